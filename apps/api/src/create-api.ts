@@ -1,32 +1,35 @@
 import { AUTH_BASE_PATH, createIdentity } from "@millrace/auth";
 import {
+  BrokerCalls,
   type BrokerHttpAccess,
   createCore,
   type KafkaAccess,
   type RegionDrivers,
 } from "@millrace/core";
 import type { Database } from "@millrace/db";
-import { type Clock, DomainError, systemClock } from "@millrace/domain";
+import { type BucketPolicy, type Clock, DomainError, systemClock } from "@millrace/domain";
 import { appRouter, toDomainError } from "@millrace/router";
 import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
-import { Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
+import { type Context, Hono } from "hono";
 import { compress } from "hono/compress";
 import type { Logger } from "pino";
-import { bodyBound } from "./body-bounds.ts";
+import { boundBodies } from "./body-bounds.ts";
 import { TrustedProxies, withClientAddress } from "./client-address.ts";
+import { cspReports } from "./csp-reports.ts";
 import { docsRoutes } from "./docs-routes.ts";
 import { invitationRoutes } from "./invitation-routes.ts";
+import { assertShallow } from "./json-depth.ts";
 import { limitRequests } from "./limits/limit-requests.ts";
 import { type LimitName, RequestLimits } from "./limits/request-limits.ts";
-import type { BucketPolicy } from "./limits/token-buckets.ts";
 import { problemResponse } from "./problem-response.ts";
 import { type ApiEnv, type ApiParts, requestContext } from "./request-context.ts";
 import { restRoutes } from "./rest/rest-routes.ts";
+import { webHeaders } from "./web-headers.ts";
 
 /** Procedures in one tRPC request; the console asks for fewer. */
 const BATCH_MAX = 20;
 const TRPC_PATH = "/trpc";
+const UNLIMITED = { capacity: Number.MAX_SAFE_INTEGER, perSecond: 1 };
 
 export interface ApiOptions {
   readonly db: Database;
@@ -65,7 +68,11 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     ...(options.rateLimit !== undefined && { rateLimit: options.rateLimit }),
   });
   const { brokerHttp, drivers, kafka } = options;
-  const core = createCore({ db, secret, clock, brokerHttp, drivers, ...(kafka && { kafka }) });
+  const core = createCore({
+    ...{ db, secret, clock, brokerHttp, drivers },
+    ...(kafka && { kafka }),
+    ...(options.rateLimit === false && { brokerCalls: new BrokerCalls(UNLIMITED) }),
+  });
   const parts: ApiParts = {
     core,
     authenticator: { db, clock, identity, trustedOrigins },
@@ -77,11 +84,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
 
   const app = new Hono<ApiEnv>();
   app.use(requestContext(parts));
-  app.use(async (c, next) => {
-    await next();
-    c.header("X-Content-Type-Options", "nosniff");
-    c.header("Referrer-Policy", "no-referrer");
-  });
+  app.use(webHeaders(apiUrl.startsWith("https:")));
   // Ahead of the limits: load balancers ask as often as they like.
   app.get("/healthz", async (c) => {
     await db.ping();
@@ -90,27 +93,14 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   app.use(limitRequests(log));
   // Event streams stay as they are: Hono leaves their media type out.
   app.use(compress());
-  app.use(async (c, next) => {
-    const { bytes: maxSize, permission } = bodyBound(c);
-    if (permission !== undefined) {
-      const slot = c.get("context").takeBodySlot(permission);
-      const isRefused = await slot.then(
-        () => false,
-        () => true,
-      );
-      // The route refuses the caller for the same reason, in its own form: nobody reads the body, and
-      // whoever tried to would find an empty one.
-      if (isRefused) c.req.raw = withoutBody(c.req.raw);
-    }
-    const onError = () => problemResponse(c, log, tooLarge(maxSize));
-    return bodyLimit({ maxSize, onError })(c, next);
-  });
+  app.use(boundBodies(log));
   app.on(["GET", "POST"], `${AUTH_BASE_PATH}/*`, (c) => {
     const { clientAddress } = c.get("context");
     return identity.handle(withClientAddress(c.req.raw, clientAddress)) ?? c.notFound();
   });
   app.route("/api/invitations", invitationRoutes(parts, identity));
-  app.all(`${TRPC_PATH}/*`, (c) => trpc(c.req.raw, parts, c.get("context")));
+  app.all(`${TRPC_PATH}/*`, (c) => trpc(c, parts));
+  app.route("/", cspReports(log));
   app.route("/", docsRoutes(apiUrl));
   app.route("/", restRoutes(log));
   app.notFound((c) => problemResponse(c, log, noRoute(c.req.method, c.req.path)));
@@ -118,10 +108,14 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   return app;
 }
 
-function trpc(req: Request, { log }: ApiParts, context: ApiEnv["Variables"]["context"]) {
+async function trpc(c: Context<ApiEnv>, { log }: ApiParts): Promise<Response> {
+  const { raw } = c.req;
+  const context = c.get("context");
+  const body = raw.body === null ? undefined : await c.req.text();
+  assertShallow(body ?? c.req.query("input") ?? "");
   return fetchRequestHandler({
     endpoint: TRPC_PATH,
-    req,
+    req: body === undefined ? raw : new Request(raw, { body }),
     router: appRouter,
     createContext: () => context,
     maxBatchSize: BATCH_MAX,
@@ -132,19 +126,11 @@ function trpc(req: Request, { log }: ApiParts, context: ApiEnv["Variables"]["con
   });
 }
 
-function withoutBody({ url, method, headers, signal }: Request): Request {
-  return new Request(url, { method, headers, signal });
-}
-
 /** The origin of `url`; of this machine by name, also by address: people type either. */
 function originsOf(url: string): string[] {
   const { origin, protocol, hostname, port } = new URL(url);
   if (hostname !== "localhost") return [origin];
   return [origin, new URL(`${protocol}//127.0.0.1:${port}`).origin];
-}
-
-function tooLarge(maxSize: number): DomainError {
-  return new DomainError("payload_too_large", `This request has at most ${maxSize} bytes.`);
 }
 
 function noRoute(method: string, path: string): DomainError {

@@ -43,6 +43,8 @@ const PAGE_POLICY = [
   "connect-src 'self'",
   "frame-ancestors 'none'",
   "base-uri 'none'",
+  "form-action 'none'",
+  "report-uri /api/csp-reports",
 ].join("; ");
 
 /** The OpenAPI document, and a reference page that is served whole from this machine. */

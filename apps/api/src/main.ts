@@ -11,6 +11,9 @@ import { regionDrivers } from "./region-drivers.ts";
 
 /** Requests in flight at shutdown get this long; streams and long polls end at once. */
 const DRAIN_MS_MAX = 5_000;
+/** Counts of limits are of no use once their windows, of an hour at most, are over. */
+const COUNTS_KEPT_MS = 2 * 3_600_000;
+const FORGET_INTERVAL_MS = 10 * 60_000;
 
 const env = readEnvironment();
 const log = pino({ level: env.LOG_LEVEL, base: { service: "api" } });
@@ -42,6 +45,12 @@ server.on("error", (error) => {
   process.exit(1);
 });
 
+const forgetting = setInterval(() => {
+  db.rateLimits
+    .deleteBefore(Date.now() - COUNTS_KEPT_MS)
+    .catch((error: unknown) => log.warn({ err: error }, "cannot delete old counts of limits"));
+}, FORGET_INTERVAL_MS);
+
 /** Row-level security that does not bind this process is worse than none: nobody would notice. */
 async function assertConfined(): Promise<void> {
   try {
@@ -56,6 +65,7 @@ async function assertConfined(): Promise<void> {
 async function stop(signal: string): Promise<void> {
   if (stopping.signal.aborted) return;
   stopping.abort();
+  clearInterval(forgetting);
   log.info({ signal }, "stopping");
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
   server.close();

@@ -96,7 +96,7 @@ function contextOf(
   const takeBodySlot = async (permission: Permission) => {
     const one = await caller();
     authorize(one, permission);
-    const release = parts.core.recordSlots.acquire("produce", one);
+    const release = parts.core.requestSlots.acquire("produce", one);
     void request.answered.then(release);
   };
   return {

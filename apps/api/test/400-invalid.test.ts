@@ -195,3 +195,17 @@ test("a switch of the query is true or false", async () => {
   expect(answer.status).toBe(400);
   expect(answer.body.errors[0].pointer).toBe("/validate_only");
 });
+
+test("JSON that nests too deep is refused over REST and over tRPC", async () => {
+  const { app, ours } = fixture;
+  const headers = { authorization: `Bearer ${ours.apiKey}`, "content-type": "application/json" };
+  const body = `{"name":${"[".repeat(10_000)}${"]".repeat(10_000)}}`;
+  for (const path of ["/v1/environments", "/trpc/environment.create"]) {
+    const response = await app.request(path, { method: "POST", headers, body });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("nests deeper than 32 levels");
+  }
+  const input = encodeURIComponent(`{"json":${"[".repeat(100)}${"]".repeat(100)}}`);
+  const query = await app.request(`/trpc/environment.list?input=${input}`, { headers });
+  expect(query.status).toBe(400);
+});

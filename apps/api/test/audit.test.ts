@@ -287,6 +287,39 @@ test("a flood of refusals of ever new keys ends at the organization's bound", as
   expect(await events("result=denied", theirs.apiKey)).toEqual([]);
 });
 
+test("a flood of refusals of one caller ends before it hides those of others", async () => {
+  const { app, ours } = fixture;
+  const apiKey = await keyOfRole(fixture.db, ours, "viewer");
+  const me = await call(app, "GET", "/v1/me", { apiKey });
+  const key = `audit|${ours.organization.id}|${me.body.api_key.id}`;
+  for (let count = 0; count < 200; count += 1) {
+    await fixture.apiDb.rateLimits.count(key, 3_600_000, Date.now());
+  }
+  await call(app, "POST", "/v1/environments", { apiKey, body: { name: "x" } });
+  expect(await events(`actor_id=${me.body.api_key.id}`)).toEqual([]);
+  const other = await keyOfRole(fixture.db, ours, "viewer");
+  await call(app, "POST", "/v1/environments", { apiKey: other, body: { name: "x" } });
+  const { body } = await call(app, "GET", "/v1/me", { apiKey: other });
+  expect(await events(`actor_id=${body.api_key.id}`)).toHaveLength(1);
+});
+
+test("changes that a broker keeps rejecting end before the log fills with them", async () => {
+  const { app, ours } = fixture;
+  const apiKey = await keyOfRole(fixture.db, ours, "admin");
+  const { cluster } = await runningCluster(fixture.db, ours, "rejecting");
+  const create = () =>
+    call(app, "POST", `/v1/clusters/${cluster.id}/topics`, { apiKey, body: { name: "twice" } });
+  expect((await create()).status).toBe(201);
+  const statuses: number[] = [];
+  for (let round = 0; round < 102; round += 1) statuses.push((await create()).status);
+  expect(new Set(statuses.slice(0, 100))).toEqual(new Set([409]));
+  expect(statuses.slice(100)).toEqual([429, 429]);
+  const found = await events(`target_id=${cluster.id}&page_size=1000`);
+  const lines = found.filter(({ method }) => method === "topic.create");
+  // Twice per change that was begun, and one refusal per minute afterwards.
+  expect(lines.length).toBeLessThanOrEqual(204);
+});
+
 test("pages and the export show the same events, to those who may read them", async () => {
   const { app, ours } = fixture;
   const { apiKey } = ours;

@@ -11,6 +11,7 @@ import {
 import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import {
   type BrokerStorage,
+  type BucketPolicy,
   bootstrapServers,
   type Cluster,
   type ConsumerGroup,
@@ -37,11 +38,10 @@ import {
 } from "@millrace/provisioner";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import type { Hono } from "hono";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { afterAll, beforeAll } from "vitest";
 import { createApi } from "../src/create-api.ts";
 import type { LimitName } from "../src/limits/request-limits.ts";
-import type { BucketPolicy } from "../src/limits/token-buckets.ts";
 import type { ApiEnv } from "../src/request-context.ts";
 import { RecordBroker } from "./record-broker.ts";
 
@@ -85,6 +85,9 @@ export function apiFixture(
     rateLimit?: boolean;
     requestPolicies?: Readonly<Record<LimitName, BucketPolicy>>;
     drivers?: RegionDrivers;
+    /** Where browsers find console and API. */
+    origin?: string;
+    log?: Logger;
   } = {},
 ): ApiFixture {
   const fixture = {} as ApiFixture;
@@ -100,9 +103,9 @@ export function apiFixture(
     fixture.app = createApi({
       db,
       secret: SECRET,
-      apiUrl: API_URL,
-      consoleUrl: CONSOLE_URL,
-      log: pino({ level: "silent" }),
+      apiUrl: options.origin ?? API_URL,
+      consoleUrl: options.origin ?? CONSOLE_URL,
+      log: options.log ?? pino({ level: "silent" }),
       kafka: fixture.kafka.access,
       brokerHttp: fixture.kafka.http,
       drivers: options.drivers ?? {
@@ -260,6 +263,7 @@ export class FakeKafka {
   readonly topics = new Map<string, Map<string, DescribedTopic>>();
   /** How often settings of topics were asked for. */
   configRequests = 0;
+  groupsDescribed = 0;
   /** Topics that are created after the client has stopped waiting, by name: so much later. */
   readonly lateTopics = new Map<string, number>();
   readonly groups = new Map<string, ConsumerGroup[]>();
@@ -317,7 +321,12 @@ export class FakeKafka {
         topics.set(name, { ...topicOf(topics, name), partitions });
       },
       ...this.#users(bootstrapServers),
-      listConsumerGroups: async () => this.groups.get(bootstrapServers) ?? [],
+      listConsumerGroups: async (pick = (ids) => ids) => {
+        const groups = this.groups.get(bootstrapServers) ?? [];
+        const picked = new Set(pick(groups.map(({ groupId }) => groupId).sort()));
+        this.groupsDescribed += picked.size;
+        return groups.filter(({ groupId }) => picked.has(groupId));
+      },
       setBrokerSettings: async (_brokerId, settings, options) => {
         const said = this.refusals.get(bootstrapServers);
         if (said !== undefined) throw new BrokerError("invalid_config", "no", { said });

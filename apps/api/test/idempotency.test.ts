@@ -1,3 +1,4 @@
+import { runSql } from "@millrace/testkit";
 import { expect, test } from "vitest";
 import { apiFixture, call, keyOfRole } from "./fixture.ts";
 
@@ -90,4 +91,14 @@ test("a key that is empty or too long is refused", async () => {
 test("a path that cannot be stored as it is finds no cluster, and breaks nothing", async () => {
   const answer = await post("k8", { name: "t" }, undefined, "/v1/clusters/%00/topics");
   expect(answer.status).toBe(404);
+});
+
+test("a caller that may not make the change leaves no row", async () => {
+  const viewer = await keyOfRole(fixture.db, fixture.ours, "viewer");
+  expect((await post("k-viewer", { name: "forbidden" }, viewer)).status).toBe(403);
+  const row = "SELECT 1 FROM idempotency_key WHERE key = 'k-viewer'";
+  await runSql(
+    fixture.ownerUrl,
+    `DO $$ BEGIN IF EXISTS (${row}) THEN RAISE EXCEPTION 'there is a row'; END IF; END $$`,
+  );
 });

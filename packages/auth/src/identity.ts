@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Database } from "@millrace/db";
 import {
   type IdPrefix,
@@ -9,7 +8,7 @@ import {
 } from "@millrace/domain";
 import { betterAuth } from "better-auth";
 import { prismaAdapter } from "better-auth/adapters/prisma";
-import { APIError, createAuthMiddleware } from "better-auth/api";
+import { SIGN_IN_PATH, signInLimits } from "./sign-in-limits.ts";
 
 /** Where better-auth's own endpoints are served. */
 export const AUTH_BASE_PATH = "/api/auth";
@@ -21,13 +20,6 @@ const SESSION_RENEW_SECONDS = 24 * 3600;
 /** Tries to sign in per address and minute: many for people, few for a dictionary. */
 const SIGN_IN_PER_MINUTE = 20;
 const REQUESTS_PER_MINUTE = 600;
-/**
- * Tries per account and minute, from whatever address: addresses are many, and behind a proxy they
- * are what the client says. More than one address gets, so that one alone locks nobody out.
- */
-const ACCOUNT_TRIES_PER_MINUTE = 30;
-const MINUTE_MS = 60_000;
-const SIGN_IN_PATH = "/sign-in/email";
 /**
  * What of better-auth is served. It brings some forty endpoints, and more with each release; those
  * that nobody has looked at stay closed.
@@ -114,6 +106,7 @@ export function createIdentity(options: IdentityOptions): Identity {
 }
 
 function configure(options: IdentityOptions) {
+  const cookies = cookieNames(options.trustedOrigins);
   return betterAuth({
     appName: "Millrace",
     baseURL: options.apiUrl,
@@ -129,12 +122,14 @@ function configure(options: IdentityOptions) {
       maxPasswordLength: PASSWORD_LENGTH_MAX,
     },
     session: { expiresIn: SESSION_SECONDS, updateAge: SESSION_RENEW_SECONDS },
-    hooks: {
-      before: createAuthMiddleware(async ({ path, body }) => {
-        if (path !== SIGN_IN_PATH || options.rateLimit === false) return;
-        await limitTries(options.db, body?.email);
+    ...(options.rateLimit !== false && {
+      hooks: signInLimits({
+        db: options.db,
+        secret: options.secret,
+        cookiePrefix: cookies.cookiePrefix,
+        cookieAttributes: cookies.defaultCookieAttributes,
       }),
-    },
+    }),
     rateLimit: {
       enabled: options.rateLimit ?? true,
       storage: "database",
@@ -143,9 +138,7 @@ function configure(options: IdentityOptions) {
       customRules: { [SIGN_IN_PATH]: { window: 60, max: SIGN_IN_PER_MINUTE } },
     },
     advanced: {
-      cookiePrefix: "millrace",
-      // The browser sees the console's origin; where that has no TLS, neither can the cookie.
-      useSecureCookies: options.trustedOrigins.every((origin) => origin.startsWith("https:")),
+      ...cookies,
       // Said aloud, because better-auth would leave the check out under test.
       disableOriginCheck: false,
       ipAddress: { ipAddressHeaders: [CLIENT_IP_HEADER] },
@@ -156,14 +149,18 @@ function configure(options: IdentityOptions) {
   });
 }
 
-/** Counts unknown accounts too: who is refused must not tell which accounts there are. */
-async function limitTries(db: Database, email: unknown): Promise<void> {
-  if (typeof email !== "string") return;
-  // Hashed: the key has a bounded length, and no addresses lie about.
-  const account = createHash("sha256").update(email.toLowerCase()).digest("base64url");
-  const tries = await db.rateLimits.count(`sign-in|${account}`, MINUTE_MS, Date.now());
-  if (tries <= ACCOUNT_TRIES_PER_MINUTE) return;
-  throw new APIError("TOO_MANY_REQUESTS", { message: "Too many attempts. Wait a minute." });
+/**
+ * The browser sees the console's origin; where that has no TLS, neither can the cookie. `__Host-` (RFC 6265bis)
+ * keeps other hosts of the domain from setting it. better-auth knows only `__Secure-`, so the prefix and what it
+ * demands are set here.
+ */
+function cookieNames(origins: readonly string[]) {
+  const secure = origins.every((origin) => origin.startsWith("https:"));
+  return {
+    cookiePrefix: secure ? "__Host-millrace" : "millrace",
+    useSecureCookies: false,
+    defaultCookieAttributes: { secure, httpOnly: true, sameSite: "lax", path: "/" },
+  } as const;
 }
 
 function prefixOf(model: string): IdPrefix {

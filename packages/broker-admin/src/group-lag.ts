@@ -12,10 +12,16 @@ export type GroupAdmin = Pick<
   "listGroups" | "describeGroups" | "listConsumerGroupOffsets" | "topicListing" | "listOffsets"
 >;
 
+/** Which of all groups are described. */
+export type PickGroups = (ids: readonly string[]) => readonly string[];
+
 /** Groups in order of their ids. Partitions of topics that no longer exist are left out. */
-export async function describeGroups(admin: GroupAdmin): Promise<ConsumerGroup[]> {
+export async function describeGroups(
+  admin: GroupAdmin,
+  pick: PickGroups = (ids) => ids,
+): Promise<ConsumerGroup[]> {
   const groups = await admin.listGroups({});
-  const ids = [...groups.keys()].sort();
+  const ids = [...pick([...groups.keys()].sort())];
   if (ids.length === 0) return [];
   const [described, committed] = await Promise.all([
     admin.describeGroups({ groups: ids }),

@@ -16,7 +16,7 @@ import {
   UserError,
 } from "@platformatic/kafka";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
-import { describeGroups } from "./group-lag.ts";
+import { describeGroups, type PickGroups } from "./group-lag.ts";
 import { OfflineTolerantAdmin } from "./offline-partitions.ts";
 import { describeUsers, putPassword, removeCredentials } from "./scram-users.ts";
 
@@ -176,9 +176,12 @@ export class KafkaAdmin {
     );
   }
 
-  /** Every consumer group with its state and, per partition it has committed, its lag. */
-  async listConsumerGroups(): Promise<ConsumerGroup[]> {
-    return await this.#run("list consumer groups", () => describeGroups(this.#admin));
+  /**
+   * Consumer groups with their state and, per partition they have committed, their lag. The broker describes
+   * only those that `pick` chooses of all ids, which are in order.
+   */
+  async listConsumerGroups(pick: PickGroups = (ids) => ids): Promise<ConsumerGroup[]> {
+    return await this.#run("list consumer groups", () => describeGroups(this.#admin, pick));
   }
 
   /** Every user that the broker has a credential of, in order of its name. */

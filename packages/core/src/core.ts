@@ -2,10 +2,11 @@ import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/br
 import type { Database, TenantDatabase } from "@millrace/db";
 import { type Clock, type OrganizationId, systemClock } from "@millrace/domain";
 import type { ClusterPlanner, LocalDriver } from "@millrace/provisioner";
+import { BrokerCalls } from "./broker-calls.ts";
 import type { BrokerHttpAccess } from "./broker-http-access.ts";
 import { PageTokens } from "./page-token.ts";
 import { PlanSlots } from "./planning/plan-slots.ts";
-import { RecordSlots } from "./record/record-slots.ts";
+import { RequestSlots } from "./request-slots.ts";
 
 /** The part of Kafka's admin protocol that use cases speak. */
 export type KafkaAdminPort = Pick<
@@ -62,7 +63,8 @@ interface Tools {
   readonly brokerHttp: BrokerHttpAccess;
   readonly drivers: RegionDrivers;
   readonly planSlots: PlanSlots;
-  readonly recordSlots: RecordSlots;
+  readonly requestSlots: RequestSlots;
+  readonly brokerCalls: BrokerCalls;
 }
 
 export interface CoreOptions {
@@ -74,6 +76,8 @@ export interface CoreOptions {
   readonly kafka?: KafkaAccess;
   readonly brokerHttp: BrokerHttpAccess;
   readonly drivers: RegionDrivers;
+  /** Other bounds than usual, for tests. */
+  readonly brokerCalls?: BrokerCalls;
 }
 
 export function createCore(options: CoreOptions): CoreParts {
@@ -86,11 +90,20 @@ export function createCore(options: CoreOptions): CoreParts {
     brokerHttp,
     drivers,
     planSlots: new PlanSlots(),
-    recordSlots: new RecordSlots(),
+    requestSlots: new RequestSlots(),
+    brokerCalls: options.brokerCalls ?? new BrokerCalls(),
   };
 }
 
-/** The core as use cases of this tenant see it. */
+/** The core as use cases of this tenant see it: its rows alone, and brokers within the tenant's bounds. */
 export function coreOf(parts: CoreParts, tenant: OrganizationId): Core {
-  return { ...parts, db: parts.db.tenant(tenant) };
+  return {
+    ...parts,
+    db: parts.db.tenant(tenant),
+    kafka: (address, work) => parts.brokerCalls.connected(tenant, () => parts.kafka(address, work)),
+    async brokerHttp(cluster) {
+      parts.brokerCalls.take(tenant);
+      return await parts.brokerHttp(cluster);
+    },
+  };
 }

@@ -10,6 +10,7 @@ export { type ChainTools, verifyAuditChains } from "./audit/verify-audit-chains.
 export { type BenchmarkView, getBenchmark } from "./benchmark/get-benchmark.ts";
 export { listBenchmarks } from "./benchmark/list-benchmarks.ts";
 export { runBenchmark } from "./benchmark/run-benchmark.ts";
+export { BrokerCalls } from "./broker-calls.ts";
 export { type BrokerHttpAccess, brokerHttpBy } from "./broker-http-access.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
 export { acceptDrift } from "./cluster/accept-drift.ts";

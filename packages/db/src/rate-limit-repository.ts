@@ -24,4 +24,19 @@ export class RateLimitRepository {
       RETURNING count`;
     return row?.count ?? 1;
   }
+
+  /** The count of the window that is open at `nowMs`. */
+  async current(key: string, windowMs: number, nowMs: number): Promise<number> {
+    const row = await this.#client.rateLimit.findUnique({ where: { key } });
+    if (row === null || row.lastRequest <= BigInt(nowMs - windowMs)) return 0;
+    return row.count;
+  }
+
+  /** Removes counts whose window began before `ms`; better-auth's are among them. */
+  async deleteBefore(ms: number): Promise<number> {
+    const { count } = await this.#client.rateLimit.deleteMany({
+      where: { lastRequest: { lt: BigInt(ms) } },
+    });
+    return count;
+  }
 }

@@ -29,6 +29,7 @@ export * from "./region.ts";
 export * from "./resource-noun.ts";
 export * from "./role.ts";
 export * from "./size.ts";
+export * from "./token-buckets.ts";
 export * from "./topic.ts";
 export * from "./tuning.ts";
 export * from "./vpc-range.ts";

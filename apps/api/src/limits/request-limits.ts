@@ -3,8 +3,14 @@
  * the memory of this process. Several processes behind a load balancer serve a multiple. The headers
  * follow draft-ietf-httpapi-ratelimit-headers.
  */
-import { DomainError, type Principal, principalKey } from "@millrace/domain";
-import { type BucketPolicy, type BucketState, TokenBuckets } from "./token-buckets.ts";
+import {
+  type BucketPolicy,
+  type BucketState,
+  DomainError,
+  type Principal,
+  principalKey,
+  TokenBuckets,
+} from "@millrace/domain";
 
 export type LimitName = "address" | "caller" | "organization";
 

@@ -2,6 +2,7 @@ import type { Contract } from "@millrace/contract";
 import { DomainError, type FieldError, validationFailed } from "@millrace/domain";
 import { headerName } from "@millrace/router";
 import type { HonoRequest } from "hono";
+import { assertShallow } from "../json-depth.ts";
 
 /**
  * The flat input of a contract, gathered from path, query, headers and body. A field is taken only
@@ -63,6 +64,7 @@ function readBody(contract: Contract, request: HonoRequest, body: string): Recor
   if (mediaType !== "application/json" && !isPatch) {
     throw malformed("The body must be JSON, with Content-Type: application/json.");
   }
+  assertShallow(body);
   let value: unknown;
   try {
     value = JSON.parse(body);

@@ -1,3 +1,4 @@
+import { authorize } from "@millrace/auth";
 import {
   type Contract,
   contracts,
@@ -53,8 +54,20 @@ async function answer(contract: Contract, c: Context<ApiEnv>, log: Logger): Prom
   const key = contract.method === "POST" ? c.req.header("idempotency-key") : undefined;
   // A preview does nothing, so it may run as often as it likes and leaves the key to the change.
   if (key === undefined || input.validate_only === "true") return run();
+  // A caller that may not make the change gets no row; the procedure refuses it and writes that down.
+  if (!(await isAllowed(contract, context))) return run();
   const sent = { query: new URL(c.req.url).search, body };
   return idempotent(contract, context, key, sent, run, (error) => problemResponse(c, log, error));
+}
+
+async function isAllowed({ permission }: Contract, context: RequestContext): Promise<boolean> {
+  const principal = await context.authenticate();
+  try {
+    authorize(principal, permission);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isRefusedSlot({ permission }: Contract, context: RequestContext): Promise<boolean> {

@@ -95,6 +95,7 @@ function addConsole(stack: TerraformStack, spec: ControlPlaneSpec, props: Servic
       HOSTNAME: "0.0.0.0",
       PORT: String(CONSOLE_PORT),
       MILLRACE_API_URL: `http://api:${API_PORT}`,
+      MILLRACE_CONSOLE_URL: `https://${spec.domainName}`,
     },
     secrets: {},
     port: CONSOLE_PORT,

@@ -12,6 +12,7 @@ import {
   auditDetail,
   auditText,
   type Changer,
+  DomainError,
   type ErrorCode,
   type Principal,
   principalKey,
@@ -42,10 +43,17 @@ const TARGET_FIELDS: Readonly<Record<string, string>> = {
 };
 /**
  * Refusals change nothing, and whoever is refused can ask again a thousand times a second: of the same one
- * only the first of a minute is kept, and of all of an organization so many per hour.
+ * only the first of a minute is kept, and of all of a caller and of an organization so many per hour.
  */
 const REFUSAL_WINDOW_MS = 60_000;
 const REFUSALS_PER_HOUR_MAX = 1_000;
+/** Fewer than all: one caller must not hide what others are refused. */
+const REFUSALS_OF_CALLER_PER_HOUR_MAX = 200;
+/**
+ * A change that a broker refuses has two lines. A caller that fails so often has its next changes refused
+ * before the broker is asked, until the hour is over.
+ */
+const FAILURES_OF_CALLER_PER_HOUR_MAX = 100;
 const HOUR_MS = 3_600_000;
 /** Refusals of one method count per target, in so many groups of targets: what callers name is without end. */
 const TARGET_GROUPS = 256;
@@ -121,8 +129,9 @@ export class AuditTrail {
     const result: AuditResult = errorCode === "forbidden" ? "denied" : "failure";
     try {
       if (this.#isWritten || (result === "failure" && (await this.#isPreview()))) return;
-      // What was begun has its outcome, be there ever so many.
-      if (!this.#hasBegun && !(await this.#isKept(errorCode))) return;
+      // What was begun has its outcome: failures are counted, and bound what is begun.
+      if (this.#hasBegun) await this.#rateLimits.count(this.#failures(), HOUR_MS, Date.now());
+      else if (!(await this.#isKept(errorCode))) return;
       await this.#append(this.#db, { result, errorCode });
     } catch (error) {
       this.#request.report(error, "the audit log lacks a refusal");
@@ -131,8 +140,24 @@ export class AuditTrail {
 
   async #begin(): Promise<void> {
     if (this.#hasBegun) return;
+    await this.#assertFewFailures();
     await this.#append(this.#db, { result: "started" });
     this.#hasBegun = true;
+  }
+
+  /** Throws `rate_limited`. */
+  async #assertFewFailures(): Promise<void> {
+    const failures = await this.#rateLimits.current(this.#failures(), HOUR_MS, Date.now());
+    if (failures < FAILURES_OF_CALLER_PER_HOUR_MAX) return;
+    throw new DomainError(
+      "rate_limited",
+      `The cluster's broker rejected ${FAILURES_OF_CALLER_PER_HOUR_MAX} changes of this user or API key within an hour.`,
+      { remedy: "Correct the requests, and try again later.", retryAfterSeconds: HOUR_MS / 1_000 },
+    );
+  }
+
+  #failures(): string {
+    return `audit-failures|${principalKey(this.#principal)}`;
   }
 
   async #isKept(errorCode: ErrorCode): Promise<boolean> {
@@ -142,6 +167,9 @@ export class AuditTrail {
     const now = Date.now();
     const key = `audit|${organizationId}|${same}`;
     if ((await this.#rateLimits.count(key, REFUSAL_WINDOW_MS, now)) > 1) return false;
+    const caller = `audit|${organizationId}|${principalKey(this.#principal)}`;
+    const own = await this.#rateLimits.count(caller, HOUR_MS, now);
+    if (own > REFUSALS_OF_CALLER_PER_HOUR_MAX) return false;
     const all = await this.#rateLimits.count(`audit|${organizationId}`, HOUR_MS, now);
     return all <= REFUSALS_PER_HOUR_MAX;
   }

@@ -22,12 +22,16 @@ export async function listConsumerGroups(
     filter: { clusterId: input.clusterId },
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
-  const groups = await atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, (admin) => admin.listConsumerGroups()),
+  let last: string | undefined;
+  // The broker describes the groups of this page, not all that there are.
+  const items = await atBroker(undefined, () =>
+    core.kafka({ bootstrapServers }, (admin) =>
+      admin.listConsumerGroups((ids) => {
+        const page = pageByName(ids, (id) => id, after, pageSizeOf(input));
+        last = page.last;
+        return page.items;
+      }),
+    ),
   );
-  const page = pageByName(groups, (group) => group.groupId, after, pageSizeOf(input));
-  return {
-    items: page.items,
-    nextPageToken: page.last && core.pageTokens.seal(scope, [page.last]),
-  };
+  return { items, nextPageToken: last && core.pageTokens.seal(scope, [last]) };
 }

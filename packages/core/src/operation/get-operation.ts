@@ -12,19 +12,36 @@ export interface GetOperationInput {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Throws `not_found`. */
+/** Throws `not_found`, and `rate_limited` where too many requests wait. */
 export async function getOperation(
   core: Core,
   principal: Principal,
   { operationId, waitMs = 0, signal }: GetOperationInput,
 ): Promise<Operation> {
+  const operation = await requireOperation(core, principal, operationId);
+  if (operation.done || waitMs === 0) return operation;
+  const release = core.requestSlots.acquire("wait", principal);
+  try {
+    return await doneWithin(core, principal, operation, { waitMs, signal });
+  } finally {
+    release();
+  }
+}
+
+async function doneWithin(
+  core: Core,
+  principal: Principal,
+  found: Operation,
+  { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal | undefined },
+): Promise<Operation> {
   const deadline = performance.now() + waitMs;
-  let operation = await requireOperation(core, principal, operationId);
+  const { id } = found;
+  let operation = found;
   while (!operation.done && !signal?.aborted) {
     const leftMs = deadline - performance.now();
     if (leftMs <= 0) break;
-    await core.db.operationSignal.wait(operationId, Math.min(leftMs, POLL_INTERVAL_MS), signal);
-    operation = await requireOperation(core, principal, operationId);
+    await core.db.operationSignal.wait(id, Math.min(leftMs, POLL_INTERVAL_MS), signal);
+    operation = await requireOperation(core, principal, id);
   }
   return operation;
 }

@@ -1,5 +1,6 @@
 import type { OperationEvent, OperationId, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { holding } from "../request-slots.ts";
 import { requireOperation } from "./require-operation.ts";
 
 /** Events read at once; a reader that is far behind goes round more often. */
@@ -16,10 +17,19 @@ export interface WatchOperationInput {
 
 /**
  * The operation's events in order, each exactly once, from `afterSeq` on; ends when the operation
- * is done and its last event has been given, or when `signal` aborts. Throws `not_found` at the
- * first step.
+ * is done and its last event has been given, or when `signal` aborts. Throws `rate_limited` where too many are
+ * watched, and `not_found` at the first step.
  */
-export async function* watchOperation(
+export function watchOperation(
+  core: Core,
+  principal: Principal,
+  input: WatchOperationInput,
+): AsyncIterableIterator<OperationEvent, void> {
+  const release = core.requestSlots.acquire("watch", principal);
+  return holding(events(core, principal, input), input.signal, release);
+}
+
+async function* events(
   core: Core,
   principal: Principal,
   { operationId, afterSeq, signal }: WatchOperationInput,
@@ -28,12 +38,12 @@ export async function* watchOperation(
   while (!signal.aborted) {
     // Read before the events: an operation that is done by now has all its events written.
     const { done } = await requireOperation(core, principal, operationId);
-    const events = await core.db.operations.events(operationId, seen, BATCH_MAX);
-    for (const event of events) {
+    const next = await core.db.operations.events(operationId, seen, BATCH_MAX);
+    for (const event of next) {
       yield event;
       seen = event.seq;
     }
-    if (events.length > 0) continue;
+    if (next.length > 0) continue;
     if (done) return;
     await core.db.operationSignal.wait(operationId, POLL_INTERVAL_MS, signal);
   }

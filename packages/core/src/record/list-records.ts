@@ -1,8 +1,8 @@
 import type { RecordBudget, RecordPageAnswer, RecordSelection } from "@millrace/broker-admin";
 import type { Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { readSlots } from "../request-slots.ts";
 import { atTopic, type TopicAddress } from "./at-topic.ts";
-import { readSlots } from "./record-slots.ts";
 import { assertOneStart } from "./record-start.ts";
 
 export interface ListRecordsInput extends TopicAddress {
@@ -20,7 +20,7 @@ export async function listRecords(
   { query, signal, answered, ...topic }: ListRecordsInput,
 ): Promise<RecordPageAnswer> {
   assertOneStart(query);
-  const release = core.recordSlots.acquire("read", principal, readSlots(query));
+  const release = core.requestSlots.acquire("read", principal, readSlots(query));
   void answered.then(release);
   return atTopic(core, principal, topic, (records) => records.list(topic.topicName, query, signal));
 }

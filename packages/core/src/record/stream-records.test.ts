@@ -2,7 +2,7 @@ import type { BrokerRecords, StreamedRecordItem } from "@millrace/broker-admin";
 import { type Principal, RECORD_STREAM_MS_MAX } from "@millrace/domain";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Core } from "../core.ts";
-import { RecordSlots } from "./record-slots.ts";
+import { RequestSlots } from "../request-slots.ts";
 import { streamRecords } from "./stream-records.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -32,9 +32,9 @@ function opened() {
     });
     return items(signal) as never;
   };
-  const recordSlots = new RecordSlots();
+  const requestSlots = new RequestSlots();
   const core = {
-    recordSlots,
+    requestSlots,
     db: { clusters: { get: async () => ({ phase: "RUNNING", conditions: [] }) } },
     brokerHttp: async () => ({ records: { stream } }),
   } as unknown as Core;

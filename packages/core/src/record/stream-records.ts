@@ -23,7 +23,7 @@ export async function streamRecords(
   { selection, signal, ...topic }: StreamRecordsInput,
 ): Promise<AsyncIterableIterator<StreamedRecordItem>> {
   assertOneStart(selection);
-  const release = core.recordSlots.acquire("stream", principal);
+  const release = core.requestSlots.acquire("stream", principal);
   const gone = new AbortController();
   const leave = () => gone.abort();
   let expired = false;

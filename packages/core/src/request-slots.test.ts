@@ -1,6 +1,6 @@
 import type { Principal } from "@millrace/domain";
 import { expect, test } from "vitest";
-import { RecordSlots, readSlots } from "./record-slots.ts";
+import { RequestSlots, readSlots } from "./request-slots.ts";
 
 const MIB = 1024 ** 2;
 
@@ -9,7 +9,7 @@ function principal(organizationId: string, userId: string): Principal {
 }
 
 test("one key's streams leave room for the others of its organization", () => {
-  const slots = new RecordSlots();
+  const slots = new RequestSlots();
   const script = principal("org_a", "usr_script");
   for (let held = 0; held < 8; held += 1) slots.acquire("stream", script);
   expect(() => slots.acquire("stream", script)).toThrow("At most 8 record streams per user");
@@ -17,7 +17,7 @@ test("one key's streams leave room for the others of its organization", () => {
 });
 
 test("one organization's streams leave room for others", () => {
-  const slots = new RecordSlots();
+  const slots = new RequestSlots();
   for (let held = 0; held < 24; held += 1) {
     slots.acquire("stream", principal("org_a", `usr_${held}`));
   }
@@ -27,7 +27,7 @@ test("one organization's streams leave room for others", () => {
 });
 
 test("two tabs of a console and a script share a user's reads", () => {
-  const slots = new RecordSlots();
+  const slots = new RequestSlots();
   const one = principal("org_a", "usr_one");
   slots.acquire("read", one, readSlots({ max_bytes: 8 * MIB }));
   slots.acquire("read", one, readSlots({ max_bytes: 1, value_bytes_max: 8 * MIB }));
@@ -36,7 +36,7 @@ test("two tabs of a console and a script share a user's reads", () => {
 });
 
 test("slots that are given back twice are free once", () => {
-  const slots = new RecordSlots();
+  const slots = new RequestSlots();
   const one = principal("org_a", "usr_one");
   const releases = Array.from({ length: 3 }, () => slots.acquire("read", one, 8));
   releases[0]?.();
@@ -49,7 +49,7 @@ test.each([
   ["read", 4, 8],
   ["produce", 8, 1],
 ] as const)("two organizations leave %s slots for others", (use, callers, each) => {
-  const slots = new RecordSlots();
+  const slots = new RequestSlots();
   const fill = (organization: string) => {
     for (let caller = 0; caller < callers; caller += 1) {
       slots.acquire(use, principal(organization, `usr_${caller}`), each);
