@@ -70,6 +70,10 @@ const topics = {
     );
     if (!gone) throw new BrokerError("topic_not_found", `there is no topic ${name}`);
   },
+  async describeUser(name: string) {
+    return { name, mechanisms: [] };
+  },
+  async putPassword() {},
 };
 
 const worker = await startWorker({

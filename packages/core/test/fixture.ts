@@ -5,6 +5,7 @@ import {
   type ClusterSize,
   newId,
   type Principal,
+  SCRAM_MECHANISMS,
   systemClock,
 } from "@millrace/domain";
 import { ClusterDrivers } from "@millrace/provisioner";
@@ -87,9 +88,11 @@ export interface TestTools extends WorkerTools {
   readonly topics: FakeTopics;
 }
 
-/** Topics of one broker, and its storage. */
+/** Topics and users of one broker, and its storage. */
 export class FakeTopics {
   readonly names = new Set<string>();
+  /** Passwords by user. */
+  readonly users = new Map<string, string>();
   /** Nothing answers. */
   down = false;
   storage: BrokerStorage = {
@@ -109,6 +112,11 @@ export class FakeTopics {
       deleteTopic: async (name) => {
         if (!this.names.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
       },
+      describeUser: async (name) => {
+        if (!this.users.has(name)) throw new BrokerError("user_not_found", "no such user");
+        return { name, mechanisms: SCRAM_MECHANISMS };
+      },
+      putPassword: async (name, password) => void this.users.set(name, password),
     });
   };
 }

@@ -48,6 +48,11 @@ test("from an accepted cluster to one that is gone, step by step", async () => {
   const made = await look(operation);
   expect(made.cluster).toMatchObject({ phase: "RUNNING", observedRevision: 1 });
   expect(made.cluster.placement).toBeDefined();
+  expect([...tools.topics.users.keys()]).toEqual(["admin"]);
+  const [password = ""] = tools.topics.users.values();
+  expect(password).toMatch(/^[\w-]{43}$/);
+  const kept = [made, await fixture.db.operations.events(operation.id, 0, 100)];
+  expect(JSON.stringify(kept)).not.toContain(password);
   expect(made.operation.steps.every((step) => step.state !== "PENDING")).toBe(true);
   expect(tools.driver.effects.map((effect) => effect.split(" ")[0])).toEqual([
     "prepare",

@@ -159,6 +159,7 @@ test("steps and events tell the story, with a dense seq", async () => {
     ["start_broker", "FAILED", 1],
     ["wait_until_healthy", "PENDING", 0],
     ["smoke_check", "PENDING", 0],
+    ["create_user", "PENDING", 0],
     ["publish_endpoint", "PENDING", 0],
   ]);
   const events = await db.operations.events(id, 0, 100);

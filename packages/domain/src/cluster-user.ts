@@ -9,6 +9,9 @@ export interface ClusterUser {
   readonly mechanisms: readonly ScramMechanism[];
 }
 
+/** The user that every new cluster on this machine has. Nobody knows its password until it is rotated. */
+export const INITIAL_CLUSTER_USER = "admin";
+
 /** A name is part of paths, ACLs and property files, so it needs no escaping in any of them. */
 export const CLUSTER_USER_NAME_MAX = 128;
 const CLUSTER_USER_NAME_PATTERN = /^[a-zA-Z0-9](?:[a-zA-Z0-9._@-]{0,127})$/;

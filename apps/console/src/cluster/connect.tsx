@@ -12,8 +12,12 @@ import {
   Tabs,
   Text,
 } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import type { Cluster } from "@millrace/contract";
+import { INITIAL_CLUSTER_USER } from "@millrace/domain";
 import { useState } from "react";
+import { InitialUserDialog } from "../cluster-user/initial-user-dialog.tsx";
+import { useAllowed } from "../session/use-allowed.ts";
 import { CopyIcon } from "../shell/copy-icon.tsx";
 import { BootstrapAddress } from "./bootstrap-address.tsx";
 import { useCluster } from "./live.ts";
@@ -56,25 +60,35 @@ const LABELS: Record<Endpoint["protocol"], string> = {
 
 /** What a client needs to connect with TLS. */
 function Trust({ clusterId }: { clusterId: string }) {
+  const [opened, dialog] = useDisclosure(false);
+  const mayWrite = useAllowed("user:write");
   return (
     <Card>
-      <Stack gap="xs" align="flex-start">
+      <Stack gap="xs">
         <Text fz="sm">
           Clients check the broker&apos;s certificate against the CA certificate of this
-          installation, and sign in as a user of the cluster with SCRAM-SHA-512. Save the CA
-          certificate as <Code>ca.pem</Code> and replace <Code>USER</Code> and <Code>PASSWORD</Code>{" "}
-          in the example.
+          installation: save it as <Code>ca.pem</Code>. They sign in as a user of the cluster: put
+          its name and password for <Code>USER</Code> and <Code>PASSWORD</Code> in the example. Each
+          cluster has the user <Code>{INITIAL_CLUSTER_USER}</Code>; create others under Access.
         </Text>
-        <Button
-          component="a"
-          href={`/v1/clusters/${clusterId}/ca-certificate`}
-          download="ca.pem"
-          variant="default"
-          size="xs"
-        >
-          Download CA certificate
-        </Button>
+        <Group gap="xs">
+          <Button
+            component="a"
+            href={`/v1/clusters/${clusterId}/ca-certificate`}
+            download="ca.pem"
+            variant="default"
+            size="xs"
+          >
+            Download CA certificate
+          </Button>
+          {mayWrite && (
+            <Button variant="default" size="xs" onClick={dialog.open}>
+              New password for {INITIAL_CLUSTER_USER}
+            </Button>
+          )}
+        </Group>
       </Stack>
+      <InitialUserDialog clusterId={clusterId} opened={opened} onClose={dialog.close} />
     </Card>
   );
 }

@@ -14,7 +14,9 @@ export interface WorkerTools {
   /** Runs `work` with a connection to a broker, closed afterwards. */
   readonly kafka: <T>(
     address: KafkaAddress,
-    work: (admin: Pick<KafkaAdmin, "createTopic" | "deleteTopic">) => Promise<T>,
+    work: (
+      admin: Pick<KafkaAdmin, "createTopic" | "deleteTopic" | "describeUser" | "putPassword">,
+    ) => Promise<T>,
   ) => Promise<T>;
   /** How full a broker's log is, and whether its uploads keep up. Throws `BrokerError`. */
   readonly storage: (access: BrokerAccess) => Promise<BrokerStorage>;

@@ -3,6 +3,7 @@ import { BENCHMARK_STEPS, cleanUpBenchmark } from "./steps/benchmark-steps.ts";
 import { BROKER_STEPS } from "./steps/broker-steps.ts";
 import { PLAN_STEPS } from "./steps/plan-steps.ts";
 import { RECORD_STEPS } from "./steps/record-steps.ts";
+import { USER_STEPS } from "./steps/user-steps.ts";
 import type { Step, Workflow } from "./workflow.ts";
 
 const STEPS: Record<StepName, Step> = {
@@ -10,6 +11,7 @@ const STEPS: Record<StepName, Step> = {
   ...BROKER_STEPS,
   ...RECORD_STEPS,
   ...BENCHMARK_STEPS,
+  ...USER_STEPS,
 };
 
 /** The workflow of an operation: the domain names its steps, the engine implements them. */
