@@ -88,3 +88,52 @@ test("a reconciliation that failed before it had to look again goes on and looks
     expect((await stepsIn(client, done)).map(([step]) => step)).toEqual(steps);
   });
 });
+
+test("clusters that are there get a port with TLS; creations under way get the step that creates a user", async () => {
+  const port = "20261123064500_tls_listeners";
+  const step = "20261123070000_initial_user";
+  await withEmptyDatabase(fixture.url, async (client) => {
+    for (const before of await migrationsBefore(port)) await client.query(await sqlOf(before));
+    await client.query(TENANT);
+    const placed = (id: string, region: string, host: string | null, kafkaPort: number | null) =>
+      client.query(
+        `INSERT INTO cluster (id, organization_id, environment_id, name, region, size, phase, host,
+           kafka_port, admin_port, updated_at)
+         VALUES ($1, 'org_1', 'env_1', $1, $2, 'dev', 'RUNNING', $3, $4, $4::integer + 500, now())`,
+        [id, region, host, kafkaPort],
+      );
+    await placed("clu_here", "local", "127.0.0.1", 19_100);
+    await placed("clu_gone", "local", null, null);
+    await placed("clu_there", "eu-central-1", "nlb.example.org", 9092);
+    const names = stepsOf("cluster.create", "local").map((each) => each.name as string);
+    const before = names.filter((name) => name !== "create_user");
+    for (const [id, phase] of [
+      ["op_done", "SUCCEEDED"],
+      ["op_open", "RUNNING"],
+    ]) {
+      await client.query(
+        `INSERT INTO operation (id, organization_id, cluster_id, kind, phase, done, updated_at)
+           VALUES ($1, 'org_1', 'clu_here', 'cluster.create', $2, $2 = 'SUCCEEDED', now())`,
+        [id, phase],
+      );
+      for (const [position, name] of before.entries()) {
+        await client.query(
+          "INSERT INTO operation_step (operation_id, position, name, state) VALUES ($1, $2, $3, 'SUCCEEDED')",
+          [id, position, name],
+        );
+      }
+    }
+    await client.query(await sqlOf(port));
+    await client.query(await sqlOf(step));
+    const { rows } = await client.query("SELECT id, tls_port FROM cluster ORDER BY id");
+    expect(rows).toEqual([
+      { id: "clu_gone", tls_port: null },
+      { id: "clu_here", tls_port: 20_100 },
+      { id: "clu_there", tls_port: null },
+    ]);
+    expect((await stepsIn(client, "op_done")).map(([name]) => name)).toEqual(before);
+    const open = await stepsIn(client, "op_open");
+    expect(open.map(([name]) => name)).toEqual(names);
+    expect(open.filter(([, state]) => state === "PENDING")).toEqual([["create_user", "PENDING"]]);
+  });
+});
