@@ -1,0 +1,59 @@
+/** From the page Connect to a record over TLS, as somebody does who pastes what the page shows. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, type Page, test } from "@playwright/test";
+import { createCluster, credentials, deleteCluster, type TestCluster, unique } from "../product.ts";
+import { checkPage, complaintsOf } from "./page-check.ts";
+
+test.use({ baseURL: credentials.consoleUrl });
+
+let cluster: TestCluster;
+
+test.beforeAll(async () => {
+  cluster = await createCluster(unique("secure"));
+});
+
+test.afterAll(async () => {
+  await deleteCluster(cluster.id);
+});
+
+test("download the CA certificate, get a password, and the kcat snippet works", async ({
+  page,
+}) => {
+  const complaints = complaintsOf(page);
+  const folder = mkdtempSync(join(tmpdir(), "millrace-connect-"));
+  await signIn(page);
+  await page.goto(`/clusters/${cluster.id}/connect`);
+  await page.getByText("TLS and password", { exact: true }).click();
+  await checkPage(page, "connect-tls");
+
+  const download = page.waitForEvent("download");
+  await page.getByRole("link", { name: "Download CA certificate" }).click();
+  await (await download).saveAs(join(folder, "ca.pem"));
+
+  await page.getByRole("button", { name: "New password for admin" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Set new password" }).click();
+  const password = (await dialog.locator("[data-secret]").textContent()) ?? "";
+  await checkPage(page, "connect-password");
+  await dialog.getByRole("button", { name: "Done" }).click();
+  await expect(page.getByText(password)).toHaveCount(0);
+
+  const code = (await page.locator("[data-snippet=code]").textContent()) ?? "";
+  expect(complaints).toEqual([]);
+  test.skip(!process.env.MILLRACE_KCAT, "no kcat on this machine");
+  const pasted = code.replace("USER", "admin").replace("PASSWORD", password);
+  const output = execFileSync("sh", ["-c", pasted], { cwd: folder, encoding: "utf8" });
+  expect(output).toContain("hello from kcat");
+  rmSync(folder, { recursive: true });
+});
+
+async function signIn(page: Page): Promise<void> {
+  await page.goto("/sign-in");
+  await page.getByLabel("Email").fill(credentials.email);
+  await page.getByRole("textbox", { name: "Password" }).fill(credentials.password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await expect(page.getByRole("heading", { name: "Clusters" })).toBeVisible();
+}
