@@ -124,4 +124,16 @@ describe("the cluster's file", () => {
     expect(Date.parse(second.validTo)).toBeGreaterThan(expires);
     expect(second.serialNumber).not.toBe(new X509Certificate(first).serialNumber);
   });
+
+  test("a CA that cannot be used fails once an hour, not at every look", async () => {
+    const certificates = newCertificates();
+    await certificates.ensure(files, HOST);
+    await rm(files.certificateFile);
+    writeFileSync(join(home, "keys", "ca.pem"), "nothing");
+    monotonic += 60 * 60_000;
+    await expect(certificates.renew(files, HOST)).rejects.toMatchObject({ code: "config" });
+    await certificates.renew(files, HOST);
+    monotonic += 60 * 60_000;
+    await expect(certificates.renew(files, HOST)).rejects.toMatchObject({ code: "config" });
+  });
 });

@@ -24,12 +24,13 @@ export class ServerCertificates {
    * reads a replaced file by itself. Throws `ProvisionError` `config`.
    */
   async ensure(files: BrokerFiles, host: string): Promise<void> {
+    // Also where it fails: the next round a second later would fail in the same way.
+    this.#checkedAt.set(files.folder, this.#now());
     const names = namesOf(host);
     const pem = await readIfThere(files.certificateFile);
     if (pem === undefined || !(await this.#authority.isCurrent(pem, names, RENEWAL_MS))) {
       await replaceFile(files.certificateFile, await this.#authority.issue(host, names));
     }
-    this.#checkedAt.set(files.folder, this.#now());
   }
 
   /** `ensure`, once an hour for each cluster. */
