@@ -16,7 +16,7 @@
 //! | `catalogue` | the configurations that clients expect a topic to have |
 //! | `config_changes` | what the two requests that change configurations have in common |
 //! | `config_resource` | what configurations belong to |
-//! | `quota` | how many bytes per second clients may move |
+//! | `quota` | how much clients may use, and how long they wait who used more |
 //! | `quota_changes` | changes of client quotas, stored before they count |
 //! | `sign_in` | who a connection is, and what it may send before that is known |
 //! | `scram_changes` | changes of users' credentials, stored before they count |
@@ -26,6 +26,7 @@
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
 //! | `wakeups` | new data wakes waiting fetches |
+//! | `work` | a request that is worked on: how long that takes, and who pays for it |
 
 mod call;
 mod catalogue;
@@ -48,11 +49,12 @@ mod sign_in;
 mod topic_changes;
 mod topics;
 mod wakeups;
+mod work;
 
 pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use inspection::INSPECTION_BYTES_MAX;
-pub use quota::QuotaConfig;
+pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;
 pub use service::ApiService;

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use millrace_wire::{
-    ApiKey, MalformedRequest, Response, encode_unsupported_api_versions,
+    ApiKey, MalformedRequest, encode_unsupported_api_versions,
     error_code::ErrorCode,
     parse_request,
     service::{Accepted, BoxFuture, CloseReason, Peer, Service},
@@ -12,10 +12,12 @@ use millrace_wire::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    call::{Answer, Call, Taken},
+    call::{Call, Taken},
     context::{ApiParts, Context},
+    quota::QuotaUses,
     registry::handler,
     sign_in,
+    work::Work,
 };
 
 /// Serves every API. Cheap to clone.
@@ -59,6 +61,12 @@ impl ApiService {
         self.context.purgatory.delayed()
     }
 
+    /// What clients use of their quotas now.
+    #[must_use]
+    pub fn quota_uses(&self) -> QuotaUses {
+        self.context.quotas.uses(self.context.now())
+    }
+
     async fn take(&self, peer: &Arc<Peer>, frame: BytesMut) -> Accepted {
         let started = self.context.now();
         let guarded = peer.identity.must_authenticate();
@@ -85,31 +93,15 @@ impl ApiService {
             request,
             peer: Arc::clone(peer),
         };
-        let context = Arc::clone(&self.context);
-        match handler(&self.context, call).await {
-            Ok(Taken::Now(answer)) => {
-                let Answer {
-                    response,
-                    error,
-                    waited,
-                } = answer;
-                measure(&context, key, started, error, waited);
-                Accepted::Ready(response)
-            }
-            Ok(Taken::Later(rest)) => {
-                Accepted::Pending(Box::pin(measured(context, key, started, rest)))
-            }
-            Ok(Taken::Last(rest, reason)) => {
-                Accepted::Last(Box::pin(measured(context, key, started, rest)), reason)
-            }
-            Ok(Taken::Silent(rest)) => Accepted::Silent(Box::pin(async move {
-                let error = rest.await;
-                measure(&context, key, started, error, Duration::ZERO);
-            })),
+        let mut work = Work::new(&self.context, &call, started);
+        match work.of(handler(&self.context, call)).await {
+            Ok(Taken::Now(answer)) => Accepted::Ready(work.answered(answer)),
+            Ok(Taken::Later(rest)) => Accepted::Pending(Box::pin(work.answer(rest))),
+            Ok(Taken::Last(rest, reason)) => Accepted::Last(Box::pin(work.answer(rest)), reason),
+            Ok(Taken::Silent(rest)) => Accepted::Silent(Box::pin(work.silent(rest))),
             Err(reason) => {
                 tracing::debug!(%reason, ?key, peer = %peer.address, "closing the connection");
-                let error = ErrorCode::InvalidRequest.code();
-                measure(&context, key, started, error, Duration::ZERO);
+                work.measure(ErrorCode::InvalidRequest.code(), Duration::ZERO);
                 Accepted::Close(reason)
             }
         }
@@ -133,26 +125,6 @@ impl ApiService {
         tracing::debug!(%malformed, "closing the connection");
         Accepted::Close(CloseReason::Malformed(malformed))
     }
-}
-
-async fn measured(
-    context: Arc<Context>,
-    key: ApiKey,
-    started: Duration,
-    rest: BoxFuture<'static, Answer>,
-) -> Response {
-    let Answer {
-        response,
-        error,
-        waited,
-    } = rest.await;
-    measure(&context, key, started, error, waited);
-    response
-}
-
-fn measure(context: &Context, key: ApiKey, started: Duration, error: i16, waited: Duration) {
-    let took = context.now().saturating_sub(started);
-    context.metrics.answered(key, error, took, waited);
 }
 
 impl Service for ApiService {

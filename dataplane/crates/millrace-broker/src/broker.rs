@@ -160,6 +160,7 @@ impl Broker {
         let tracker = Tracker::new(groups.clone(), logs.clone(), seams.clock.clone());
         let addresses = listeners.addresses();
         let advertised = advertised(&config, &addresses);
+        let quotas = quotas(&storage).await?;
         let parts = ApiParts {
             logs: logs.clone(),
             groups: groups.clone(),
@@ -170,12 +171,11 @@ impl Broker {
             tasks: tasks.clone(),
             settings,
             security: security(&config, &storage).await?,
-            quotas: quotas(&storage).await?,
+            quotas: Arc::clone(&quotas),
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
-        let clock = seams.clock.clone();
-        let server = listeners.serve(config.net.clone(), service.clone(), clock, timers, tasks);
+        let server = serve(&config, listeners, &service, timers, (quotas, &seams));
         let serving = Serving {
             server: server.clone(),
             logs: logs.clone(),
@@ -186,8 +186,8 @@ impl Broker {
             bucket: storage.bucket.clone(),
             held_back: storage.held_back.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
-            records: own_listener::client_config(&config, &addresses, &advertised)
-                .map(|client| Records::new(client, service.inspection_places())),
+            service: service.clone(),
+            records: records(&config, &addresses, &advertised, &service),
         };
         let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());
         let _ = state.serving.set(serving);
@@ -363,6 +363,11 @@ fn listener_configs(config: &BrokerConfig, certificates: &Certificates) -> Vec<L
                 sasl: protection.is_some_and(|protection| protection.sasl.is_some()),
                 mapping: tls.map_or_else(Arc::default, |tls| Arc::clone(&tls.mapping)),
             },
+            limits: config
+                .listener_limits
+                .get(&endpoint.name)
+                .copied()
+                .unwrap_or_default(),
         }
     };
     config.listeners.iter().map(listener).collect()
@@ -388,6 +393,29 @@ async fn security(config: &BrokerConfig, storage: &Storage) -> Result<Security, 
         sasl: sasl.collect(),
         scram: Arc::new(users.map_err(StorageError::MetaUse)?),
     })
+}
+
+/// Accepts clients from now on.
+fn serve(
+    config: &BrokerConfig,
+    listeners: Listeners,
+    service: &Arc<ApiService>,
+    timers: Timers,
+    (quotas, seams): (Arc<LiveQuotas>, &Seams),
+) -> Server {
+    let (net, service, clock) = (config.net.clone(), service.clone(), seams.clock.clone());
+    listeners.serve(net, service, clock, timers, (quotas, &seams.tasks))
+}
+
+/// Records over the admin HTTP, if there is a listener that the broker itself can use.
+fn records(
+    config: &BrokerConfig,
+    addresses: &[(String, SocketAddr)],
+    advertised: &[Endpoint],
+    service: &ApiService,
+) -> Option<Records> {
+    let client = own_listener::client_config(config, addresses, advertised)?;
+    Some(Records::new(client, service.inspection_places()))
 }
 
 /// What clients may use.

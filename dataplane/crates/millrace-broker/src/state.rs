@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use millrace_api::ApiService;
 use millrace_coordinator::{GroupCoordinator, config::GROUPS_MAX};
 use millrace_log::{LogManager, PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_model::{Cause, Classified, NodeEpoch, NodeId, TopicPartition};
@@ -22,7 +23,7 @@ use millrace_wal::Wal;
 use crate::{
     admin::{
         CorruptPartStatus, GroupStatus, Inspect, LISTED_MAX, MemoryPartStatus, MemoryStatus,
-        OfflinePartition, Status, StorageStatus,
+        OfflinePartition, QuotasAnswer, Status, StorageStatus,
     },
     catch_up::{CatchUp, CatchUpAnswer},
     identity::HeldBack,
@@ -79,6 +80,7 @@ pub(crate) struct Serving {
     pub(crate) bucket: ObjectStorage,
     pub(crate) held_back: HeldBack,
     pub(crate) catch_up: CatchUp,
+    pub(crate) service: Arc<ApiService>,
     /// None where no listener is advertised.
     pub(crate) records: Option<Records>,
 }
@@ -294,6 +296,11 @@ impl Inspect for State {
 
     fn catch_up(&self) -> Option<CatchUpAnswer> {
         self.serving.get().map(|serving| serving.catch_up.answer())
+    }
+
+    fn quotas(&self) -> Option<QuotasAnswer> {
+        let serving = self.serving.get()?;
+        Some(QuotasAnswer::new(serving.service.quota_uses()))
     }
 
     fn records(&self) -> Option<Records> {

@@ -1,9 +1,9 @@
 //! Settings of the network layer, and the bounds that are not settings, each with its reason.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
 use millrace_model::limits::{CONNECTION_IN_FLIGHT_MAX, REQUEST_BYTES_MAX};
-use millrace_security::certificate::PrincipalMapping;
+use millrace_security::{certificate::PrincipalMapping, quota::Windows};
 
 use crate::tls::Tls;
 
@@ -58,6 +58,13 @@ pub(crate) const LISTEN_BACKLOG: u32 = 4_096;
 /// Pause after a failed accept (no file descriptor left), so that the loop does not spin.
 pub(crate) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
+/// How long a connection stays open that is refused because its address connects too often, so that its client
+/// does not try again at once.
+pub(crate) const REFUSED_HOLD_MAX: Duration = Duration::from_secs(1);
+
+/// Such connections at the same time: each has a file descriptor. One more is closed at once.
+pub(crate) const REFUSED_HELD_MAX: usize = 512;
+
 /// The longest frame of a client that has not authenticated: a hundred times an ordinary one.
 pub(crate) const UNAUTHENTICATED_BYTES_MAX: usize = 64 * 1024;
 
@@ -88,6 +95,32 @@ pub struct NetConfig {
     /// `max.connections`: one more is closed as soon as it is accepted. The default is a power of two
     /// above ten thousand, which the file descriptors of a stock Linux allow.
     pub connections_max: usize,
+    /// Further limits of connections.
+    pub limits: ConnectionLimits,
+}
+
+/// How many connections an address may have, and how many the broker accepts per second.
+#[derive(Debug, Clone)]
+pub struct ConnectionLimits {
+    /// `max.connections.per.ip`: one more is closed as soon as it is accepted.
+    pub per_address_max: usize,
+    /// `max.connections.per.ip.overrides`, by canonical address.
+    pub per_address_overrides: HashMap<IpAddr, usize>,
+    /// `max.connection.creation.rate`: per second. Beyond it, listeners pause.
+    pub creation_rate_max: Option<f64>,
+    /// `quota.window.num` and `quota.window.size.seconds`: how such rates are measured.
+    pub windows: Windows,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            per_address_max: usize::MAX,
+            per_address_overrides: HashMap::new(),
+            creation_rate_max: None,
+            windows: Windows::default(),
+        }
+    }
 }
 
 impl Default for NetConfig {
@@ -99,6 +132,7 @@ impl Default for NetConfig {
             broker_bytes_max: 512 * 1024 * 1024,
             idle_max: Duration::from_secs(600),
             connections_max: 16_384,
+            limits: ConnectionLimits::default(),
         }
     }
 }
@@ -114,6 +148,17 @@ pub struct ListenerConfig {
     pub port: u16,
     /// How its clients are protected.
     pub security: ListenerSecurity,
+    /// How many connections it takes.
+    pub limits: ListenerLimits,
+}
+
+/// How many connections a listener takes, within what the broker takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ListenerLimits {
+    /// `listener.name.….max.connections`: one more is closed as soon as it is accepted.
+    pub connections_max: Option<usize>,
+    /// `listener.name.….max.connection.creation.rate`: per second. Beyond it, the listener pauses.
+    pub creation_rate_max: Option<f64>,
 }
 
 /// How a listener's clients are protected.

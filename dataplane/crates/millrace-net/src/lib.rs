@@ -12,10 +12,11 @@
 //! ended. The service also mutes a client that exceeds its quota
 //! ([`millrace_wire::service::Throttle`]).
 //!
-//! Reading order: `server` (accept), `connection` (the two halves), `transport` (what carries the
+//! Reading order: `server` (accept), `admission` (who is let in), `connection` (the two halves), `transport` (what carries the
 //! bytes), `tls` (encrypts them), `frame` (bytes to frames), `pipeline` (stage 2 in order), `outbox` (responses to bytes),
 //! `registry` (idle connections).
 
+mod admission;
 mod config;
 mod connection;
 mod frame;
@@ -29,6 +30,6 @@ mod tests;
 mod tls;
 mod transport;
 
-pub use config::{ListenerConfig, ListenerSecurity, NetConfig};
+pub use config::{ConnectionLimits, ListenerConfig, ListenerLimits, ListenerSecurity, NetConfig};
 pub use server::{BindError, DrainReport, Listeners, NetMetrics, Server};
 pub use tls::{ClientAuth, Tls, TlsError, TlsMaterial, TlsSettings, TlsVersion};

@@ -16,6 +16,7 @@ use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::Place;
 use crate::config::{
     FRAME_AGE_MAX_WHEN_SHORT, FRAME_STALL_MAX, FRAME_STALL_MAX_WHEN_SHORT, HALF_OPEN_MAX,
     HANDSHAKE_MAX, UNREAD_MAX_WHEN_SHORT,
@@ -208,6 +209,7 @@ impl Registry {
             registry: Arc::clone(self),
             id,
             pulse,
+            place: None,
         }
     }
 
@@ -227,9 +229,16 @@ pub(crate) struct Entry {
     registry: Arc<Registry>,
     id: u64,
     pub(crate) pulse: Arc<Pulse>,
+    /// Free again when the connection has gone.
+    place: Option<Place>,
 }
 
 impl Entry {
+    /// Keeps a connection's place for as long as it is listed.
+    pub(crate) fn keep(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
     /// The client has to finish a handshake or its authentication first. Where there are too many such
     /// clients, the oldest loses its connection.
     pub(crate) fn begin_half_open(&self) {
@@ -252,6 +261,8 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
+        // Whoever sees that the connection has gone finds its place free.
+        drop(self.place.take());
         if self.pulse.is_half_open() {
             self.end_half_open();
         }

@@ -15,16 +15,24 @@ use millrace_purgatory::Timers;
 use millrace_security::{
     Principal,
     certificate::{CertificatePrincipalError, PrincipalMapping},
+    quota::LiveQuotas,
 };
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
 use millrace_wire::service::{ANONYMOUS, Identity, Peer, Service};
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream, lookup_host},
+    sync::Semaphore,
+};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    config::{ACCEPT_RETRY, LISTEN_BACKLOG, ListenerConfig, ListenerSecurity, NetConfig},
+    admission::{Admission, ListenerGate, Refusal},
+    config::{
+        ACCEPT_RETRY, LISTEN_BACKLOG, ListenerConfig, ListenerLimits, ListenerSecurity, NetConfig,
+        REFUSED_HELD_MAX, REFUSED_HOLD_MAX,
+    },
     connection::{self, Shared},
     metrics::Metrics,
     registry::{Entry, Registry},
@@ -82,6 +90,7 @@ struct Bound {
 struct Listening {
     name: String,
     security: ListenerSecurity,
+    limits: ListenerLimits,
 }
 
 impl Listeners {
@@ -96,6 +105,7 @@ impl Listeners {
             let listening = Listening {
                 name: config.name.clone(),
                 security: config.security.clone(),
+                limits: config.limits,
             };
             bound.push(Bound {
                 listening,
@@ -115,7 +125,8 @@ impl Listeners {
             .collect()
     }
 
-    /// Starts accepting. Must be called inside a tokio runtime. The timers run on the same clock.
+    /// Starts accepting. Must be called inside a tokio runtime. The timers run on the same clock. The quotas
+    /// say how often an address may connect.
     #[must_use]
     pub fn serve(
         self,
@@ -123,8 +134,10 @@ impl Listeners {
         service: Arc<dyn Service>,
         clock: SharedClock,
         timers: Timers,
-        tasks: &Supervisor,
+        (quotas, tasks): (Arc<LiveQuotas>, &Supervisor),
     ) -> Server {
+        let limits = config.limits.clone();
+        let admission = Admission::new(config.connections_max, limits, quotas);
         let shared = Arc::new(Shared {
             budget: Budget::new(config.broker_bytes_max as u64),
             config,
@@ -139,6 +152,8 @@ impl Listeners {
                 registry: Registry::new(),
                 tasks: TaskTracker::new(),
                 next_id: AtomicU64::new(1),
+                admission,
+                held: Arc::new(Semaphore::new(REFUSED_HELD_MAX)),
             }),
         };
         let core = &server.core;
@@ -197,6 +212,9 @@ struct Core {
     registry: Arc<Registry>,
     tasks: TaskTracker,
     next_id: AtomicU64,
+    admission: Arc<Admission>,
+    /// Places of connections that are refused and stay open for a moment.
+    held: Arc<Semaphore>,
 }
 
 /// What is going on now.
@@ -252,14 +270,22 @@ impl Server {
 }
 
 async fn accept_loop(core: Arc<Core>, listening: Listening, listener: TcpListener) {
+    let limits = &core.shared.config.limits;
+    let gate = ListenerGate::new(&listening.name, listening.limits, limits);
     loop {
+        let accepting = async {
+            if let Some(pause) = core.admission.pause(&gate, core.shared.clock.now()) {
+                core.shared.timers.sleep(pause).await;
+            }
+            listener.accept().await
+        };
         let accepted = tokio::select! {
             biased;
             () = core.registry.stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
+            accepted = accepting => accepted,
         };
         match accepted {
-            Ok((stream, address)) => core.admit(stream, address, &listening),
+            Ok((stream, address)) => core.admit(stream, address, &listening, &gate),
             Err(error) => {
                 tracing::warn!(
                     listener = listening.name,
@@ -272,19 +298,25 @@ async fn accept_loop(core: Arc<Core>, listening: Listening, listener: TcpListene
 }
 
 impl Core {
-    fn admit(&self, stream: TcpStream, address: SocketAddr, listening: &Listening) {
-        let connections = self.registry.len();
-        if connections >= self.shared.config.connections_max {
-            self.shared.metrics.closed("too_many_connections");
-            tracing::warn!(client = %address, connections, "connection refused: max.connections reached");
-            return;
-        }
+    fn admit(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        listening: &Listening,
+        gate: &Arc<ListenerGate>,
+    ) {
+        let now = self.shared.clock.now();
+        let place = match self.admission.admit(gate, address.ip(), now) {
+            Ok(place) => place,
+            Err(refusal) => return self.refuse(stream, address, gate, refusal),
+        };
         if let Err(error) = prepare(&stream) {
             tracing::debug!(client = %address, "setting socket options failed: {error}");
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let security = &listening.security;
-        let entry = self.registry.enter(id, &self.shared.clock);
+        let mut entry = self.registry.enter(id, &self.shared.clock);
+        entry.keep(place);
         if security.sasl || security.tls.is_some() {
             entry.begin_half_open();
         }
@@ -309,6 +341,29 @@ impl Core {
                 tasks.spawn(serve_tls(shaking, arrived, shared, entry))
             }
         };
+    }
+
+    /// Closes a connection that was just accepted.
+    fn refuse(&self, stream: TcpStream, client: SocketAddr, gate: &ListenerGate, refusal: Refusal) {
+        self.shared.metrics.closed(refusal.code());
+        gate.refused(refusal);
+        let setting = refusal.setting();
+        tracing::warn!(%client, "connection refused: {setting} is reached");
+        let Refusal::AddressTooFast(wait) = refusal else {
+            return;
+        };
+        let Ok(held) = Arc::clone(&self.held).try_acquire_owned() else {
+            return;
+        };
+        let (shared, stop) = (Arc::clone(&self.shared), self.registry.stop.clone());
+        // Not supervised: it only waits.
+        self.tasks.spawn(async move {
+            let _until_closed = (held, stream);
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = shared.timers.sleep(wait.min(REFUSED_HOLD_MAX)) => {}
+            }
+        });
     }
 }
 

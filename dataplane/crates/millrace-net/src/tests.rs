@@ -1,6 +1,7 @@
 //! The network layer over real sockets, with a service whose responses the test controls.
 
 mod certificates;
+mod limits;
 mod mute;
 mod tls;
 mod transport;
@@ -31,7 +32,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{ListenerConfig, ListenerSecurity, Listeners, NetConfig, Server};
+use crate::{ListenerConfig, ListenerLimits, ListenerSecurity, Listeners, NetConfig, Server};
 
 /// Nothing in here takes longer than this unless it hangs.
 const SOON: Duration = Duration::from_secs(10);
@@ -163,6 +164,7 @@ async fn secure_rig(config: NetConfig, security: ListenerSecurity) -> Rig {
         host: "127.0.0.1".into(),
         port: 0,
         security,
+        limits: ListenerLimits::default(),
     };
     let listeners = Listeners::bind(&[listener]).await.expect("a free port");
     let address = listeners.addresses()[0].1;
@@ -179,7 +181,7 @@ async fn secure_rig(config: NetConfig, security: ListenerSecurity) -> Rig {
         Arc::new(service),
         shared,
         timers.clone(),
-        &Supervisor::new(),
+        (Arc::default(), &Supervisor::new()),
     );
     Rig {
         server,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use millrace_net::{ListenerConfig, ListenerSecurity, Listeners, NetConfig};
+use millrace_net::{ListenerConfig, ListenerLimits, ListenerSecurity, Listeners, NetConfig};
 use millrace_purgatory::Timers;
 use millrace_tasks::Supervisor;
 use millrace_time::SystemClock;
@@ -40,6 +40,7 @@ async fn an_idle_connection_costs_less_than_20_kib() {
         host: "127.0.0.1".into(),
         port: 0,
         security: ListenerSecurity::default(),
+        limits: ListenerLimits::default(),
     };
     let listeners = Listeners::bind(&[listener]).await.expect("a free port");
     let address = listeners.addresses()[0].1;
@@ -50,7 +51,7 @@ async fn an_idle_connection_costs_less_than_20_kib() {
         Arc::new(Echo),
         clock,
         timers,
-        &Supervisor::new(),
+        (Arc::default(), &Supervisor::new()),
     );
     let mut clients = Vec::with_capacity(CONNECTIONS);
     let before = resident_bytes();

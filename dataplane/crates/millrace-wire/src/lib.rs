@@ -20,6 +20,7 @@ mod request;
 mod response;
 pub mod service;
 mod shape;
+mod throttle;
 
 pub use api::{ApiSupport, SUPPORTED, advertised_versions, support_of};
 pub use fetch::{AbortedTransaction, FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch};

@@ -21,24 +21,34 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, first_error},
     code,
     context::Context,
+    quota::Mutations,
     topic_changes::enqueue,
     topics::{Refused, is_internal},
 };
 
+/// The first version that is refused what exceeds the client's quota (KIP-599).
+const FIRST_STRICT: i16 = 3;
+
 /// A topic that has grown in the metadata; resolves once all of it is served.
 type Growing = BoxFuture<'static, Result<(), Refused>>;
+
+/// The topics of a request.
+type Begun = Vec<(WireTopic, Result<Growing, Refused>)>;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreatePartitionsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
-    let change = async move { begin(&own, request).await };
-    enqueue(context, change, move |begun| answer(reply, begun)).await
+    let mut mutations = context.quotas.mutations(&call, FIRST_STRICT);
+    let change = async move { (begin(&own, request, &mut mutations).await, mutations) };
+    let own = Arc::clone(context);
+    enqueue(context, change, move |begun| answer(own, reply, begun)).await
 }
 
 async fn begin(
     context: &Context,
     request: CreatePartitionsRequest,
-) -> Vec<(WireTopic, Result<Growing, Refused>)> {
+    mutations: &mut Mutations,
+) -> Begun {
     let mut named: HashMap<WireTopic, usize> = HashMap::new();
     for topic in &request.topics {
         *named.entry(topic.name.clone()).or_default() += 1;
@@ -46,7 +56,7 @@ async fn begin(
     let mut begun = Vec::with_capacity(named.len());
     for topic in request.topics {
         let growing = match named.get(&topic.name) {
-            Some(1) => grow(context, &topic, request.validate_only).await,
+            Some(1) => grow(context, &topic, request.validate_only, mutations).await,
             Some(2..) => Err(Refused::new(
                 ErrorCode::InvalidRequest,
                 "Duplicate topic name.",
@@ -59,7 +69,11 @@ async fn begin(
     begun
 }
 
-async fn answer(reply: Reply, begun: Vec<(WireTopic, Result<Growing, Refused>)>) -> Answer {
+async fn answer(
+    context: Arc<Context>,
+    reply: Reply,
+    (begun, mutations): (Begun, Mutations),
+) -> Answer {
     let served = begun.into_iter().map(async |(name, growing)| {
         let outcome = match growing {
             Ok(growing) => growing.await,
@@ -73,16 +87,17 @@ async fn answer(reply: Reply, begun: Vec<(WireTopic, Result<Growing, Refused>)>)
     });
     let results = join_all(served).await;
     let error = first_error(results.iter().map(|result| result.error_code));
-    reply.with(
-        &CreatePartitionsResponse::default().with_results(results),
-        error,
-    )
+    let response = CreatePartitionsResponse::default()
+        .with_results(results)
+        .with_throttle_time_ms(mutations.throttle_time_ms(context.now()));
+    reply.with(&response, error)
 }
 
 async fn grow(
     context: &Context,
     asked: &CreatePartitionsTopic,
     validate_only: bool,
+    mutations: &mut Mutations,
 ) -> Result<Growing, Refused> {
     let unknown = || Refused::from(ErrorCode::UnknownTopicOrPartition);
     let name = TopicName::new(asked.name.as_str()).map_err(|_| unknown())?;
@@ -103,6 +118,7 @@ async fn grow(
             .map(|()| Box::pin(ready(Ok(()))) as _)
             .map_err(refused);
     }
+    mutations.spend((total - current) as usize, context.now())?;
     let served = context.logs.begin_create_partitions(&name, total).await;
     let served = served.map_err(|error| refused(&name, &error))?;
     Ok(Box::pin(async move {

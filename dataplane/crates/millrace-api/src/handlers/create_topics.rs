@@ -25,9 +25,13 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, first_error},
     catalogue, code,
     context::{Context, text},
+    quota::Mutations,
     topic_changes::enqueue,
     topics::{Refused, is_internal},
 };
+
+/// The first version that is refused what exceeds the client's quota (KIP-599).
+const FIRST_STRICT: i16 = 6;
 
 /// Partitions or replicas as the broker sees fit.
 const UNSET: i32 = -1;
@@ -42,10 +46,14 @@ struct Created {
 /// A topic that is in the metadata; resolves once it is served.
 type Creating = BoxFuture<'static, Result<Created, Refused>>;
 
+/// The topics of a request.
+type Begun = Vec<(WireTopic, Result<Creating, Refused>)>;
+
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreateTopicsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
-    let change = async move { begin(&own, request).await };
+    let mut mutations = context.quotas.mutations(&call, FIRST_STRICT);
+    let change = async move { (begin(&own, request, &mut mutations).await, mutations) };
     let own = Arc::clone(context);
     enqueue(context, change, move |begun| answer(own, reply, begun)).await
 }
@@ -53,7 +61,8 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
 async fn begin(
     context: &Context,
     request: CreateTopicsRequest,
-) -> Vec<(WireTopic, Result<Creating, Refused>)> {
+    mutations: &mut Mutations,
+) -> Begun {
     let mut named: HashMap<WireTopic, usize> = HashMap::new();
     for topic in &request.topics {
         *named.entry(topic.name.clone()).or_default() += 1;
@@ -61,7 +70,7 @@ async fn begin(
     let mut begun = Vec::with_capacity(named.len());
     for topic in request.topics {
         let creating = match named.get(&topic.name) {
-            Some(1) => create(context, &topic, request.validate_only).await,
+            Some(1) => create(context, &topic, request.validate_only, mutations).await,
             Some(2..) => Err(Refused::new(
                 ErrorCode::InvalidRequest,
                 "Duplicate topic name.",
@@ -78,7 +87,7 @@ async fn begin(
 async fn answer(
     context: Arc<Context>,
     reply: Reply,
-    begun: Vec<(WireTopic, Result<Creating, Refused>)>,
+    (begun, mutations): (Begun, Mutations),
 ) -> Answer {
     let served = begun.into_iter().map(async |(name, creating)| {
         let outcome = match creating {
@@ -89,13 +98,17 @@ async fn answer(
     });
     let topics = join_all(served).await;
     let error = first_error(topics.iter().map(|topic| topic.error_code));
-    reply.with(&CreateTopicsResponse::default().with_topics(topics), error)
+    let response = CreateTopicsResponse::default()
+        .with_topics(topics)
+        .with_throttle_time_ms(mutations.throttle_time_ms(context.now()));
+    reply.with(&response, error)
 }
 
 async fn create(
     context: &Context,
     asked: &CreatableTopic,
     validate_only: bool,
+    mutations: &mut Mutations,
 ) -> Result<Creating, Refused> {
     let name = check_name(context, &asked.name)?;
     let partitions = check_partitions(context, asked)?;
@@ -112,6 +125,8 @@ async fn create(
         };
         return Ok(Box::pin(ready(Ok(created))));
     }
+    let count = partitions.unwrap_or(defaults.num_partitions);
+    mutations.spend(count as usize, context.now())?;
     let served = context
         .logs
         .begin_create_topic(&name, partitions, overrides.clone())

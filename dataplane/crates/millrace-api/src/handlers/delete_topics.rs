@@ -17,6 +17,7 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, first_error},
     code,
     context::{Context, text},
+    quota::Mutations,
     topic_changes::enqueue,
     topics::{Refused, is_internal},
 };
@@ -24,14 +25,23 @@ use crate::{
 /// The first version in which topics may be told by their ids (KIP-516).
 const FIRST_WITH_IDS: i16 = 6;
 
+/// The first version that is refused what exceeds the client's quota (KIP-599).
+const FIRST_STRICT: i16 = 5;
+
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DeleteTopicsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
-    let change = async move { answer(&own, reply, request).await };
+    let mutations = context.quotas.mutations(&call, FIRST_STRICT);
+    let change = async move { answer(&own, reply, request, mutations).await };
     enqueue(context, change, ready).await
 }
 
-async fn answer(context: &Context, reply: Reply, request: DeleteTopicsRequest) -> Answer {
+async fn answer(
+    context: &Context,
+    reply: Reply,
+    request: DeleteTopicsRequest,
+    mut mutations: Mutations,
+) -> Answer {
     let asked: Vec<DeleteTopicState> = if reply.version >= FIRST_WITH_IDS {
         request.topics
     } else {
@@ -47,7 +57,7 @@ async fn answer(context: &Context, reply: Reply, request: DeleteTopicsRequest) -
             Err(_) => (topic.name, topic.topic_id),
         };
         let deleted = match found {
-            Ok(topic) => delete(context, &topic)
+            Ok(topic) => delete(context, &topic, &mut mutations)
                 .await
                 .map(|()| gone.insert(topic.name.clone())),
             Err(refused) => Err(refused),
@@ -65,10 +75,10 @@ async fn answer(context: &Context, reply: Reply, request: DeleteTopicsRequest) -
         context.groups.topics_deleted(&gone).await;
     }
     let error = first_error(responses.iter().map(|response| response.error_code));
-    reply.with(
-        &DeleteTopicsResponse::default().with_responses(responses),
-        error,
-    )
+    let response = DeleteTopicsResponse::default()
+        .with_responses(responses)
+        .with_throttle_time_ms(mutations.throttle_time_ms(context.now()));
+    reply.with(&response, error)
 }
 
 fn find(context: &Context, asked: &DeleteTopicState) -> Result<Arc<Topic>, Refused> {
@@ -93,7 +103,11 @@ fn find(context: &Context, asked: &DeleteTopicState) -> Result<Arc<Topic>, Refus
     }
 }
 
-async fn delete(context: &Context, topic: &Topic) -> Result<(), Refused> {
+async fn delete(
+    context: &Context,
+    topic: &Topic,
+    mutations: &mut Mutations,
+) -> Result<(), Refused> {
     if is_internal(topic.name.as_str()) {
         let message = "An internal topic cannot be deleted.";
         return Err(Refused::new(ErrorCode::InvalidRequest, message));
@@ -102,6 +116,7 @@ async fn delete(context: &Context, topic: &Topic) -> Result<(), Refused> {
         let message = "Committed offsets are still being loaded. Try again.";
         return Err(Refused::new(ErrorCode::CoordinatorLoadInProgress, message));
     }
+    mutations.spend(topic.partitions.len(), context.now())?;
     context
         .logs
         .delete_topic(&topic.name)

@@ -1,12 +1,22 @@
 //! Client quotas: set, described and removed by a client, and kept over a restart.
 
+use std::time::Duration;
+
+use bytes::BytesMut;
 use kafka_protocol::messages::{
-    AlterClientQuotasRequest, DescribeClientQuotasRequest,
+    AlterClientQuotasRequest, CreateTopicsRequest, DeleteTopicsRequest,
+    DescribeClientQuotasRequest, ListGroupsRequest, MetadataRequest,
     alter_client_quotas_request::{EntityData, EntryData, OpData},
+    create_topics_request::CreatableTopic,
+    delete_topics_request::DeleteTopicState,
     describe_client_quotas_request::ComponentData,
 };
+use millrace_record::{BatchBuilder, Compression};
 
-use crate::world::{World, text};
+use crate::{
+    calls::{NAMED_PRODUCE, produce_request, topic_name},
+    world::{World, text},
+};
 
 const INVALID_REQUEST: i16 = 42;
 const UNSUPPORTED_VERSION: i16 = 35;
@@ -189,4 +199,129 @@ async fn a_filter_that_is_none_is_refused() {
         assert_eq!((response.error_code, response.entries), (code, None));
         assert!(response.error_message.is_some());
     }
+}
+
+const THROTTLING_QUOTA_EXCEEDED: i16 = 89;
+
+fn batch_of(bytes: usize) -> BytesMut {
+    let mut builder = BatchBuilder::new(Compression::None);
+    builder.push(5, None, Some(&vec![b'x'; bytes]), &[]);
+    builder.build()
+}
+
+impl World {
+    async fn throttle_of_produce(&self, bytes: usize) -> i32 {
+        let request = produce_request("t", &[(0, batch_of(bytes))], -1);
+        self.ask(NAMED_PRODUCE, &request).await.throttle_time_ms
+    }
+
+    async fn set_quota(&self, parts: Parts<'_>, key: &str, value: Option<f64>) {
+        let results = self.alter_quotas(vec![entry(parts, &[(key, value)])]).await;
+        assert_eq!(results, [(0, String::new())]);
+    }
+}
+
+/// The client id of all requests is `test`, and the user is anonymous.
+#[tokio::test]
+async fn a_quota_holds_at_once_survives_a_restart_and_ends_at_once() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    assert_eq!(world.throttle_of_produce(50_000).await, 0);
+    let (rate, default) = ("producer_byte_rate", &[("client-id", None)]);
+    world.set_quota(default, rate, Some(1_000.0)).await;
+    // Ten seconds' worth may be sent at once.
+    let told = world.throttle_of_produce(50_000).await;
+    assert!((35_000..=41_000).contains(&told), "{told}");
+    assert!(
+        world.peer.throttle.left(Duration::ZERO).is_some(),
+        "not read meanwhile"
+    );
+
+    // Something more specific is another quota, whose use begins now.
+    let anonymous = &[("user", Some("ANONYMOUS"))];
+    world.set_quota(anonymous, rate, Some(100_000_000.0)).await;
+    assert_eq!(world.throttle_of_produce(50_000).await, 0);
+    world.set_quota(anonymous, rate, None).await;
+
+    let world = world.restart().await;
+    let told = world.throttle_of_produce(50_000).await;
+    assert!((35_000..=41_000).contains(&told), "{told}");
+    let uses = world.service.quota_uses();
+    assert_eq!(uses.total, 1);
+    let shown = &uses.uses[0];
+    assert_eq!(
+        (shown.quota, shown.client_id.as_deref()),
+        (rate, Some("test"))
+    );
+    assert!(
+        shown.rate > shown.limit && !shown.throttle.is_zero(),
+        "{shown:?}"
+    );
+    world.set_quota(default, rate, None).await;
+    assert_eq!(world.throttle_of_produce(50_000).await, 0);
+    assert_eq!(world.service.quota_uses().total, 0, "nobody has a quota");
+}
+
+#[tokio::test]
+async fn work_for_a_client_is_limited_for_every_api() {
+    let world = World::new().await;
+    let user = &[("user", Some("ANONYMOUS"))];
+    // Nothing to speak of: whatever is done is too much, and the wait is a window at most.
+    world
+        .set_quota(user, "request_percentage", Some(1e-9))
+        .await;
+    let metadata = world.ask(9, &MetadataRequest::default()).await;
+    assert!(
+        (1..=1_000).contains(&metadata.throttle_time_ms),
+        "{metadata:?}"
+    );
+    let groups = world.ask(4, &ListGroupsRequest::default()).await;
+    assert!((1..=1_000).contains(&groups.throttle_time_ms), "{groups:?}");
+    let old = world
+        .ask(0, &MetadataRequest::default().with_topics(Some(vec![])))
+        .await;
+    assert_eq!(old.throttle_time_ms, 0, "the version cannot tell it");
+    world.set_quota(user, "request_percentage", None).await;
+    let metadata = world.ask(9, &MetadataRequest::default()).await;
+    assert_eq!(metadata.throttle_time_ms, 0);
+}
+
+#[tokio::test]
+async fn changes_of_topics_are_limited() {
+    let world = World::new().await;
+    let user = &[("user", None)];
+    world
+        .set_quota(user, "controller_mutation_rate", Some(0.1))
+        .await;
+    let create = async |version: i16, name: &str| {
+        let topic = CreatableTopic::default()
+            .with_name(topic_name(name))
+            .with_num_partitions(12)
+            .with_replication_factor(1);
+        let request = CreateTopicsRequest::default()
+            .with_topics(vec![topic])
+            .with_timeout_ms(10_000);
+        let answer = world.ask(version, &request).await;
+        (answer.topics[0].error_code, answer.throttle_time_ms)
+    };
+    // Eleven seconds' worth may be created at once; a change is made as long as nothing is owed.
+    assert_eq!(create(7, "first").await, (0, 0));
+    let (error, told) = create(7, "second").await;
+    assert_eq!(error, THROTTLING_QUOTA_EXCEEDED);
+    assert!((50_000..=109_000).contains(&told), "{told}");
+    // Older clients do not know the error. They are told to wait, and their changes are made.
+    let (error, told) = create(5, "third").await;
+    assert_eq!(error, 0);
+    assert!((150_000..=229_000).contains(&told), "{told}");
+    let delete = DeleteTopicsRequest::default()
+        .with_topics(vec![
+            DeleteTopicState::default().with_name(Some(topic_name("first"))),
+        ])
+        .with_timeout_ms(10_000);
+    let answer = world.ask(6, &delete).await;
+    assert_eq!(answer.responses[0].error_code, THROTTLING_QUOTA_EXCEEDED);
+    world
+        .set_quota(user, "controller_mutation_rate", None)
+        .await;
+    assert_eq!(world.ask(6, &delete).await.responses[0].error_code, 0);
 }

@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     calls::{NAMED_FETCH, batch, fetch_request, only_fetched, values},
+    quota::windows,
     world::{Sent, Settings, World, answer, frame, peer},
 };
 
@@ -288,8 +289,8 @@ async fn what_was_read_is_kept_while_its_client_takes_an_answer() {
 async fn what_was_read_survives_that_its_client_must_not_fetch() {
     let settings = Settings {
         quotas: QuotaConfig {
-            produce_bytes_per_s: None,
             fetch_bytes_per_s: Some(10_000),
+            ..windows()
         },
         ..Settings::default()
     };

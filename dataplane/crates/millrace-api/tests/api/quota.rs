@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use kafka_protocol::messages::{FetchRequest, ProduceRequest};
 use millrace_api::QuotaConfig;
 use millrace_record::{BatchBuilder, Compression};
+use millrace_security::quota::Windows;
 use millrace_time::SystemClock;
 
 use crate::{
@@ -15,6 +16,17 @@ use crate::{
 
 /// Bytes per second.
 const RATE: u64 = 10_000;
+
+/// A second's worth may be used at once.
+pub(crate) fn windows() -> QuotaConfig {
+    QuotaConfig {
+        windows: Windows {
+            samples: 11,
+            length: Duration::from_millis(100),
+        },
+        ..QuotaConfig::default()
+    }
+}
 
 async fn world(quotas: QuotaConfig) -> World {
     let world = World::with(Settings {
@@ -49,7 +61,7 @@ fn about(told_ms: i32, expected_ms: i32) -> bool {
 async fn a_producer_over_its_quota_is_acknowledged_at_once_and_told_to_wait() {
     let world = world(QuotaConfig {
         produce_bytes_per_s: Some(RATE),
-        fetch_bytes_per_s: None,
+        ..windows()
     })
     .await;
     let clock = SystemClock::shared();
@@ -79,7 +91,7 @@ async fn a_producer_over_its_quota_is_acknowledged_at_once_and_told_to_wait() {
 async fn a_producer_that_wants_no_acknowledgement_is_slowed_down_all_the_same() {
     let world = world(QuotaConfig {
         produce_bytes_per_s: Some(RATE),
-        fetch_bytes_per_s: None,
+        ..windows()
     })
     .await;
     let request = produce_request("t", &[(0, batch_of(30_000))], 0);
@@ -93,8 +105,8 @@ async fn a_producer_that_wants_no_acknowledgement_is_slowed_down_all_the_same() 
 #[tokio::test]
 async fn a_consumer_over_its_quota_gets_its_records_and_then_none_until_it_has_paid() {
     let world = world(QuotaConfig {
-        produce_bytes_per_s: None,
         fetch_bytes_per_s: Some(RATE),
+        ..windows()
     })
     .await;
     for _ in 0..4 {
@@ -130,8 +142,8 @@ async fn a_consumer_over_its_quota_gets_its_records_and_then_none_until_it_has_p
 #[tokio::test]
 async fn a_fetch_that_waited_while_the_quota_was_used_up_brings_no_records() {
     let world = world(QuotaConfig {
-        produce_bytes_per_s: None,
         fetch_bytes_per_s: Some(RATE),
+        ..windows()
     })
     .await;
     for _ in 0..4 {

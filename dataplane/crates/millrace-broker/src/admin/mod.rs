@@ -3,6 +3,7 @@
 //! `/healthz` is open, so that a load balancer may ask it. Everything else wants the bearer token.
 
 mod connection;
+mod quotas;
 mod records;
 mod status;
 mod token;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::token::TOKEN_BYTES_MIN;
 pub(crate) use self::{
     connection::AdminListener,
+    quotas::QuotasAnswer,
     status::{
         CorruptPartStatus, GroupStatus, LISTED_MAX, MemoryPartStatus, MemoryStatus,
         OfflinePartition, Status, StorageStatus,
@@ -75,6 +77,8 @@ pub(crate) trait Inspect: Send + Sync + 'static {
     fn show_memory(&self);
     /// The answer to `/v1/catch-up`; none until clients are served.
     fn catch_up(&self) -> Option<CatchUpAnswer>;
+    /// The answer to `/v1/quotas`; none until clients are served.
+    fn quotas(&self) -> Option<QuotasAnswer>;
     /// The records of the cluster's topics; none until clients are served.
     fn records(&self) -> Option<Records>;
 }
@@ -142,6 +146,7 @@ fn router(state: AdminState) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/config", get(config))
         .route("/v1/catch-up", get(catch_up))
+        .route("/v1/quotas", get(quotas))
         .route(
             "/v1/topics/{topic}/records",
             get(records::read).post(records::produce),
@@ -192,7 +197,15 @@ async fn status(State(state): State<AdminState>) -> Json<Status> {
 }
 
 async fn catch_up(State(state): State<AdminState>) -> Response {
-    match state.broker.catch_up() {
+    once_served(state.broker.catch_up())
+}
+
+async fn quotas(State(state): State<AdminState>) -> Response {
+    once_served(state.broker.quotas())
+}
+
+fn once_served(answer: Option<impl Serialize>) -> Response {
+    match answer {
         Some(answer) => Json(answer).into_response(),
         None => (
             StatusCode::SERVICE_UNAVAILABLE,

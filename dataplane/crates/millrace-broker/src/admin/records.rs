@@ -155,7 +155,7 @@ mod tests {
     };
 
     use crate::{
-        admin::{Admin, AdminListener, Inspect, Status, Token},
+        admin::{Admin, AdminListener, Inspect, QuotasAnswer, Status, Token},
         catch_up::CatchUpAnswer,
         settings::ShownSetting,
         telemetry::Telemetry,
@@ -178,6 +178,10 @@ mod tests {
         }
 
         fn show_memory(&self) {}
+
+        fn quotas(&self) -> Option<QuotasAnswer> {
+            None
+        }
 
         fn catch_up(&self) -> Option<CatchUpAnswer> {
             None

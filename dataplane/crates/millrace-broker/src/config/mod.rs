@@ -5,6 +5,7 @@
 
 mod accepted;
 mod compaction;
+mod connections;
 pub(crate) mod keys;
 mod listeners;
 mod memory;
@@ -14,19 +15,25 @@ mod storage;
 mod wal_uri;
 
 use std::{
-    collections::BTreeMap, fmt, num::ParseIntError, path::PathBuf, str::FromStr, time::Duration,
+    collections::{BTreeMap, HashMap},
+    fmt,
+    num::ParseIntError,
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
 };
 
 use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, settings::SettingKind};
 use millrace_coordinator::GroupConfig;
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
-use millrace_net::NetConfig;
+use millrace_net::{ListenerLimits, NetConfig};
 use millrace_properties::{Origin, Properties};
 use millrace_record::TimestampType;
 use millrace_tasks::{Task, UnknownTask};
 
 use self::{
+    connections::{read_limits, read_listener_limits, read_quotas},
     listeners::Endpoints,
     memory::read_memory,
     reader::{Reader, Shown},
@@ -67,6 +74,8 @@ pub struct BrokerConfig {
     pub listeners: Vec<Endpoint>,
     /// How the clients of each listener are protected, by its name.
     pub protections: BTreeMap<String, Protection>,
+    /// How many connections each listener takes, by its name.
+    pub listener_limits: HashMap<String, ListenerLimits>,
     /// `advertised.listeners`: what clients are told, one for each listener. A port of 0 means the
     /// port that the listener got.
     pub advertised: Vec<Endpoint>,
@@ -87,8 +96,7 @@ pub struct BrokerConfig {
     pub net: NetConfig,
     /// `fetch.max.bytes`: the most that one fetch answers, in bytes, whatever the client allows.
     pub fetch_bytes_max: usize,
-    /// `quota.producer.default` and `quota.consumer.default`: bytes per second that the clients of
-    /// one client id may move.
+    /// What clients may use where nobody set a quota, and how use is measured.
     pub quotas: QuotaConfig,
     /// The logs.
     pub log: LogDefaults,
@@ -201,9 +209,13 @@ impl BrokerConfig {
         let drain = r.millis("shutdown.drain.ms", Duration::from_secs(10), 0..=600_000);
         let memory = read_memory(r);
         let storage = read_storage(r, &data_dir);
-        let net = read_net(r);
-        let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
         let quotas = read_quotas(r);
+        let net = NetConfig {
+            limits: read_limits(r, quotas.windows),
+            ..read_net(r)
+        };
+        let listener_limits = read_listener_limits(r, &listeners);
+        let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
         let offsets_partitions = read_offsets_partitions(r);
         let log = read_log(r, offsets_partitions);
         let group = read_group(r);
@@ -218,6 +230,7 @@ impl BrokerConfig {
             cluster_id,
             listeners,
             protections,
+            listener_limits,
             advertised,
             admin_listener,
             admin_token_file,
@@ -337,20 +350,7 @@ fn read_net(r: &mut Reader<'_>) -> NetConfig {
             1_000..=MILLIS_MAX,
         ),
         connections_max: count(r.number("max.connections", 16_384, 1..=i64::from(i32::MAX))),
-    }
-}
-
-/// Kafka's names and its default of no bound. Kafka itself dropped these two from its file in 3.0
-/// in favour of quotas that are changed at run time; here they are what all clients have.
-fn read_quotas(r: &mut Reader<'_>) -> QuotaConfig {
-    let mut quota = |key| {
-        let bytes_per_s = r.number(key, i64::MAX, 1..=i64::MAX);
-        let bounded = bytes_per_s < i64::MAX;
-        u64::try_from(bytes_per_s).ok().filter(|_| bounded)
-    };
-    QuotaConfig {
-        produce_bytes_per_s: quota("quota.producer.default"),
-        fetch_bytes_per_s: quota("quota.consumer.default"),
+        limits: default.limits,
     }
 }
 

@@ -181,6 +181,56 @@ fn both_ways_may_share_one_bandwidth() {
 }
 
 #[test]
+fn limits_of_connections_are_kafkas() {
+    let none = legal("");
+    assert_eq!(none.net.limits.per_address_max, 2_147_483_647);
+    assert_eq!(none.net.limits.creation_rate_max, None);
+    let config = legal(
+        "max.connections.per.ip=7\nmax.connections.per.ip.overrides=127.0.0.1:200,::1:3, [::2]:4\n\
+         max.connection.creation.rate=50\nlistener.name.plaintext.max.connections=9\n\
+         listener.name.plaintext.max.connection.creation.rate=5\nquota.window.num=3\n\
+         quota.window.size.seconds=2\ncontroller.quota.window.num=5",
+    );
+    let limits = &config.net.limits;
+    let of = |address: &str| {
+        let address: std::net::IpAddr = address.parse().expect("an address");
+        limits.per_address_overrides.get(&address).copied()
+    };
+    assert_eq!(
+        (of("127.0.0.1"), of("::1"), of("::2")),
+        (Some(200), Some(3), Some(4))
+    );
+    assert_eq!(
+        (limits.per_address_max, limits.creation_rate_max),
+        (7, Some(50.0))
+    );
+    let own = config.listener_limits["PLAINTEXT"];
+    assert_eq!(
+        (own.connections_max, own.creation_rate_max),
+        (Some(9), Some(5.0))
+    );
+    assert_eq!(
+        (limits.windows.samples, limits.windows.length.as_secs()),
+        (3, 2)
+    );
+    assert_eq!(config.quotas.windows, limits.windows);
+    assert_eq!(config.quotas.mutation_windows.samples, 5);
+    assert_eq!(config.unknown, Vec::<String>::new());
+    for bad in [
+        "max.connections.per.ip.overrides=localhost:5",
+        "listener.name.plaintext.max.connections=many",
+        "quota.window.num=0",
+    ] {
+        let key = bad
+            .split('=')
+            .next()
+            .expect("a key")
+            .replace("listener.name.plaintext.", "");
+        assert!(errors(bad)[0].contains(&key), "{bad}");
+    }
+}
+
+#[test]
 fn quotas_are_kafkas_defaults_for_clients_and_unbounded_unless_set() {
     assert_eq!(legal("").quotas, QuotaConfig::default());
     let kafkas = legal("quota.producer.default=9223372036854775807");

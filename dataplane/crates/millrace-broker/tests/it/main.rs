@@ -9,6 +9,7 @@ mod data;
 mod failure;
 mod identity;
 mod operation;
+mod quotas;
 mod records;
 mod recover;
 mod secure_listeners;

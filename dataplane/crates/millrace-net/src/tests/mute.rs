@@ -29,7 +29,7 @@ fn muted(shown: &PrometheusHandle, reason: &str) -> (u64, u64) {
 }
 
 /// Long enough for a request that may be accepted to be accepted.
-async fn settle() {
+pub(super) async fn settle() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 

@@ -5,9 +5,13 @@
 //! | `entity` | whom a quota limits, and what: users, client ids, both, IP addresses, and the defaults |
 //! | `table` | the quotas that are set, and which of them holds for a client |
 //! | `filter` | which entities a description asks for |
+//! | `measure` | rates over sampled windows, and token buckets |
+//! | `meters` | the use of many clients, each measured by itself |
 
 mod entity;
 mod filter;
+mod measure;
+mod meters;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -16,4 +20,6 @@ pub use entity::{
     ENTITY_NAME_BYTES_MAX, EntityPart, InvalidQuota, Name, QuotaEntity, QuotaKind, entity_name,
 };
 pub use filter::{FilterPart, InvalidFilter, QuotaFilter};
+pub use measure::{Measure, Rate, TokenBucket, Windows};
+pub use meters::{METERS_MAX, Meters};
 pub use table::{Limit, LiveQuotas, MeterKey, QUOTA_ENTITIES_MAX, QuotaTable, TooManyEntities};

@@ -221,6 +221,24 @@ impl QuotaTable {
         Some(of(None, Some(client_id), value))
     }
 
+    /// What holds for those who are measured together.
+    #[must_use]
+    pub fn limit_of(&self, kind: QuotaKind, meter: &MeterKey) -> Option<f64> {
+        let limits = self.limits.get(kind as usize)?;
+        match (&meter.user, &meter.client_id) {
+            (None, None) => None,
+            (None, Some(client_id)) => limits.no_user.client(client_id),
+            (Some(user), None) => {
+                let whole = limits.users.get(user).and_then(|of_user| of_user.whole);
+                whole.or(limits.default_user.whole)
+            }
+            (Some(user), Some(client_id)) => {
+                let limit = self.limit(kind, user, client_id)?;
+                (limit.meter == *meter).then_some(limit.value)
+            }
+        }
+    }
+
     /// What holds for an address, in canonical form.
     #[must_use]
     pub fn ip_limit(&self, kind: QuotaKind, ip: &str) -> Option<f64> {

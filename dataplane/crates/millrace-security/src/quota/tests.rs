@@ -4,10 +4,13 @@ fn entity(parts: &[(&str, Option<&str>)]) -> QuotaEntity {
     QuotaEntity::from_parts(parts.iter().copied()).expect("legal")
 }
 
+/// Types and names; no name is the default.
+type Parts = &'static [(&'static str, Option<&'static str>)];
+
 const RATE: QuotaKind = QuotaKind::ProducerByteRate;
 
 /// The levels of KIP-55, the most specific first, with who shares the limit.
-const LEVELS: [(&[(&str, Option<&str>)], Option<&str>, Option<&str>); 8] = [
+const LEVELS: [(Parts, Option<&str>, Option<&str>); 8] = [
     (
         &[("user", Some("u")), ("client-id", Some("c"))],
         Some("u"),
@@ -46,6 +49,7 @@ fn the_most_specific_quota_holds_and_the_next_one_when_it_is_removed() {
             meter,
         };
         assert_eq!(limit, expected, "{parts:?}");
+        assert_eq!(table.limit_of(RATE, &limit.meter), Some(limit.value));
         table.apply([(entity(parts), RATE, None)]);
     }
     assert_eq!(table.limit(RATE, "u", "c"), None);
