@@ -106,7 +106,7 @@ export class ProtectedBroker {
       "ssl.keystore.type=PEM",
       `ssl.keystore.location=${join(this.#folder, "server.pem")}`,
       "sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN",
-      // Where passwords would travel readable, they do not travel.
+      // PLAIN would send passwords unencrypted.
       "listener.name.sasl_plaintext.sasl.enabled.mechanisms=SCRAM-SHA-512",
       `listener.name.sasl_ssl.plain.sasl.jaas.config=${login} required user_${username}="${password}";`,
       "admin.listener=none",

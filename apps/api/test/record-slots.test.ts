@@ -53,7 +53,7 @@ function produce(): Promise<Response> {
   });
 }
 
-test("a stranger's large body is refused before it is read", async () => {
+test("an unauthenticated caller's large body is refused before it is read", async () => {
   expect(await statusOf(await begun("POST", records))).toBe(401);
   expect(await statusOf(await begun("POST", produceByTrpc))).toBe(401);
 });

@@ -5,6 +5,7 @@ import {
   type AwsDriverOptions,
   fileWrappingKey,
   kmsWrappingKey,
+  replacedWrappingKeys,
   StateSeal,
 } from "@millrace/provisioner/aws";
 import { boundedDriver } from "./bounded-driver.ts";
@@ -20,7 +21,7 @@ export async function awsDriver(
   states: TerraformStates,
   changes: Partial<Pick<AwsDriverOptions, "graceMs">> & { without?: readonly string[] } = {},
 ): Promise<ClusterDriver> {
-  const { terraform: program, stateKeyArn, ...account } = env;
+  const { terraform: program, stateKeyArn, replacedStateKeyArns, ...account } = env;
   const { without, ...options } = changes;
   const key =
     stateKeyArn === undefined
@@ -31,7 +32,10 @@ export async function awsDriver(
     program,
     account: { ...account, without },
     states,
-    seal: new StateSeal(key),
+    seal: new StateSeal(key, [
+      ...(await replacedWrappingKeys(join(home, "keys", "replaced"))),
+      ...replacedStateKeyArns.map((arn) => kmsWrappingKey(arn)),
+    ]),
     ...options,
   });
   return boundedDriver(driver, TERRAFORM_RUNS_MAX);

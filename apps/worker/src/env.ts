@@ -47,6 +47,16 @@ const schema = z.object({
   MILLRACE_AWS_CONTROL_PLANE_CIDR: optionalText,
   /** Key of KMS that wraps the keys of Terraform states; a file in the state folder where absent. */
   MILLRACE_AWS_STATE_KEY_ARN: optionalText,
+  /** Keys of KMS that it has replaced, separated by commas: the worker rewraps what they have wrapped. */
+  MILLRACE_AWS_STATE_KEY_ARNS_REPLACED: z
+    .string()
+    .default("")
+    .transform((arns) =>
+      arns
+        .split(",")
+        .map((arn) => arn.trim())
+        .filter((arn) => arn !== ""),
+    ),
   /** Address of an emulator of AWS. */
   MILLRACE_AWS_ENDPOINT: optionalText,
   /** Seconds between two drift checks at each cluster. */
@@ -62,6 +72,7 @@ export interface AwsEnv {
   readonly providerVersion: string;
   readonly controlPlaneCidr: string | undefined;
   readonly stateKeyArn: string | undefined;
+  readonly replacedStateKeyArns: readonly string[];
   readonly endpoint: string | undefined;
   readonly terraform: {
     readonly bin: string;
@@ -143,6 +154,7 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
     providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION ?? PROVIDER_VERSION_DEFAULT,
     controlPlaneCidr: env.MILLRACE_AWS_CONTROL_PLANE_CIDR,
     stateKeyArn: env.MILLRACE_AWS_STATE_KEY_ARN,
+    replacedStateKeyArns: env.MILLRACE_AWS_STATE_KEY_ARNS_REPLACED,
     endpoint: env.MILLRACE_AWS_ENDPOINT,
     terraform: {
       bin: env.MILLRACE_TERRAFORM_BIN,

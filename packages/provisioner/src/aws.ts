@@ -4,5 +4,10 @@
  */
 export { AwsDriver, type AwsDriverOptions } from "./aws/aws-driver.ts";
 export { OfflinePlanner } from "./aws/offline-planner.ts";
-export { fileWrappingKey, kmsWrappingKey, StateSeal } from "./terraform/state-seal.ts";
+export {
+  fileWrappingKey,
+  kmsWrappingKey,
+  replacedWrappingKeys,
+  StateSeal,
+} from "./terraform/state-seal.ts";
 export type { TerraformProgram } from "./terraform/terraform-program.ts";

@@ -1,3 +1,9 @@
 export { ManualClock } from "./manual-clock.ts";
 export { tablesWith } from "./tables-with.ts";
-export { runSql, type TestDatabase, withEmptyServer, withPostgres } from "./with-postgres.ts";
+export {
+  everyRow,
+  runSql,
+  type TestDatabase,
+  withEmptyServer,
+  withPostgres,
+} from "./with-postgres.ts";

@@ -72,6 +72,26 @@ export async function runSql(url: string, sql: string): Promise<void> {
   }
 }
 
+/** Every row of every table, as text: what a thief of the database reads. */
+export async function everyRow(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const tables = await client.query<{ name: string }>(
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+       WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
+    );
+    const texts: string[] = [];
+    for (const { name } of tables.rows) {
+      const { rows } = await client.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
+      texts.push(`${name}:`, ...rows.map(({ row }) => row));
+    }
+    return texts.join("\n");
+  } finally {
+    await client.end();
+  }
+}
+
 async function execute(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

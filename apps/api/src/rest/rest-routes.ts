@@ -40,7 +40,7 @@ export function restRoutes(log: Logger): Hono<ApiEnv> {
 
 async function answer(contract: Contract, c: Context<ApiEnv>, log: Logger): Promise<Response> {
   const context = c.get("context");
-  // Strangers learn nothing, not even what is wrong with their request.
+  // Unauthenticated callers learn nothing, not even what is wrong with their request.
   await context.authenticate();
   const call = callOf(contract, context);
   if (contract.bodyBytesMax !== undefined && (await isRefusedSlot(contract, context))) {

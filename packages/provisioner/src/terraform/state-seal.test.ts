@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DecryptCommand, EncryptCommand } from "@aws-sdk/client-kms";
@@ -8,6 +8,7 @@ import {
   fileWrappingKey,
   KmsWrappingKey,
   kmsWrappingKey,
+  replacedWrappingKeys,
   type StateIdentity,
   StateSeal,
   SymmetricWrappingKey,
@@ -90,6 +91,22 @@ describe("rotation", () => {
     expect(await later.rewrapped(moved)).toBeUndefined();
     await expect(later.open(stored)).rejects.toThrow("does not have");
   });
+});
+
+test("a key file that is moved aside opens and rewraps what it has sealed", async () => {
+  const keys = join(await mkdtemp(join(tmpdir(), "millrace-keys-")), "keys");
+  const [current, replaced] = [join(keys, "state.key"), join(keys, "replaced")];
+  expect(await replacedWrappingKeys(replaced)).toEqual([]);
+  const stored = await new StateSeal(await fileWrappingKey(current)).seal(identity, text);
+  await mkdir(replaced);
+  await rename(current, join(replaced, "1.key"));
+  const next = await fileWrappingKey(current);
+  const seal = new StateSeal(next, await replacedWrappingKeys(replaced));
+  expect(Buffer.from(await seal.open(stored)).equals(text)).toBe(true);
+  const moved = { ...stored, ...(await seal.rewrapped(stored)) };
+  expect(moved.keyId).toBe(next.id);
+  expect(Buffer.from(await new StateSeal(next).open(moved)).equals(text)).toBe(true);
+  await rm(join(keys, ".."), { recursive: true });
 });
 
 describe("the key's file", () => {

@@ -8,7 +8,8 @@
  *     ciphertext = format (1 byte, 1) ‖ nonce (12) ‖ sealed state ‖ tag (16)
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
-import { link, readFile, rm } from "node:fs/promises";
+import { link, readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { DecryptCommand, EncryptCommand, KMSClient } from "@aws-sdk/client-kms";
 import { ProvisionError } from "../cluster-driver.ts";
 import { readIfThere, replaceFile } from "./terraform-program.ts";
@@ -58,6 +59,13 @@ export async function fileWrappingKey(path: string): Promise<WrappingKey> {
     throw new ProvisionError("config", `${path} is no key: it holds 64 hexadecimal digits`);
   }
   return new SymmetricWrappingKey(Buffer.from(key, "hex"));
+}
+
+/** The keys that another one has replaced: every `*.key` in `folder`, which need not exist. */
+export async function replacedWrappingKeys(folder: string): Promise<WrappingKey[]> {
+  const files = await readdir(folder).catch(() => []);
+  const keys = files.filter((name) => name.endsWith(".key")).sort();
+  return await Promise.all(keys.map((name) => fileWrappingKey(join(folder, name))));
 }
 
 /**
