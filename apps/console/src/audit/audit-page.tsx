@@ -21,6 +21,7 @@ import { useTRPC } from "../api/client.tsx";
 import { useDenied } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import {
   ANY_EVENT,
   type AuditFilter,
@@ -142,13 +143,7 @@ function Events({ filter, onReset }: { filter: AuditFilter; onReset: () => void 
   return (
     <Card padding={0}>
       <AuditTable events={events} />
-      {hasNextPage && (
-        <Group justify="center" p="md">
-          <Button variant="default" loading={isFetchingNextPage} onClick={() => fetchNextPage()}>
-            Show more
-          </Button>
-        </Group>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
     </Card>
   );
 }

@@ -1,6 +1,6 @@
 "use client";
 
-import { ActionIcon, Badge, Code, Group, Stack, Table, Text } from "@mantine/core";
+import { ActionIcon, Code, Stack, Table, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { AuditEvent } from "@millrace/contract";
 import type { AuditResult } from "@millrace/domain";
@@ -10,56 +10,47 @@ import {
   IconChevronDown,
   IconChevronRight,
   IconClock,
-  IconKey,
   IconLock,
-  IconUser,
 } from "@tabler/icons-react";
 import { ago, exactMoment } from "../format/time.ts";
+import { Author } from "../shell/author.tsx";
+import { ResultBadge, type ResultLook } from "../shell/result-badge.tsx";
+import { WideTable } from "../shell/wide-table.tsx";
 import { changedFields } from "./audit-filter.ts";
 
-/** A result as a colour, a sign and a word. */
 export const RESULTS = {
   success: ["green", IconCheck, "Succeeded"],
   failure: ["orange", IconAlertTriangle, "Failed"],
   denied: ["red", IconLock, "Denied"],
   started: ["gray", IconClock, "Started"],
-} as const satisfies Record<AuditResult, readonly [string, typeof IconCheck, string]>;
+} as const satisfies Record<AuditResult, ResultLook>;
 
 export function AuditTable({ events }: { events: readonly AuditEvent[] }) {
   return (
-    <Table.ScrollContainer
-      minWidth={860}
-      scrollAreaProps={{
-        viewportProps: { tabIndex: 0, role: "region", "aria-label": "Audit events" },
-      }}
-    >
-      <Table horizontalSpacing="lg">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th w={50} aria-label="Details" />
-            <Table.Th>When</Table.Th>
-            <Table.Th>Who</Table.Th>
-            <Table.Th>What</Table.Th>
-            <Table.Th>Target</Table.Th>
-            <Table.Th>From</Table.Th>
-            <Table.Th>Result</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {events.map((event) => (
-            <EventRows key={event.id} event={event} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <WideTable label="Audit events" minWidth={860}>
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th w={50} aria-label="Details" />
+          <Table.Th>When</Table.Th>
+          <Table.Th>Who</Table.Th>
+          <Table.Th>What</Table.Th>
+          <Table.Th>Target</Table.Th>
+          <Table.Th>From</Table.Th>
+          <Table.Th>Result</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {events.map((event) => (
+          <EventRows key={event.id} event={event} />
+        ))}
+      </Table.Tbody>
+    </WideTable>
   );
 }
 
 function EventRows({ event }: { event: AuditEvent }) {
   const [opened, details] = useDisclosure(false);
   const { actor } = event;
-  const [Icon, kind] =
-    actor.kind === "user" ? ([IconUser, "user"] as const) : ([IconKey, "API key"] as const);
   const Chevron = opened ? IconChevronDown : IconChevronRight;
   return (
     <>
@@ -81,10 +72,7 @@ function EventRows({ event }: { event: AuditEvent }) {
           </Text>
         </Table.Td>
         <Table.Td>
-          <Group gap={6} wrap="nowrap">
-            <Icon size={16} role="img" aria-label={kind} />
-            <Text fz="sm">{actor.name || actor.id}</Text>
-          </Group>
+          <Author of={actor} />
         </Table.Td>
         <Table.Td>
           <Code>{event.method}</Code>
@@ -92,7 +80,11 @@ function EventRows({ event }: { event: AuditEvent }) {
         <Table.Td>{event.target_id ? <Code>{event.target_id}</Code> : "–"}</Table.Td>
         <Table.Td>{event.client_address}</Table.Td>
         <Table.Td>
-          <ResultBadge event={event} />
+          <ResultBadge
+            result={event.result}
+            look={RESULTS[event.result]}
+            note={event.result === "denied" ? undefined : event.error_code}
+          />
         </Table.Td>
       </Table.Tr>
       {opened && (
@@ -103,30 +95,6 @@ function EventRows({ event }: { event: AuditEvent }) {
         </Table.Tr>
       )}
     </>
-  );
-}
-
-function ResultBadge({ event: { result, error_code } }: { event: AuditEvent }) {
-  const [color, Icon, word] = RESULTS[result];
-  return (
-    <Stack gap={4} align="flex-start">
-      <Badge
-        variant="outline"
-        color={color}
-        c="inherit"
-        tt="none"
-        fw={500}
-        leftSection={<Icon size={12} />}
-        data-result={result}
-      >
-        {word}
-      </Badge>
-      {error_code && result !== "denied" && (
-        <Text fz="xs" className="quiet">
-          {error_code}
-        </Text>
-      )}
-    </Stack>
   );
 }
 

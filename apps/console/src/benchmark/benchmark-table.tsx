@@ -5,6 +5,7 @@ import type { Benchmark } from "@millrace/contract";
 import Link from "next/link";
 import { byteRate, latency } from "../format/quantity.ts";
 import { ago, moment } from "../format/time.ts";
+import { WideTable } from "../shell/wide-table.tsx";
 import { ChangeLine } from "../tuning/confirm-change.tsx";
 import { authorText, loadText, mainLatency, WORKLOADS } from "./benchmark-words.ts";
 
@@ -20,36 +21,29 @@ interface BenchmarkTableProps {
 export function BenchmarkTable({ clusterId, benchmarks, chosen, onChoose }: BenchmarkTableProps) {
   return (
     <Card padding={0}>
-      <Table.ScrollContainer
-        minWidth={860}
-        scrollAreaProps={{
-          viewportProps: { tabIndex: 0, role: "region", "aria-label": "Benchmarks" },
-        }}
-      >
-        <Table horizontalSpacing="lg">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th w={40} aria-label="Compare" />
-              <Table.Th>Benchmark</Table.Th>
-              <Table.Th ta="right">Throughput</Table.Th>
-              <Table.Th ta="right">p99 latency</Table.Th>
-              <Table.Th>Tuning since the last report</Table.Th>
-              <Table.Th>State</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {benchmarks.map((benchmark) => (
-              <Row
-                key={benchmark.id}
-                href={`/clusters/${clusterId}/benchmarks/${benchmark.id}`}
-                benchmark={benchmark}
-                checked={chosen.includes(benchmark.id)}
-                onChoose={() => onChoose(benchmark.id)}
-              />
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <WideTable label="Benchmarks" minWidth={860}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w={40} aria-label="Compare" />
+            <Table.Th>Benchmark</Table.Th>
+            <Table.Th ta="right">Throughput</Table.Th>
+            <Table.Th ta="right">p99 latency</Table.Th>
+            <Table.Th>Tuning since the last report</Table.Th>
+            <Table.Th>State</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {benchmarks.map((benchmark) => (
+            <Row
+              key={benchmark.id}
+              href={`/clusters/${clusterId}/benchmarks/${benchmark.id}`}
+              benchmark={benchmark}
+              checked={chosen.includes(benchmark.id)}
+              onChoose={() => onChoose(benchmark.id)}
+            />
+          ))}
+        </Table.Tbody>
+      </WideTable>
     </Card>
   );
 }

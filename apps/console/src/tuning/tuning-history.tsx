@@ -1,19 +1,16 @@
 "use client";
 
-import { Badge, Button, Card, Group, Skeleton, Stack, Table, Text, Title } from "@mantine/core";
+import { Card, Skeleton, Stack, Table, Text, Title } from "@mantine/core";
 import type { TuningChange } from "@millrace/contract";
-import {
-  IconAlertTriangle,
-  IconCheck,
-  IconClock,
-  IconKey,
-  IconReplace,
-  IconUser,
-} from "@tabler/icons-react";
+import { IconAlertTriangle, IconCheck, IconClock, IconReplace } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
+import { Author } from "../shell/author.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ResultBadge, type ResultLook } from "../shell/result-badge.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
+import { WideTable } from "../shell/wide-table.tsx";
 import { ChangeLine } from "./confirm-change.tsx";
 
 const HISTORY_POLL_MS = 5_000;
@@ -44,48 +41,33 @@ export function TuningHistory(props: { clusterId: string; title?: string }) {
         </Text>
       )}
       {changes.length > 0 && <HistoryTable changes={changes} />}
-      {hasNextPage && (
-        <Group justify="center" p="md">
-          <Button variant="default" loading={isFetchingNextPage} onClick={() => fetchNextPage()}>
-            Show more
-          </Button>
-        </Group>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
     </Card>
   );
 }
 
 export function HistoryTable({ changes }: { changes: TuningChange[] }) {
   return (
-    <Table.ScrollContainer
-      minWidth={760}
-      scrollAreaProps={{
-        viewportProps: { tabIndex: 0, role: "region", "aria-label": "History of changes" },
-      }}
-    >
-      <Table horizontalSpacing="lg">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>When</Table.Th>
-            <Table.Th>Who</Table.Th>
-            <Table.Th>What</Table.Th>
-            <Table.Th>Result</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {changes.map((change) => (
-            <HistoryRow key={change.id} change={change} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <WideTable label="History of changes" minWidth={760}>
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>When</Table.Th>
+          <Table.Th>Who</Table.Th>
+          <Table.Th>What</Table.Th>
+          <Table.Th>Result</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {changes.map((change) => (
+          <HistoryRow key={change.id} change={change} />
+        ))}
+      </Table.Tbody>
+    </WideTable>
   );
 }
 
 function HistoryRow({ change }: { change: TuningChange }) {
-  const { principal } = change;
-  const [Icon, kind] =
-    principal.kind === "user" ? ([IconUser, "user"] as const) : ([IconKey, "API key"] as const);
+  const { principal, result, problem } = change;
   return (
     <Table.Tr data-history={change.version}>
       <Table.Td>
@@ -94,10 +76,7 @@ function HistoryRow({ change }: { change: TuningChange }) {
         </Text>
       </Table.Td>
       <Table.Td>
-        <Group gap={6} wrap="nowrap">
-          <Icon size={16} role="img" aria-label={kind} />
-          <Text fz="sm">{principal.name || principal.id}</Text>
-        </Group>
+        <Author of={principal} />
       </Table.Td>
       <Table.Td>
         <Stack gap={4}>
@@ -107,7 +86,7 @@ function HistoryRow({ change }: { change: TuningChange }) {
         </Stack>
       </Table.Td>
       <Table.Td>
-        <ResultBadge change={change} />
+        <ResultBadge result={result} look={RESULTS[result]} note={problem} />
       </Table.Td>
     </Table.Tr>
   );
@@ -118,29 +97,4 @@ const RESULTS = {
   pending: ["orange", IconClock, "Pending"],
   refused: ["red", IconAlertTriangle, "Rejected"],
   superseded: ["gray", IconReplace, "Superseded"],
-} as const;
-
-/** What became of a change, as a word, a sign and a colour. */
-function ResultBadge({ change: { result, problem } }: { change: TuningChange }) {
-  const [color, Icon, word] = RESULTS[result];
-  return (
-    <Stack gap={4} align="flex-start">
-      <Badge
-        variant="outline"
-        color={color}
-        c="inherit"
-        tt="none"
-        fw={500}
-        leftSection={<Icon size={12} />}
-        data-result={result}
-      >
-        {word}
-      </Badge>
-      {problem && (
-        <Text fz="xs" className="quiet" maw={260}>
-          {problem}
-        </Text>
-      )}
-    </Stack>
-  );
-}
+} as const satisfies Record<TuningChange["result"], ResultLook>;

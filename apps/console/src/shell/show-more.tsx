@@ -1,0 +1,17 @@
+import { Button, Group } from "@mantine/core";
+
+interface ShowMoreProps {
+  loading: boolean;
+  onClick: () => void;
+}
+
+/** The end of a list that has another page. */
+export function ShowMore({ loading, onClick }: ShowMoreProps) {
+  return (
+    <Group justify="center" p="md">
+      <Button variant="default" loading={loading} onClick={onClick}>
+        Show more
+      </Button>
+    </Group>
+  );
+}
