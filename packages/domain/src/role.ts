@@ -7,10 +7,11 @@ export const ROLE_LEAST = "viewer" satisfies Role;
 
 /**
  * What a principal may do. Every procedure names exactly one; anything not granted is denied.
- * `operation:cancel` covers what the role may start (`cancelPermission`).
+ * `account:write` covers leaving the organization. `operation:cancel` covers what the role may start (`cancelPermission`).
  */
 export const PERMISSIONS = [
   "account:read",
+  "account:write",
   "environment:read",
   "environment:write",
   "catalog:read",
@@ -42,6 +43,7 @@ export type Permission = (typeof PERMISSIONS)[number];
 
 const VIEWER: readonly Permission[] = [
   "account:read",
+  "account:write",
   "member:read",
   "environment:read",
   "catalog:read",

@@ -9,7 +9,7 @@ export const leaveOrganization = defineContract({
   summary: "Leave the organization",
   description: "Ends the signed-in user's membership. The last owner cannot leave.",
   tag: "Account",
-  permission: "account:read",
+  permission: "account:write",
   successStatus: 204,
   body: { organization_id: pathId("org") },
   response: z.null(),
