@@ -96,7 +96,8 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   app.use(boundBodies(log));
   app.on(["GET", "POST"], `${AUTH_BASE_PATH}/*`, (c) => {
     const { clientAddress } = c.get("context");
-    return identity.handle(withClientAddress(c.req.raw, clientAddress)) ?? c.notFound();
+    const origin = { requestId: c.get("requestId"), clientAddress };
+    return identity.handle(withClientAddress(c.req.raw, clientAddress), origin) ?? c.notFound();
   });
   app.route("/api/invitations", invitationRoutes(parts, identity));
   app.all(`${TRPC_PATH}/*`, (c) => trpc(c, parts));

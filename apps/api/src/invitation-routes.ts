@@ -24,7 +24,7 @@ const Accept = z.strictObject({
 
 export function invitationRoutes(
   parts: ApiParts,
-  identity: Pick<Identity, "createUser" | "sessionUser">,
+  identity: Pick<Identity, "createUser" | "session">,
 ): Hono<ApiEnv> {
   const app = new Hono<ApiEnv>();
   const { db, clock } = parts.core;
@@ -60,7 +60,7 @@ export function invitationRoutes(
     const { token: sent, name, password } = Accept.parse(await bodyOf(c));
     const organizationId = await acceptInvitation(tools, {
       token: sent,
-      userId: await identity.sessionUser(c.req.raw.headers),
+      userId: (await identity.session(c.req.raw.headers))?.userId,
       newAccount: name !== undefined && password !== undefined ? { name, password } : undefined,
       requestId: c.get("requestId"),
       clientAddress: c.get("context").clientAddress,

@@ -1,7 +1,14 @@
 import { contracts } from "@millrace/contract";
 import { beforeAll, describe, expect, test } from "vitest";
 import { ABSENT, askProcedure, askRoute, CASES, type Ids, type Sender } from "./every-contract.ts";
-import { type Answer, apiFixture, call, runningCluster, type Tenant } from "./fixture.ts";
+import {
+  type Answer,
+  apiFixture,
+  call,
+  runningCluster,
+  sessionIdOf,
+  type Tenant,
+} from "./fixture.ts";
 
 /**
  * Every route and every procedure is called by one tenant with the ids of another, by a key and by a
@@ -44,6 +51,7 @@ async function idsOf(tenant: Tenant, name: string, topic: string): Promise<Ids> 
     organizationId: tenant.organization.id,
     memberId: members.body.items[0].id,
     invitationId: invited.body.id,
+    sessionId: await sessionIdOf(app, tenant),
   };
 }
 

@@ -9,6 +9,7 @@ import {
   keyOfRole,
   personOfRole,
   runningCluster,
+  sessionIdOf,
 } from "./fixture.ts";
 import { json } from "./record-broker.ts";
 
@@ -34,6 +35,7 @@ beforeAll(async () => {
     organizationId: ours.organization.id,
     memberId: members.body.items[0].id,
     invitationId: invited.body.id,
+    sessionId: await sessionIdOf(app, ours),
   };
 });
 

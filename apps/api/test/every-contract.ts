@@ -17,6 +17,7 @@ export interface Ids {
   readonly organizationId: string;
   readonly memberId: string;
   readonly invitationId: string;
+  readonly sessionId: string;
 }
 
 export type Case =
@@ -161,6 +162,9 @@ export const CASES: Record<string, Case> = {
   "invitation.list": { kind: "list" },
   "invitation.get": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
   "invitation.delete": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
+  "session.list": { kind: "own" },
+  "session.delete": { kind: "by_id", path: (ids) => `/v1/me/sessions/${ids.sessionId}` },
+  "session.deleteOthers": { kind: "own" },
   "account.leave": { kind: "in_body", body: (ids) => ({ organization_id: ids.organizationId }) },
   // What a tenant asked for in vain is in its own log; what another one did is not.
   "auditEvent.list": { kind: "list", query: (ids) => `actor_id=${ids.apiKeyId}` },
@@ -180,6 +184,7 @@ export const ABSENT: Ids = {
   organizationId: newId("org"),
   memberId: newId("mem"),
   invitationId: newId("inv"),
+  sessionId: newId("ses"),
 };
 
 /** Headers by which a person or a program of a tenant is known. */

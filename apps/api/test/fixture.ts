@@ -173,6 +173,15 @@ export async function personOfRole(
   return { cookie: signIn.headers.get("set-cookie")?.split(";")[0] ?? "" };
 }
 
+/** The id of a new session of the tenant's first user. */
+export async function sessionIdOf(app: Hono<ApiEnv>, tenant: Tenant): Promise<string> {
+  const { email, password } = tenant;
+  const signIn = await call(app, "POST", "/api/auth/sign-in/email", { body: { email, password } });
+  const cookie = signIn.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const { body } = await call(app, "GET", "/v1/me/sessions", { headers: { cookie } });
+  return body.items.find(({ current }: { current: boolean }) => current).id;
+}
+
 let ports = 20_000;
 
 /** A cluster that serves clients, without a worker having made it. */

@@ -1,14 +1,7 @@
 import type { Database } from "@millrace/db";
-import {
-  type Clock,
-  DomainError,
-  isId,
-  notFound,
-  type Principal,
-  type UserId,
-} from "@millrace/domain";
+import { type Clock, DomainError, isId, notFound, type Principal } from "@millrace/domain";
 import { apiKeyHash } from "./api-key-secret.ts";
-import type { Identity } from "./identity.ts";
+import type { Identity, LiveSession } from "./identity.ts";
 
 /** Names the tenant, for people who belong to several; the first one they joined by default. */
 export const ORGANIZATION_HEADER = "millrace-organization";
@@ -20,7 +13,7 @@ const BEARER = /^Bearer +(\S+)$/i;
 export interface Authenticator {
   readonly db: Database;
   readonly clock: Clock;
-  readonly identity: Pick<Identity, "sessionUser">;
+  readonly identity: Pick<Identity, "session">;
   /** Origins whose pages may change things with a session cookie. */
   readonly trustedOrigins: readonly string[];
 }
@@ -42,10 +35,10 @@ export async function authenticate(
 ): Promise<Principal> {
   const authorization = request.headers.get("authorization");
   if (authorization !== null) return byApiKey(authenticator, authorization);
-  const userId = await authenticator.identity.sessionUser(request.headers);
-  if (userId === undefined) throw unauthenticated();
+  const session = await authenticator.identity.session(request.headers);
+  if (session === undefined) throw unauthenticated();
   assertOwnPage(authenticator, request);
-  return byMembership(authenticator, userId, request.headers.get(ORGANIZATION_HEADER));
+  return byMembership(authenticator, session, request.headers.get(ORGANIZATION_HEADER));
 }
 
 async function byApiKey({ db, clock }: Authenticator, authorization: string): Promise<Principal> {
@@ -71,7 +64,7 @@ async function byApiKey({ db, clock }: Authenticator, authorization: string): Pr
  */
 async function byMembership(
   { db }: Authenticator,
-  userId: UserId,
+  { userId, id, authenticatedAt }: LiveSession,
   wanted: string | null,
 ): Promise<Principal> {
   const memberships = await db.signIn.membershipsOf(userId);
@@ -81,7 +74,8 @@ async function byMembership(
       : memberships.find((each) => each.organizationId === wanted && isId("org", wanted));
   if (membership) {
     const { organizationId, role } = membership;
-    return { organizationId, role, userId, apiKeyId: undefined };
+    const session = { id, authenticatedAt };
+    return { organizationId, role, userId, apiKeyId: undefined, session };
   }
   if (wanted !== null) throw notFound("organization", wanted);
   throw new DomainError("forbidden", "You do not belong to any organization.", {

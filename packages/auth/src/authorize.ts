@@ -1,9 +1,27 @@
-import { allows, DomainError, type Permission, type Principal } from "@millrace/domain";
+import {
+  allows,
+  DomainError,
+  type Permission,
+  type Principal,
+  STEP_UP_MINUTES,
+} from "@millrace/domain";
 
 /** Throws `forbidden` unless the principal's role grants the permission. */
 export function authorize(principal: Principal, permission: Permission): void {
   if (allows(principal.role, permission)) return;
   throw new DomainError("forbidden", `The role ${principal.role} does not grant ${permission}.`, {
     remedy: "Ask an owner of the organization for another role.",
+  });
+}
+
+/**
+ * Throws `reauthentication_required` where a person last proved too long ago who they are: a browser that is
+ * left alone, or a stolen cookie, does not destroy or grant anything.
+ */
+export function assertRecentProof({ session }: Principal, now: Date): void {
+  if (!session) return;
+  if (now.getTime() - session.authenticatedAt.getTime() <= STEP_UP_MINUTES * 60_000) return;
+  throw new DomainError("reauthentication_required", "Confirm your identity to do this.", {
+    remedy: `Enter your password again; you are not asked for another ${STEP_UP_MINUTES} minutes.`,
   });
 }

@@ -4,10 +4,22 @@ import {
   newId,
   PASSWORD_LENGTH_MAX,
   PASSWORD_LENGTH_MIN,
+  SESSION_DAYS_MAX,
+  SESSION_IDLE_HOURS_MAX,
+  type SessionId,
   type UserId,
 } from "@millrace/domain";
 import { betterAuth } from "better-auth";
 import { prismaAdapter } from "better-auth/adapters/prisma";
+import { twoFactor } from "better-auth/plugins/two-factor";
+import {
+  answerIdentityRequest,
+  CHANGE_PASSWORD_PATH,
+  CONFIRM_PATH,
+  type IdentityParts,
+  type LiveSession,
+  type RequestOrigin,
+} from "./identity-requests.ts";
 import { SIGN_IN_PATH, signInLimits } from "./sign-in-limits.ts";
 
 /** Where better-auth's own endpoints are served. */
@@ -15,8 +27,14 @@ export const AUTH_BASE_PATH = "/api/auth";
 /** Header in which the server tells the address of the client; it removes what a client sends. */
 export const CLIENT_IP_HEADER = "x-millrace-client-ip";
 
-const SESSION_SECONDS = 7 * 24 * 3600;
-const SESSION_RENEW_SECONDS = 24 * 3600;
+const SESSION_SECONDS = SESSION_DAYS_MAX * 24 * 3600;
+const SESSION_IDLE_MS = SESSION_IDLE_HOURS_MAX * 3_600_000;
+/** The last use of a session is noted at most this often. */
+const SESSION_TOUCH_MS = 60_000;
+/** Changes of a password per address and minute: each tells whether the old one was right. */
+const PASSWORD_CHANGES_PER_MINUTE = 5;
+/** How long a right password waits for the second factor. */
+const SECOND_FACTOR_SECONDS = 600;
 /** Tries to sign in per address and minute: many for people, few for a dictionary. */
 const SIGN_IN_PER_MINUTE = 20;
 const REQUESTS_PER_MINUTE = 600;
@@ -24,11 +42,18 @@ const REQUESTS_PER_MINUTE = 600;
  * What of better-auth is served. It brings some forty endpoints, and more with each release; those
  * that nobody has looked at stay closed.
  */
-const SERVED_PATHS: ReadonlySet<string> = new Set(
-  [SIGN_IN_PATH, "/sign-out", "/get-session", "/change-password"].map(
-    (path) => AUTH_BASE_PATH + path,
-  ),
-);
+const SERVED_PATHS: ReadonlySet<string> = new Set([
+  SIGN_IN_PATH,
+  CONFIRM_PATH,
+  CHANGE_PASSWORD_PATH,
+  "/sign-out",
+  "/get-session",
+  "/two-factor/enable",
+  "/two-factor/verify-totp",
+  "/two-factor/verify-backup-code",
+  "/two-factor/generate-backup-codes",
+  "/two-factor/disable",
+]);
 
 export interface IdentityOptions {
   readonly db: Database;
@@ -50,10 +75,10 @@ export interface NewUser {
 
 /** People: their passwords and sessions. Tenants and roles are not its business. */
 export interface Identity {
-  /** Serves sign-in, sign-out, session and change of password; undefined for any other path. */
-  handle(request: Request): Promise<Response> | undefined;
-  /** The user whose live session the request's cookie names. */
-  sessionUser(headers: Headers): Promise<UserId | undefined>;
+  /** Serves sign-in, sign-out, passwords and second factors; undefined for any other path. */
+  handle(request: Request, origin: RequestOrigin): Promise<Response> | undefined;
+  /** The live session that the request's cookie names. Notes that it was used. */
+  session(headers: Headers): Promise<LiveSession | undefined>;
   createUser(user: NewUser): Promise<UserId>;
   /** Replaces the password and ends every session of the user. */
   setPassword(userId: UserId, password: string): Promise<void>;
@@ -66,17 +91,18 @@ const PREFIX_BY_MODEL: Readonly<Record<string, IdPrefix>> = {
   account: "acc",
   verification: "ver",
   rateLimit: "rlm",
+  twoFactor: "tfa",
 };
 
 export function createIdentity(options: IdentityOptions): Identity {
   const auth = configure(options);
   return {
-    handle: (request) =>
-      SERVED_PATHS.has(new URL(request.url).pathname) ? auth.handler(request) : undefined,
-    async sessionUser(headers) {
-      const session = await auth.api.getSession({ headers });
-      return session?.user.id as UserId | undefined;
+    handle(request, origin) {
+      const path = new URL(request.url).pathname.slice(AUTH_BASE_PATH.length);
+      if (!SERVED_PATHS.has(path)) return undefined;
+      return answerIdentityRequest(requestParts(auth, options), path, request, origin);
     },
+    session: (headers) => liveSession(auth, options.db, headers),
     async createUser({ email, name, password }) {
       const { internalAdapter, password: hasher } = await auth.$context;
       const user = await internalAdapter.createUser(
@@ -96,13 +122,75 @@ export function createIdentity(options: IdentityOptions): Identity {
       await internalAdapter.updatePassword(userId, await hasher.hash(password));
       await internalAdapter.deleteUserSessions(userId);
     },
-    async verifyPassword(userId, password) {
-      const { internalAdapter, password: hasher } = await auth.$context;
-      const accounts = await internalAdapter.findAccounts(userId);
-      const hash = accounts.find((account) => account.providerId === "credential")?.password;
-      return hash ? hasher.verify({ hash, password }) : false;
+    verifyPassword: (userId, password) => verifyPassword(auth, userId, password),
+  };
+}
+
+type Auth = ReturnType<typeof configure>;
+
+async function liveSession(
+  auth: Auth,
+  { signIn }: Database,
+  headers: Headers,
+): Promise<LiveSession | undefined> {
+  const found = await auth.api.getSession({ headers });
+  if (!found) return undefined;
+  const { session, user } = found;
+  const [id, userId] = [session.id as SessionId, user.id as UserId];
+  const unusedMs = Date.now() - session.updatedAt.getTime();
+  if (unusedMs > SESSION_IDLE_MS) {
+    await signIn.removeSession(userId, id);
+    return undefined;
+  }
+  if (unusedMs > SESSION_TOUCH_MS) await signIn.touchSession(id, new Date());
+  return {
+    ...{ id, userId, user: { id: userId, email: user.email } },
+    hasSecondFactor: user.twoFactorEnabled === true,
+    authenticatedAt: session.authenticatedAt ?? session.createdAt,
+  };
+}
+
+async function verifyPassword(auth: Auth, userId: UserId, password: string): Promise<boolean> {
+  const { internalAdapter, password: hasher } = await auth.$context;
+  const accounts = await internalAdapter.findAccounts(userId);
+  const hash = accounts.find((account) => account.providerId === "credential")?.password;
+  return hash ? hasher.verify({ hash, password }) : false;
+}
+
+function requestParts(auth: Auth, { db, trustedOrigins }: IdentityOptions): IdentityParts {
+  const known = (user: { id: string; email: string } | null | undefined) =>
+    user ? { id: user.id as UserId, email: user.email } : undefined;
+  return {
+    ...{ db, trustedOrigins, handler: auth.handler },
+    session: (headers) => liveSession(auth, db, headers),
+    async userByEmail(email) {
+      const { internalAdapter } = await auth.$context;
+      return known((await internalAdapter.findUserByEmail(email.toLowerCase()))?.user);
+    },
+    async challengedUser(headers) {
+      const { internalAdapter, createAuthCookie } = await auth.$context;
+      const { name } = createAuthCookie("two_factor");
+      const identifier = cookieIn(headers, name)?.split(".")[0];
+      const challenge = identifier && (await internalAdapter.findVerificationValue(identifier));
+      return challenge ? known(await internalAdapter.findUserById(challenge.value)) : undefined;
+    },
+    async proves({ userId, hasSecondFactor }, headers, { password, code }) {
+      if (typeof password !== "string" || password.length > PASSWORD_LENGTH_MAX) return false;
+      if (!(await verifyPassword(auth, userId, password))) return false;
+      if (!hasSecondFactor) return true;
+      const answer = await auth.api.verifyTOTP({
+        ...{ headers, body: { code: String(code ?? "") }, asResponse: true },
+      });
+      return answer.ok;
     },
   };
+}
+
+/** The value of a cookie without its signature's encoding. */
+function cookieIn(headers: Headers, name: string): string | undefined {
+  const cookies = (headers.get("cookie") ?? "").split(/; */);
+  const found = cookies.find((each) => each.startsWith(`${name}=`));
+  return found === undefined ? undefined : decodeURIComponent(found.slice(name.length + 1));
 }
 
 function configure(options: IdentityOptions) {
@@ -121,7 +209,13 @@ function configure(options: IdentityOptions) {
       minPasswordLength: PASSWORD_LENGTH_MIN,
       maxPasswordLength: PASSWORD_LENGTH_MAX,
     },
-    session: { expiresIn: SESSION_SECONDS, updateAge: SESSION_RENEW_SECONDS },
+    // Seven days are the end of a session however much it is used, so nothing prolongs it.
+    session: {
+      expiresIn: SESSION_SECONDS,
+      disableSessionRefresh: true,
+      additionalFields: { authenticatedAt: { type: "date", required: false, input: false } },
+    },
+    plugins: [twoFactor({ issuer: "Millrace", twoFactorCookieMaxAge: SECOND_FACTOR_SECONDS })],
     ...(options.rateLimit !== false && {
       hooks: signInLimits({
         db: options.db,
@@ -135,7 +229,10 @@ function configure(options: IdentityOptions) {
       storage: "database",
       window: 60,
       max: REQUESTS_PER_MINUTE,
-      customRules: { [SIGN_IN_PATH]: { window: 60, max: SIGN_IN_PER_MINUTE } },
+      customRules: {
+        [SIGN_IN_PATH]: { window: 60, max: SIGN_IN_PER_MINUTE },
+        [CHANGE_PASSWORD_PATH]: { window: 60, max: PASSWORD_CHANGES_PER_MINUTE },
+      },
     },
     advanced: {
       ...cookies,

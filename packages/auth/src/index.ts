@@ -1,5 +1,5 @@
 export { apiKeyHash, newApiKeySecret } from "./api-key-secret.ts";
 export { type Authenticator, assertOwnPage, authenticate } from "./authenticate.ts";
-export { authorize } from "./authorize.ts";
+export { assertRecentProof, authorize } from "./authorize.ts";
 export { AUTH_BASE_PATH, CLIENT_IP_HEADER, createIdentity, type Identity } from "./identity.ts";
 export { invitationTokenHash, newInvitationToken } from "./invitation-token.ts";

@@ -48,6 +48,8 @@ export interface ContractDefinition<
   readonly bodyBytesMax?: number;
   /** Set where the answer holds a secret: it is never stored, not even for idempotent replays. */
   readonly holdsSecret?: boolean;
+  /** Set where a session must have proved recently who it is. API keys cannot be asked. */
+  readonly stepUp?: boolean;
   readonly params: P;
   readonly query: Q;
   /** Request headers; the field `if_match` is the header `If-Match`. */

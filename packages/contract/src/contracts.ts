@@ -53,6 +53,9 @@ import { watchOperation } from "./operation/watch-operation.ts";
 import { listRecords } from "./record/list-records.ts";
 import { produceRecords } from "./record/produce-records.ts";
 import { streamRecords } from "./record/stream-records.ts";
+import { deleteOtherSessions } from "./session/delete-other-sessions.ts";
+import { deleteSession } from "./session/delete-session.ts";
+import { listSessions } from "./session/list-sessions.ts";
 import { createTopic } from "./topic/create-topic.ts";
 import { deleteTopic } from "./topic/delete-topic.ts";
 import { getTopic } from "./topic/get-topic.ts";
@@ -138,4 +141,7 @@ export const contracts: readonly Contract[] = [
   listVersions,
   getMe,
   leaveOrganization,
+  listSessions,
+  deleteSession,
+  deleteOtherSessions,
 ];

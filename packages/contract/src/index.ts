@@ -69,6 +69,10 @@ export { type ListRecordsInput, listRecords, RecordPage } from "./record/list-re
 export { type ProduceRecordsInput, produceRecords } from "./record/produce-records.ts";
 export { KafkaRecord, RecordBytes, RecordPartition } from "./record/record.ts";
 export { RecordStreamItem, streamRecords } from "./record/stream-records.ts";
+export { deleteOtherSessions } from "./session/delete-other-sessions.ts";
+export { deleteSession } from "./session/delete-session.ts";
+export { listSessions } from "./session/list-sessions.ts";
+export { Session } from "./session/session.ts";
 export { createTopic } from "./topic/create-topic.ts";
 export { deleteTopic } from "./topic/delete-topic.ts";
 export { getTopic } from "./topic/get-topic.ts";

@@ -18,6 +18,7 @@ import { OperationRepository } from "./operation-repository.ts";
 import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
+import { SessionRepository } from "./session-repository.ts";
 import { eachIn, tenantScope } from "./tenancy.ts";
 import { TerraformStateRepository } from "./terraform-state-repository.ts";
 import { TuningRepository } from "./tuning-repository.ts";
@@ -27,6 +28,7 @@ const REPOSITORIES = {
   organizations: OrganizationRepository,
   members: MemberRepository,
   invitations: InvitationRepository,
+  sessions: SessionRepository,
   apiKeys: ApiKeyRepository,
   clusters: ClusterRepository,
   operations: OperationRepository,
@@ -63,7 +65,11 @@ export interface TenantDatabase extends Repositories {
 /** What a request asks before its tenant is known. */
 export type SignIn = Pick<ApiKeyRepository, "findLive"> &
   Pick<OrganizationRepository, "membershipsOf" | "findBySlug"> &
-  Pick<InvitationRepository, "findByToken">;
+  Pick<InvitationRepository, "findByToken"> & {
+    readonly touchSession: SessionRepository["touch"];
+    readonly confirmSession: SessionRepository["confirm"];
+    readonly removeSession: SessionRepository["remove"];
+  };
 
 /**
  * The tables of users, sessions and credentials, for the one library that owns their meaning.
@@ -154,10 +160,14 @@ function signInOf(client: PrismaClient): SignIn {
   const apiKeys = new ApiKeyRepository(client);
   const organizations = new OrganizationRepository(client);
   const invitations = new InvitationRepository(client);
+  const sessions = new SessionRepository(client);
   return {
     findLive: (secretHash, now) => apiKeys.findLive(secretHash, now),
     membershipsOf: (userId) => organizations.membershipsOf(userId),
     findBySlug: (slug) => organizations.findBySlug(slug),
+    touchSession: (id, now) => sessions.touch(id, now),
+    confirmSession: (id, now) => sessions.confirm(id, now),
+    removeSession: (userId, id) => sessions.remove(userId, id),
     findByToken: (tokenHash) => invitations.findByToken(tokenHash),
   };
 }

@@ -30,6 +30,7 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.session": "SIUD",
     "public.topic_scrape": "S",
     "public.tuning_change": "SI",
+    "public.two_factor": "SIUD",
     "public.user": "SIUD",
     "public.verification": "SIUD",
   },

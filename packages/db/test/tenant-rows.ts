@@ -8,6 +8,7 @@ export const WITHOUT_TENANT = [
   "account",
   "rate_limit",
   "session",
+  "two_factor",
   "user",
   "verification",
 ];

@@ -18,6 +18,7 @@ export const ERROR_KINDS = {
   validation_failed: { status: 400, title: "Invalid request", retryable: false },
   invalid_page_token: { status: 400, title: "Invalid page token", retryable: false },
   unauthenticated: { status: 401, title: "Not authenticated", retryable: false },
+  reauthentication_required: { status: 403, title: "Confirm your identity", retryable: false },
   forbidden: { status: 403, title: "Not allowed", retryable: false },
   not_found: { status: 404, title: "Not found", retryable: false },
   /** Distinct from `not_found`: clients drop a resource that is gone, and not because of a wrong URL. */

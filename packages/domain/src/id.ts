@@ -17,6 +17,7 @@ export const ID_PREFIXES = [
   "mem",
   "inv",
   "rlm",
+  "tfa",
   "req",
   "tch",
   "bmk",
@@ -32,6 +33,7 @@ export type ClusterId = Id<"clu">;
 export type OperationId = Id<"op">;
 export type ApiKeyId = Id<"key">;
 export type UserId = Id<"usr">;
+export type SessionId = Id<"ses">;
 export type MemberId = Id<"mem">;
 export type InvitationId = Id<"inv">;
 export type TuningChangeId = Id<"tch">;

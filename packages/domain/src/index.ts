@@ -28,6 +28,7 @@ export * from "./recovery.ts";
 export * from "./region.ts";
 export * from "./resource-noun.ts";
 export * from "./role.ts";
+export * from "./session.ts";
 export * from "./size.ts";
 export * from "./token-buckets.ts";
 export * from "./topic.ts";

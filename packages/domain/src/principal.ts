@@ -1,4 +1,4 @@
-import type { ApiKeyId, OrganizationId, UserId } from "./id.ts";
+import type { ApiKeyId, OrganizationId, SessionId, UserId } from "./id.ts";
 import type { Role } from "./role.ts";
 
 /**
@@ -11,6 +11,8 @@ export interface Principal {
   /** The person behind the request; an API key has the person who made it only in its record. */
   readonly userId: UserId | undefined;
   readonly apiKeyId: ApiKeyId | undefined;
+  /** Of a person, and when they last proved who they are. */
+  readonly session?: { readonly id: SessionId; readonly authenticatedAt: Date } | undefined;
 }
 
 /** Stable name of the principal, for audit and for keying what belongs to it alone. */

@@ -7,7 +7,7 @@ export const ROLE_LEAST = "viewer" satisfies Role;
 
 /**
  * What a principal may do. Every procedure names exactly one; anything not granted is denied.
- * `account:write` covers leaving the organization. `operation:cancel` covers what the role may start (`cancelPermission`).
+ * `account:write` covers one's own sessions and leaving the organization. `operation:cancel` covers what the role may start (`cancelPermission`).
  */
 export const PERMISSIONS = [
   "account:read",

@@ -1,4 +1,4 @@
-import { authorize } from "@millrace/auth";
+import { assertRecentProof, authorize } from "@millrace/auth";
 import { contracts } from "@millrace/contract";
 import { AuditTrail, type Core, coreOf } from "@millrace/core";
 import type { DomainError, Permission, Principal } from "@millrace/domain";
@@ -73,6 +73,7 @@ export function procedure(permission: Permission) {
       const request = { ...sent, requestId, clientAddress, report };
       trail = new AuditTrail(plain, ctx.core.db.rateLimits, principal, request);
       authorize(principal, permission);
+      if (contract?.stepUp) assertRecentProof(principal, ctx.core.clock.now());
       // Before the body is read.
       if (contract?.bodyBytesMax !== undefined) await ctx.takeBodySlot(permission);
       const isMutation = type === "mutation";

@@ -53,6 +53,9 @@ import { createCallerFactory, router } from "./procedure.ts";
 import { listRecordsProcedure } from "./record/list-records.ts";
 import { produceRecordsProcedure } from "./record/produce-records.ts";
 import { streamRecordsProcedure } from "./record/stream-records.ts";
+import { deleteOtherSessionsProcedure } from "./session/delete-other-sessions.ts";
+import { deleteSessionProcedure } from "./session/delete-session.ts";
+import { listSessionsProcedure } from "./session/list-sessions.ts";
 import { createTopicProcedure } from "./topic/create-topic.ts";
 import { deleteTopicProcedure } from "./topic/delete-topic.ts";
 import { getTopicProcedure } from "./topic/get-topic.ts";
@@ -136,6 +139,11 @@ export const appRouter = router({
     stream: streamRecordsProcedure,
   }),
   region: router({ list: listRegionsProcedure }),
+  session: router({
+    list: listSessionsProcedure,
+    delete: deleteSessionProcedure,
+    deleteOthers: deleteOtherSessionsProcedure,
+  }),
   size: router({ list: listSizesProcedure }),
   topic: router({
     create: createTopicProcedure,

@@ -13,6 +13,7 @@ import {
 import { createTRPCContext } from "@trpc/tanstack-react-query";
 import { type ReactNode, useState } from "react";
 import superjson from "superjson";
+import { proofLink } from "./proof-link.ts";
 
 export const { TRPCProvider, useTRPC, useTRPCClient } = createTRPCContext<AppRouter>();
 
@@ -27,6 +28,7 @@ export function ApiProvider({ children }: { children: ReactNode }) {
   const [client] = useState(() =>
     createTRPCClient<AppRouter>({
       links: [
+        proofLink,
         splitLink({
           condition: (operation) => operation.type === "subscription",
           true: httpSubscriptionLink({ url: "/trpc", transformer: superjson }),

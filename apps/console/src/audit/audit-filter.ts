@@ -27,6 +27,7 @@ const TITLES: Readonly<Record<string, string>> = {
   member: "Members",
   operation: "Operations",
   record: "Records",
+  session: "Sign-ins and sessions",
   topic: "Topics",
   tuning: "Tuning",
   user: "Users",

@@ -3,7 +3,7 @@
 import { ActionIcon, Code, Stack, Table, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { AuditEvent } from "@millrace/contract";
-import type { AuditResult } from "@millrace/domain";
+import type { AuditResult, AuthMethod } from "@millrace/domain";
 import {
   IconAlertTriangle,
   IconCheck,
@@ -24,6 +24,12 @@ export const RESULTS = {
   denied: ["red", IconLock, "Denied"],
   started: ["gray", IconClock, "Started"],
 } as const satisfies Record<AuditResult, ResultLook>;
+
+const METHODS = {
+  session: "session",
+  api_key: "API key",
+  password: "password",
+} as const satisfies Record<AuthMethod, string>;
 
 export function AuditTable({ events }: { events: readonly AuditEvent[] }) {
   return (
@@ -105,7 +111,7 @@ export function EventDetails({ event }: { event: AuditEvent }) {
     <Stack gap="xs" py="xs">
       <Text fz="sm">
         {exactMoment(event.created_at)}, request <Code>{event.request_id}</Code>, signed in by{" "}
-        {event.auth_method === "session" ? "session" : "API key"}
+        {METHODS[event.auth_method]}
       </Text>
       {changes.map(({ field, from, to }) => (
         <Text key={field} fz="sm" style={{ overflowWrap: "anywhere" }}>

@@ -21,6 +21,7 @@ import { latest, pointsOf } from "../charts/chart-data.ts";
 import { Sparkline } from "../charts/sparkline.tsx";
 import { byteRate, latency } from "../format/quantity.ts";
 import { ago, moment } from "../format/time.ts";
+import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { hasLiveFigures } from "./broker-state.ts";
@@ -70,6 +71,8 @@ export function ClusterList() {
 }
 
 function CreateButton() {
+  const mayCreate = useAllowed("cluster:create");
+  if (!mayCreate) return null;
   return (
     <Button component={Link} href="/clusters/new" leftSection={<IconPlus size={16} />}>
       Create cluster

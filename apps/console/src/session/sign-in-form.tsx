@@ -5,6 +5,7 @@ import { useForm } from "@mantine/form";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRouter, useSearchParams } from "next/navigation";
 import { useState } from "react";
+import { CodeForm } from "./code-form.tsx";
 import { returnPath } from "./return-path.ts";
 import { signIn } from "./session.ts";
 
@@ -14,6 +15,7 @@ export function SignInForm() {
   const queryClient = useQueryClient();
   const [problem, setProblem] = useState<string>();
   const [busy, setBusy] = useState(false);
+  const [needsCode, setNeedsCode] = useState(false);
   const form = useForm({
     mode: "uncontrolled",
     initialValues: { email: "", password: "" },
@@ -29,9 +31,16 @@ export function SignInForm() {
     const result = await signIn(email, password);
     setBusy(false);
     if (!result.ok) return setProblem(result.message);
+    if (result.needsCode) return setNeedsCode(true);
+    enter();
+  }
+
+  function enter() {
     queryClient.clear();
     router.replace(returnPath(search.get("then"), window.location.origin));
   }
+
+  if (needsCode) return <CodeForm onDone={enter} onBack={() => setNeedsCode(false)} />;
 
   return (
     <form onSubmit={form.onSubmit(submit)} noValidate>

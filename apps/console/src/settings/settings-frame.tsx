@@ -7,6 +7,8 @@ import type { ReactNode } from "react";
 const TABS = [
   ["members", "Members"],
   ["api-keys", "API keys"],
+  ["sessions", "Sessions"],
+  ["security", "Security"],
 ] as const;
 
 /** The frame of the pages about people and keys. */

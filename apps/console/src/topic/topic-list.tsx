@@ -42,7 +42,7 @@ export function TopicList({ clusterId }: { clusterId: string }) {
   const { data, isPending, fetchNextPage, hasNextPage } = query;
   const error = useLastError(query);
   const topics = data?.pages.flatMap((page) => page.items) ?? [];
-  const create = (
+  const create = mayWrite && (
     <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
       Create topic
     </Button>
@@ -50,7 +50,7 @@ export function TopicList({ clusterId }: { clusterId: string }) {
   if (down) return <BrokerDown what="Topics" />;
   return (
     <Stack gap="md">
-      {topics.length > 0 && <Group justify="flex-end">{create}</Group>}
+      {topics.length > 0 && mayWrite && <Group justify="flex-end">{create}</Group>}
       {error != null && <ProblemAlert error={error} title="Cannot load the topics" />}
       {isPending && error == null && <Skeleton h={120} radius="md" />}
       {data && topics.length === 0 && (

@@ -119,14 +119,17 @@ func (e ApiKeyWithSecretRole) Valid() bool {
 
 // Defines values for AuditEventAuthMethod.
 const (
-	AuditEventAuthMethodApiKey  AuditEventAuthMethod = "api_key"
-	AuditEventAuthMethodSession AuditEventAuthMethod = "session"
+	AuditEventAuthMethodApiKey   AuditEventAuthMethod = "api_key"
+	AuditEventAuthMethodPassword AuditEventAuthMethod = "password"
+	AuditEventAuthMethodSession  AuditEventAuthMethod = "session"
 )
 
 // Valid indicates whether the value is a known member of the AuditEventAuthMethod enum.
 func (e AuditEventAuthMethod) Valid() bool {
 	switch e {
 	case AuditEventAuthMethodApiKey:
+		return true
+	case AuditEventAuthMethodPassword:
 		return true
 	case AuditEventAuthMethodSession:
 		return true
@@ -3369,6 +3372,31 @@ type RegionList struct {
 	Items []Region `json:"items"`
 }
 
+// Session defines model for Session.
+type Session struct {
+	// ClientAddress Where the sign-in came from
+	ClientAddress string `json:"client_address"`
+
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+
+	// Current Whether this request belongs to it
+	Current bool `json:"current"`
+
+	// ExpiresAt RFC 3339, UTC
+	ExpiresAt time.Time `json:"expires_at"`
+	Id        string    `json:"id"`
+
+	// LastUsedAt Exact to a minute
+	LastUsedAt time.Time `json:"last_used_at"`
+	UserAgent  string    `json:"user_agent"`
+}
+
+// SessionList defines model for SessionList.
+type SessionList struct {
+	Items []Session `json:"items"`
+}
+
 // Size defines model for Size.
 type Size struct {
 	// Aws null for the region local
@@ -4959,6 +4987,27 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
 	AccountLeave(ctx context.Context, params *AccountLeaveParams, body AccountLeaveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// SessionDeleteOthers Revoke all other sessions
+	//
+	// Every session of the signed-in user but the one that asks.
+	//
+	// Corresponds with DELETE /v1/me/sessions (the `SessionDeleteOthers` operationId).
+	SessionDeleteOthers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SessionList List sessions
+	//
+	// Where the signed-in user is signed in, used last first. Empty for an API key.
+	//
+	// Corresponds with GET /v1/me/sessions (the `SessionList` operationId).
+	SessionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SessionDelete Revoke a session
+	//
+	// Takes effect immediately.
+	//
+	// Corresponds with DELETE /v1/me/sessions/{session_id} (the `SessionDelete` operationId).
+	SessionDelete(ctx context.Context, sessionId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// MemberList List members
 	//
 	// The users of the organization, oldest first.
@@ -6392,6 +6441,57 @@ func (c *Client) AccountLeaveWithBody(ctx context.Context, params *AccountLeaveP
 // Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
 func (c *Client) AccountLeave(ctx context.Context, params *AccountLeaveParams, body AccountLeaveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAccountLeaveRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SessionDeleteOthers Revoke all other sessions
+//
+// Every session of the signed-in user but the one that asks.
+//
+// Corresponds with DELETE /v1/me/sessions (the `SessionDeleteOthers` operationId).
+func (c *Client) SessionDeleteOthers(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSessionDeleteOthersRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SessionList List sessions
+//
+// Where the signed-in user is signed in, used last first. Empty for an API key.
+//
+// Corresponds with GET /v1/me/sessions (the `SessionList` operationId).
+func (c *Client) SessionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSessionListRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SessionDelete Revoke a session
+//
+// Takes effect immediately.
+//
+// Corresponds with DELETE /v1/me/sessions/{session_id} (the `SessionDelete` operationId).
+func (c *Client) SessionDelete(ctx context.Context, sessionId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSessionDeleteRequest(c.Server, sessionId)
 	if err != nil {
 		return nil, err
 	}
@@ -10294,6 +10394,94 @@ func NewAccountLeaveRequestWithBody(server string, params *AccountLeaveParams, c
 	return req, nil
 }
 
+// NewSessionDeleteOthersRequest constructs an http.Request for the SessionDeleteOthers method
+func NewSessionDeleteOthersRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/me/sessions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSessionListRequest constructs an http.Request for the SessionList method
+func NewSessionListRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/me/sessions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSessionDeleteRequest constructs an http.Request for the SessionDelete method
+func NewSessionDeleteRequest(server string, sessionId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "session_id", sessionId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/me/sessions/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewMemberListRequest constructs an http.Request for the MemberList method
 func NewMemberListRequest(server string, params *MemberListParams) (*http.Request, error) {
 	var err error
@@ -11666,6 +11854,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/me/leave (the `AccountLeave` operationId).
 	AccountLeaveWithResponse(ctx context.Context, params *AccountLeaveParams, body AccountLeaveJSONRequestBody, reqEditors ...RequestEditorFn) (*AccountLeaveResponse, error)
+
+	// SessionDeleteOthersWithResponse Revoke all other sessions
+	//
+	// Every session of the signed-in user but the one that asks.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/me/sessions (the `SessionDeleteOthers` operationId).
+	SessionDeleteOthersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SessionDeleteOthersResponse, error)
+
+	// SessionListWithResponse List sessions
+	//
+	// Where the signed-in user is signed in, used last first. Empty for an API key.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/me/sessions (the `SessionList` operationId).
+	SessionListWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SessionListResponse, error)
+
+	// SessionDeleteWithResponse Revoke a session
+	//
+	// Takes effect immediately.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/me/sessions/{session_id} (the `SessionDelete` operationId).
+	SessionDeleteWithResponse(ctx context.Context, sessionId string, reqEditors ...RequestEditorFn) (*SessionDeleteResponse, error)
 
 	// MemberListWithResponse List members
 	//
@@ -14440,6 +14655,136 @@ func (r AccountLeaveResponse) ContentType() string {
 	return ""
 }
 
+type SessionDeleteOthersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SessionDeleteOthersResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SessionDeleteOthersResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SessionDeleteOthersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SessionDeleteOthersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SessionDeleteOthersResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SessionListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SessionList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SessionListResponse) GetJSON200() *SessionList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SessionListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SessionListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SessionListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SessionListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SessionListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SessionDeleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SessionDeleteResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SessionDeleteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SessionDeleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SessionDeleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SessionDeleteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type MemberListResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -16214,6 +16559,51 @@ func (c *ClientWithResponses) AccountLeaveWithResponse(ctx context.Context, para
 		return nil, err
 	}
 	return ParseAccountLeaveResponse(rsp)
+}
+
+// SessionDeleteOthersWithResponse Revoke all other sessions
+//
+// Every session of the signed-in user but the one that asks.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/me/sessions (the `SessionDeleteOthers` operationId).
+func (c *ClientWithResponses) SessionDeleteOthersWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SessionDeleteOthersResponse, error) {
+	rsp, err := c.SessionDeleteOthers(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSessionDeleteOthersResponse(rsp)
+}
+
+// SessionListWithResponse List sessions
+//
+// Where the signed-in user is signed in, used last first. Empty for an API key.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/me/sessions (the `SessionList` operationId).
+func (c *ClientWithResponses) SessionListWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SessionListResponse, error) {
+	rsp, err := c.SessionList(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSessionListResponse(rsp)
+}
+
+// SessionDeleteWithResponse Revoke a session
+//
+// Takes effect immediately.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/me/sessions/{session_id} (the `SessionDelete` operationId).
+func (c *ClientWithResponses) SessionDeleteWithResponse(ctx context.Context, sessionId string, reqEditors ...RequestEditorFn) (*SessionDeleteResponse, error) {
+	rsp, err := c.SessionDelete(ctx, sessionId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSessionDeleteResponse(rsp)
 }
 
 // MemberListWithResponse List members
@@ -18338,6 +18728,97 @@ func ParseAccountLeaveResponse(rsp *http.Response) (*AccountLeaveResponse, error
 	}
 
 	response := &AccountLeaveResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSessionDeleteOthersResponse parses an HTTP response from a SessionDeleteOthersWithResponse call
+func ParseSessionDeleteOthersResponse(rsp *http.Response) (*SessionDeleteOthersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SessionDeleteOthersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSessionListResponse parses an HTTP response from a SessionListWithResponse call
+func ParseSessionListResponse(rsp *http.Response) (*SessionListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SessionListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SessionList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSessionDeleteResponse parses an HTTP response from a SessionDeleteWithResponse call
+func ParseSessionDeleteResponse(rsp *http.Response) (*SessionDeleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SessionDeleteResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -12,6 +12,7 @@ export const createApiKey = defineContract({
   description: "The secret is returned once and not stored.",
   tag: "API keys",
   permission: "apikey:write",
+  stepUp: true,
   successStatus: 201,
   holdsSecret: true,
   body: {

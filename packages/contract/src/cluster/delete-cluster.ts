@@ -13,6 +13,7 @@ export const deleteCluster = defineContract({
   description: "The data can be restored for retain_days, 7 by default.",
   tag: "Clusters",
   permission: "cluster:delete",
+  stepUp: true,
   successStatus: 202,
   params: { cluster_id: pathId("clu") },
   query: {

@@ -12,6 +12,7 @@ export const createInvitation = defineContract({
     "The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.",
   tag: "Members",
   permission: "member:write",
+  stepUp: true,
   successStatus: 201,
   holdsSecret: true,
   body: {

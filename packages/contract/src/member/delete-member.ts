@@ -11,6 +11,7 @@ export const deleteMember = defineContract({
     "Takes effect immediately. A member with a role above the caller's own, and the last owner, are not removed. API keys that the member created stay.",
   tag: "Members",
   permission: "member:write",
+  stepUp: true,
   successStatus: 204,
   params: { member_id: pathId("mem") },
   response: z.null(),

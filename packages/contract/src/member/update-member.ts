@@ -13,6 +13,7 @@ export const updateMember = defineContract({
     "Takes effect immediately. Neither the old nor the new role may be above the caller's own. The last owner stays an owner.",
   tag: "Members",
   permission: "member:write",
+  stepUp: true,
   successStatus: 200,
   params: { member_id: pathId("mem") },
   body: { role: z.enum(ROLES) },

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { ProofDialog } from "../../session/proof-dialog.tsx";
 import { RequireSession } from "../../session/require-session.tsx";
 import { Shell } from "../../shell/shell.tsx";
 
@@ -6,6 +7,7 @@ export default function ConsoleLayout({ children }: { children: ReactNode }) {
   return (
     <RequireSession>
       <Shell>{children}</Shell>
+      <ProofDialog />
     </RequireSession>
   );
 }

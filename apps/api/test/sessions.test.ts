@@ -1,0 +1,258 @@
+/** Sessions of people: seen, ended, and asked for another proof; passwords and second factors. */
+import { newId } from "@millrace/domain";
+import { runSql } from "@millrace/testkit";
+import { beforeEach, describe, expect, test } from "vitest";
+import { type Answer, apiFixture, CONSOLE_URL, call } from "./fixture.ts";
+import { totpCode } from "./totp.ts";
+
+const fixture = apiFixture();
+const PASSWORD = "a long enough password";
+let email: string;
+let userId: string;
+
+/** Every test has a person of its own. */
+beforeEach(async () => {
+  const { app, ours } = fixture;
+  email = `${newId("usr").toLowerCase()}@example.com`;
+  const { body } = await call(app, "POST", "/v1/invitations", {
+    ...{ apiKey: ours.apiKey, body: { email, role: "admin" } },
+  });
+  const account = { token: body.token, name: "Ada", password: PASSWORD };
+  await call(app, "POST", "/api/invitations/accept", { body: account });
+  userId = (await fixture.db.organizations.findUserByEmail(email))?.id ?? "";
+});
+
+type Session = { readonly cookie: string };
+
+function auth(path: string, body: object, session?: Session): Promise<Answer> {
+  const headers = { origin: CONSOLE_URL, ...session };
+  return call(fixture.app, "POST", `/api/auth/${path}`, { headers, body });
+}
+
+/** Every cookie that an answer sets. */
+function cookiesOf({ headers }: Answer): Session {
+  return {
+    cookie: headers
+      .getSetCookie()
+      .map((each) => each.split(";")[0])
+      .filter((each) => !each?.endsWith("="))
+      .join("; "),
+  };
+}
+
+async function signIn(password = PASSWORD): Promise<Session> {
+  const answer = await auth("sign-in/email", { email, password });
+  expect(answer.status).toBe(200);
+  return cookiesOf(answer);
+}
+
+const me = async (headers: Session) =>
+  (await call(fixture.app, "GET", "/v1/me", { headers })).status;
+
+async function sessionsOf(headers: Session) {
+  return (await call(fixture.app, "GET", "/v1/me/sessions", { headers })).body.items;
+}
+
+/** Methods and results of what this person did, oldest first. */
+async function log(): Promise<string[]> {
+  const { body } = await call(fixture.app, "GET", `/v1/audit-events?actor_id=${userId}`, {
+    apiKey: fixture.ours.apiKey,
+  });
+  return body.items
+    .map((event: { method: string; result: string }) => `${event.method} ${event.result}`)
+    .reverse();
+}
+
+describe("sessions", () => {
+  test("are listed with where they come from, and are ended one by one or all others at once", async () => {
+    const { app } = fixture;
+    const [first, second, third] = [await signIn(), await signIn(), await signIn()];
+    const listed = await sessionsOf(third);
+    expect(listed).toHaveLength(3);
+    expect(listed.filter(({ current }: { current: boolean }) => current)).toHaveLength(1);
+    expect(listed[0]).toMatchObject({ client_address: "127.0.0.1", user_agent: "" });
+    const own = (await sessionsOf(first)).find(({ current }: { current: boolean }) => current);
+    const path = `/v1/me/sessions/${own.id}`;
+    const revoke = () => call(app, "DELETE", path, { headers: third });
+    expect([(await revoke()).status, (await revoke()).status]).toEqual([204, 404]);
+    expect(await me(first)).toBe(401);
+    expect((await call(app, "DELETE", "/v1/me/sessions", { headers: third })).status).toBe(204);
+    expect([await me(second), await me(third)]).toEqual([401, 200]);
+  });
+
+  test("of somebody else are not found", async () => {
+    const { app, ours } = fixture;
+    const headers = await signIn();
+    const answer = await auth("sign-in/email", { email: ours.email, password: ours.password });
+    const [{ id }] = await sessionsOf(cookiesOf(answer));
+    expect((await call(app, "DELETE", `/v1/me/sessions/${id}`, { headers })).status).toBe(404);
+  });
+
+  test("end after a day without use, and after a week of use", async () => {
+    const [idle, used] = [await signIn(), await signIn()];
+    const all = await sessionsOf(used);
+    const usedId = all.find(({ current }: { current: boolean }) => current).id;
+    const idleId = all.find(({ current }: { current: boolean }) => !current).id;
+    const unused = (id: string, hours: number) =>
+      runSql(
+        fixture.ownerUrl,
+        `UPDATE session SET updated_at = now() - interval '${hours} hours' WHERE id = '${id}'`,
+      );
+    await unused(idleId, 25);
+    await unused(usedId, 23);
+    expect([await me(idle), await me(used)]).toEqual([401, 200]);
+    // Nor does the identity library take it any more.
+    const change = { currentPassword: PASSWORD, newPassword: "another long password" };
+    expect((await auth("change-password", change, idle)).status).toBe(401);
+    const [session] = await sessionsOf(used);
+    const age = Date.parse(session.expires_at) - Date.parse(session.created_at);
+    expect(Math.round(age / 86_400_000)).toBe(7);
+    expect(Date.parse(session.last_used_at)).toBeGreaterThan(Date.now() - 60_000);
+  });
+});
+
+describe("the audit log", () => {
+  test("has sign-ins, failed ones, and sign-outs, without the password", async () => {
+    await auth("sign-in/email", { email: email.toUpperCase(), password: "not the password" });
+    const session = await signIn();
+    await auth("sign-out", {}, session);
+    expect(await log()).toEqual([
+      "invitation.accept success",
+      "session.create failure",
+      "session.create success",
+      "session.delete success",
+    ]);
+    const { body } = await call(fixture.app, "GET", `/v1/audit-events?actor_id=${userId}`, {
+      apiKey: fixture.ours.apiKey,
+    });
+    expect(body.items[1]).toMatchObject({ auth_method: "password", client_address: "127.0.0.1" });
+    expect(JSON.stringify(body)).not.toContain("not the password");
+  });
+
+  test("is not filled by somebody who guesses", async () => {
+    for (let tries = 0; tries < 8; tries += 1) {
+      await auth("sign-in/email", { email, password: "not the password" });
+    }
+    expect((await log()).filter((line) => line === "session.create failure")).toHaveLength(5);
+  });
+});
+
+test("a new password ends every other session", async () => {
+  const [other, session] = [await signIn(), await signIn()];
+  const change = (currentPassword: string) =>
+    auth("change-password", { currentPassword, newPassword: "another long password" }, session);
+  expect((await change("not the password")).status).toBe(400);
+  const changed = await change(PASSWORD);
+  expect(changed.status).toBe(200);
+  expect([await me(other), await me(session), await me(cookiesOf(changed))]).toEqual([
+    401, 401, 200,
+  ]);
+  expect((await auth("sign-in/email", { email, password: PASSWORD })).status).toBe(401);
+  await signIn("another long password");
+  expect(await log()).toContain("account.changePassword success");
+});
+
+describe("destroying and granting", () => {
+  const CHANGES = [
+    ["POST", "/v1/api-keys", { name: "k" }],
+    ["POST", "/v1/invitations", { email: "x@example.com" }],
+    ["PATCH", `/v1/members/${newId("mem")}`, { role: "viewer" }],
+    ["DELETE", `/v1/members/${newId("mem")}`, undefined],
+    ["DELETE", `/v1/clusters/${newId("clu")}`, undefined],
+  ] as const;
+
+  test.each(CHANGES)("%s %s needs a recent proof of identity", async (method, path, body) => {
+    const { app, ownerUrl, ours } = fixture;
+    const session = await signIn();
+    const ask = (headers: Record<string, string>) =>
+      call(app, method, path, { headers, ...(body && { body }) });
+    const before = (await ask({ ...session })).status;
+    expect([201, 404]).toContain(before);
+    await runSql(
+      ownerUrl,
+      `UPDATE session SET authenticated_at = now() - interval '16 minutes' WHERE user_id = '${userId}'`,
+    );
+    const refused = await ask({ ...session });
+    expect([refused.status, refused.body.code]).toEqual([403, "reauthentication_required"]);
+    expect((await call(app, "GET", "/v1/api-keys", { headers: { ...session } })).status).toBe(200);
+    expect((await auth("confirm", { password: "not the password" }, session)).status).toBe(400);
+    expect((await ask({ ...session })).status).toBe(403);
+    expect((await auth("confirm", { password: PASSWORD }, session)).status).toBe(200);
+    expect((await ask({ ...session })).status).toBe(before);
+    // Programs cannot be asked.
+    expect((await ask({ authorization: `Bearer ${ours.apiKey}` })).status).toBe(before);
+    expect(await log()).toEqual(
+      expect.arrayContaining(["session.confirm failure", "session.confirm success"]),
+    );
+  });
+
+  test("nobody confirms from a foreign page, without a session, or by trying", async () => {
+    const session = await signIn();
+    const { app } = fixture;
+    const foreign = { ...session, origin: "https://elsewhere.example" };
+    const body = { password: PASSWORD };
+    const path = "/api/auth/confirm";
+    expect((await call(app, "POST", path, { headers: foreign, body })).status).toBe(403);
+    expect((await auth("confirm", body)).status).toBe(401);
+    for (let tries = 0; tries < 10; tries += 1) await auth("confirm", { password: "no" }, session);
+    expect((await auth("confirm", body, session)).status).toBe(429);
+  });
+});
+
+describe("a second factor", () => {
+  async function enable() {
+    const begun = await auth("two-factor/enable", { password: PASSWORD }, await signIn());
+    expect(begun.status).toBe(200);
+    const { totpURI, backupCodes } = begun.body;
+    const session = await signIn();
+    const code = totpCode(totpURI);
+    const enabled = await auth("two-factor/verify-totp", { code }, session);
+    expect(enabled.status).toBe(200);
+    return { totpURI: totpURI as string, codes: backupCodes as string[], enabled };
+  }
+
+  test("is asked for at sign-in, and nothing works before it is given", async () => {
+    const { totpURI } = await enable();
+    const answer = await auth("sign-in/email", { email, password: PASSWORD });
+    expect(answer.body).toMatchObject({ twoFactorRedirect: true });
+    const challenge = cookiesOf(answer);
+    expect(await me(challenge)).toBe(401);
+    const wrong = await auth("two-factor/verify-totp", { code: "000000" }, challenge);
+    expect(wrong.status).toBe(401);
+    const trusting = { code: totpCode(totpURI), trustDevice: true };
+    expect((await auth("two-factor/verify-totp", trusting, challenge)).status).toBe(400);
+    const right = await auth("two-factor/verify-totp", { code: totpCode(totpURI) }, challenge);
+    expect(await me(cookiesOf(right))).toBe(200);
+    const lines = (await log()).slice(-4);
+    expect(lines).toEqual([
+      "account.enableSecondFactor success",
+      "session.create started",
+      "session.create failure",
+      "session.create success",
+    ]);
+  });
+
+  test("has recovery codes that work once each", async () => {
+    const { codes } = await enable();
+    expect(codes).toHaveLength(10);
+    const recover = async (code: string | undefined) => {
+      const challenge = cookiesOf(await auth("sign-in/email", { email, password: PASSWORD }));
+      return auth("two-factor/verify-backup-code", { code }, challenge);
+    };
+    const recovered = await recover(codes[0]);
+    expect(await me(cookiesOf(recovered))).toBe(200);
+    expect((await recover(codes[0])).status).toBe(401);
+    expect((await recover(codes[1])).status).toBe(200);
+  });
+
+  test("is part of a proof of identity", async () => {
+    const { totpURI, enabled } = await enable();
+    const session = cookiesOf(enabled);
+    expect((await auth("confirm", { password: PASSWORD }, session)).status).toBe(400);
+    const proof = { password: PASSWORD, code: totpCode(totpURI) };
+    expect((await auth("confirm", proof, session)).status).toBe(200);
+    expect((await auth("two-factor/disable", { password: PASSWORD }, session)).status).toBe(200);
+    const answer = await auth("sign-in/email", { email, password: PASSWORD });
+    expect(await me(cookiesOf(answer))).toBe(200);
+  });
+});

@@ -1,0 +1,187 @@
+/** From an invitation to the first message, and what protects an account, in a real browser. */
+import { expect, type Page, test } from "@playwright/test";
+import {
+  createCluster,
+  createTopic,
+  credentials,
+  deleteCluster,
+  rest,
+  type TestCluster,
+  unique,
+} from "../product.ts";
+import { checkPage, complaintsOf } from "./page-check.ts";
+import { totpCode } from "./totp.ts";
+
+test.use({ baseURL: credentials.consoleUrl });
+
+const PASSWORD = "a long enough password";
+/** A phone's width. */
+const NARROW = { width: 390, height: 844 };
+
+let cluster: TestCluster;
+
+test.beforeAll(async () => {
+  cluster = await createCluster(unique("people"));
+  await createTopic(cluster.id, "orders", 1);
+});
+
+test.afterAll(async () => {
+  await deleteCluster(cluster.id);
+});
+
+test("a developer is invited, joins, and produces a first message", async ({ page, browser }) => {
+  const complaints = complaintsOf(page);
+  const email = `${unique("dev")}@example.com`;
+  await signIn(page, credentials.email, credentials.password);
+  let link = "";
+
+  await test.step("an owner invites somebody and sees the link once", async () => {
+    await page.getByRole("link", { name: "Settings" }).click();
+    await expect(page.getByRole("heading", { name: "Members" })).toBeVisible();
+    await page.getByRole("button", { name: "Invite member" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Email").fill(email);
+    await dialog.getByRole("combobox", { name: "Role" }).click();
+    await page.getByRole("option", { name: /^Developer/ }).click();
+    await checkPage(page, "invite-member");
+    await dialog.getByRole("button", { name: "Create invitation" }).click();
+    link = (await dialog.locator("[data-secret]").textContent()) ?? "";
+    await checkPage(page, "invitation-link");
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await expect(page.locator(`[data-invitation="${email}"]`)).toContainText("developer");
+    await checkPage(page, "members");
+  });
+
+  const context = await browser.newContext({ baseURL: credentials.consoleUrl });
+  const guest = await context.newPage();
+  const guestComplaints = complaintsOf(guest);
+
+  await test.step("the invited person creates an account", async () => {
+    await guest.goto(link);
+    await expect(guest.getByText(`${email} is invited as developer.`)).toBeVisible();
+    expect(guest.url(), "the token is not in the address any more").not.toContain("#");
+    await checkPage(guest, "invitation");
+    await guest.getByLabel("Your name").fill("Dev");
+    await guest.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
+    await guest.getByRole("button", { name: "Create account and join" }).click();
+    await expect(guest.getByRole("heading", { name: "Clusters", exact: true })).toBeVisible();
+  });
+
+  await test.step("what a developer may not do is not offered", async () => {
+    await expect(guest.getByRole("link", { name: cluster.name })).toBeVisible();
+    await expect(guest.getByRole("link", { name: "Create cluster" })).toHaveCount(0);
+    await guest.goto("/settings/members");
+    await expect(guest.locator(`[data-member="${email}"]`)).toContainText("You");
+    await expect(guest.getByRole("button", { name: "Invite member" })).toHaveCount(0);
+    await guest.getByRole("tab", { name: "API keys" }).click();
+    await expect(guest.getByRole("heading", { name: "No permission" })).toBeVisible();
+  });
+
+  await test.step("a first message is produced and seen", async () => {
+    await guest.goto(`/clusters/${cluster.id}/topics`);
+    await guest.getByRole("link", { name: "orders", exact: true }).click();
+    await guest.getByRole("button", { name: "Produce record" }).click();
+    const dialog = guest.getByRole("dialog");
+    await dialog.getByLabel("Value, content").fill("hello");
+    await dialog.getByRole("button", { name: "Produce" }).click();
+    await expect(guest.locator("[data-record]").first()).toContainText("hello");
+  });
+
+  await test.step("a removed member is out", async () => {
+    await page.reload();
+    await page.getByRole("button", { name: `Remove ${email}` }).click();
+    await page.getByLabel(`Type ${email} to confirm`).fill(email);
+    await page.getByRole("button", { name: "Remove member", exact: true }).click();
+    await expect(page.locator(`[data-member="${email}"]`)).toHaveCount(0);
+    await guest.goto("/clusters");
+    await expect(guest.getByText("You do not belong to any organization.")).toBeVisible();
+  });
+
+  expect(complaints).toEqual([]);
+  // The last step is refused with 403, which the browser reports.
+  expect(guestComplaints.filter((each) => !each.includes("status of 403"))).toEqual([]);
+  await context.close();
+});
+
+test("a second factor, sessions, and a new password protect an account", async ({
+  page,
+  browser,
+}) => {
+  const complaints = complaintsOf(page);
+  const email = `${unique("safe")}@example.com`;
+  await joinByInvitation(page, email);
+  let key = "";
+
+  await test.step("the second factor is set up", async () => {
+    await page.goto("/settings/security");
+    const card = page.getByRole("region", { name: "Second factor" });
+    await card.getByLabel("Your password").fill(PASSWORD);
+    await card.getByRole("button", { name: "Set up second factor" }).click();
+    key = (await card.locator("[data-setup-key]").textContent()) ?? "";
+    await checkPage(page, "second-factor");
+    await card.getByLabel("3. Code from the app").fill(totpCode(key));
+    await card.getByRole("button", { name: "Turn on second factor" }).click();
+    await expect(card.getByText("On", { exact: true })).toBeVisible();
+    await checkPage(page, "security");
+  });
+
+  const context = await browser.newContext({ baseURL: credentials.consoleUrl });
+  const other = await context.newPage();
+
+  await test.step("a sign-in elsewhere needs a code", async () => {
+    await fillSignIn(other, email, PASSWORD);
+    await other.getByLabel("Code").fill("000000");
+    await other.getByRole("button", { name: "Verify" }).click();
+    await expect(other.getByText("Wrong code.")).toBeVisible();
+    await checkPage(other, "sign-in-code");
+    await other.getByLabel("Code").fill(totpCode(key));
+    await other.getByRole("button", { name: "Verify" }).click();
+    await expect(other.getByRole("heading", { name: "Clusters", exact: true })).toBeVisible();
+  });
+
+  await test.step("the other session is seen and revoked", async () => {
+    await page.getByRole("tab", { name: "Sessions" }).click();
+    await expect(page.locator("[data-session=current]")).toContainText("This session");
+    await expect(page.locator("[data-session=other]").first()).toContainText("Chrome");
+    await checkPage(page, "sessions");
+    await page.getByRole("button", { name: "Revoke all other sessions" }).click();
+    await expect(page.locator("[data-session=other]")).toHaveCount(0);
+    await other.goto("/clusters");
+    await expect(other).toHaveURL(/sign-in/);
+  });
+
+  await test.step("no settings page is wider than a phone", async () => {
+    await page.setViewportSize(NARROW);
+    for (const path of ["members", "sessions", "security"]) {
+      await page.goto(`/settings/${path}`);
+      await expect(page.getByRole("tab", { selected: true })).toBeVisible();
+      const width = await page.evaluate("document.documentElement.scrollWidth");
+      expect(width, path).toBeLessThanOrEqual(NARROW.width);
+    }
+  });
+
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+async function fillSignIn(page: Page, email: string, password: string): Promise<void> {
+  await page.goto("/sign-in");
+  await page.getByLabel("Email").fill(email);
+  await page.getByRole("textbox", { name: "Password" }).fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+async function signIn(page: Page, email: string, password: string): Promise<void> {
+  await fillSignIn(page, email, password);
+  await expect(page.getByRole("heading", { name: "Clusters", exact: true })).toBeVisible();
+}
+
+/** Leaves the browser signed in as a new viewer. */
+async function joinByInvitation(page: Page, email: string): Promise<void> {
+  const { token } = (await rest("POST", "/v1/invitations", { email })).body;
+  await page.goto(`/invitation#${token}`);
+  await page.getByLabel("Your name").fill("Safe");
+  await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
+  await page.getByRole("button", { name: "Create account and join" }).click();
+  await expect(page.getByRole("heading", { name: "Clusters", exact: true })).toBeVisible();
+}

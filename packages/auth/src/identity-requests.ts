@@ -1,0 +1,152 @@
+/**
+ * What people ask of their own accounts: sign-in, sign-out, passwords and second factors, which the identity
+ * library answers, and the proof of identity that we ask for before something is destroyed or granted. Each
+ * of them is in the audit log.
+ */
+import type { Database } from "@millrace/db";
+import type { ErrorCode, SessionId, UserId } from "@millrace/domain";
+import { type IdentityEvent, recordIdentityEvent } from "./identity-audit.ts";
+import { SIGN_IN_PATH } from "./sign-in-limits.ts";
+
+/** Ours: proves once more who is signed in. */
+export const CONFIRM_PATH = "/confirm";
+export const CHANGE_PASSWORD_PATH = "/change-password";
+const TOTP_PATH = "/two-factor/verify-totp";
+const RECOVERY_CODE_PATH = "/two-factor/verify-backup-code";
+
+/** Names in the audit log; what is not here changes nothing. */
+const METHODS: Readonly<Record<string, string>> = {
+  [SIGN_IN_PATH]: "session.create",
+  [TOTP_PATH]: "session.create",
+  [RECOVERY_CODE_PATH]: "session.create",
+  [CONFIRM_PATH]: "session.confirm",
+  "/sign-out": "session.delete",
+  [CHANGE_PASSWORD_PATH]: "account.changePassword",
+  "/two-factor/disable": "account.disableSecondFactor",
+  "/two-factor/generate-backup-codes": "account.newRecoveryCodes",
+};
+const SECOND_FACTORS: Readonly<Record<string, string>> = {
+  [TOTP_PATH]: "totp",
+  [RECOVERY_CODE_PATH]: "recovery_code",
+};
+
+/** Tries to confirm per user and minute: a stolen cookie is no way to guess the password. */
+const CONFIRMATIONS_PER_MINUTE = 10;
+const MINUTE_MS = 60_000;
+
+type User = IdentityEvent["user"];
+
+export interface LiveSession {
+  readonly id: SessionId;
+  readonly userId: UserId;
+  readonly user: { readonly id: UserId; readonly email: string };
+  readonly hasSecondFactor: boolean;
+  /** When the person last proved who they are. */
+  readonly authenticatedAt: Date;
+}
+
+export interface RequestOrigin {
+  readonly requestId: string;
+  readonly clientAddress: string;
+}
+
+/** What of the identity library and of our own database answers a request. */
+export interface IdentityParts {
+  readonly db: Database;
+  readonly trustedOrigins: readonly string[];
+  handler(request: Request): Promise<Response>;
+  session(headers: Headers): Promise<LiveSession | undefined>;
+  userByEmail(email: string): Promise<User | undefined>;
+  /** Who gave the right password and still owes a second factor. */
+  challengedUser(headers: Headers): Promise<User | undefined>;
+  /** Whether password and, for somebody who has one, second factor are right. */
+  proves(session: LiveSession, headers: Headers, sent: Sent): Promise<boolean>;
+}
+
+export type Sent = Readonly<Record<string, unknown>>;
+
+export async function answerIdentityRequest(
+  parts: IdentityParts,
+  path: string,
+  request: Request,
+  origin: RequestOrigin,
+): Promise<Response> {
+  const sent = await sentIn(request);
+  // Trusted browsers would skip the second factor for a month.
+  if (sent.trustDevice) return failure(400, "trustDevice is not supported.");
+  // A session that was idle for too long ends here, before the library takes it.
+  const session = path === SIGN_IN_PATH ? undefined : await parts.session(request.headers);
+  const user = session?.user ?? (await strangerIn(parts, path, request.headers, sent));
+  const response =
+    path === CONFIRM_PATH
+      ? await confirm(parts, session, request, sent)
+      : await parts.handler(path === CHANGE_PASSWORD_PATH ? endingOthers(request, sent) : request);
+  const method = METHODS[path];
+  if (user === undefined || method === undefined) return response;
+  const factor = SECOND_FACTORS[path];
+  await recordIdentityEvent(parts.db, {
+    ...{ ...origin, user },
+    // With a session, the first right code turns the second factor on.
+    method: session && factor ? "account.enableSecondFactor" : method,
+    authMethod: session ? "session" : "password",
+    ...(await outcomeOf(response)),
+    request: factor === undefined ? undefined : { second_factor: factor },
+  });
+  return response;
+}
+
+/** A change of the password ends every other session: whoever knew the old one is out. */
+function endingOthers(request: Request, sent: Sent): Request {
+  const body = JSON.stringify({ ...sent, revokeOtherSessions: true });
+  const { url, method, headers, signal } = request;
+  return new Request(url, { method, headers, signal, body });
+}
+
+async function strangerIn(parts: IdentityParts, path: string, headers: Headers, sent: Sent) {
+  if (path !== SIGN_IN_PATH) return parts.challengedUser(headers);
+  return typeof sent.email === "string" ? parts.userByEmail(sent.email) : undefined;
+}
+
+async function confirm(
+  parts: IdentityParts,
+  session: LiveSession | undefined,
+  request: Request,
+  sent: Sent,
+): Promise<Response> {
+  const { db, trustedOrigins } = parts;
+  const page = request.headers.get("origin");
+  if (request.method !== "POST") return failure(405, "Use POST.");
+  if (page !== null && !trustedOrigins.includes(page)) return failure(403, "Invalid origin");
+  if (!session) return failure(401, "You are not signed in.");
+  const key = `confirm|${session.userId}`;
+  const tries = await db.rateLimits.count(key, MINUTE_MS, Date.now());
+  if (tries > CONFIRMATIONS_PER_MINUTE) return failure(429, "Too many attempts. Wait a minute.");
+  if (!(await parts.proves(session, request.headers, sent))) {
+    return failure(400, "Wrong password or code.");
+  }
+  await db.signIn.confirmSession(session.id, new Date());
+  return Response.json({ status: true });
+}
+
+async function outcomeOf(response: Response): Promise<Pick<IdentityEvent, "result" | "errorCode">> {
+  if (!response.ok) {
+    const errorCode: ErrorCode = response.status === 429 ? "rate_limited" : "unauthenticated";
+    return { result: "failure", errorCode };
+  }
+  const answer = await sentIn(response);
+  return { result: answer.twoFactorRedirect ? "started" : "success", errorCode: undefined };
+}
+
+/** The fields of a JSON object; none where there is no such thing. */
+async function sentIn(message: Request | Response): Promise<Sent> {
+  try {
+    const value: unknown = JSON.parse(await message.clone().text());
+    return typeof value === "object" && value !== null ? (value as Sent) : {};
+  } catch {
+    return {};
+  }
+}
+
+function failure(status: number, message: string): Response {
+  return Response.json({ message }, { status });
+}

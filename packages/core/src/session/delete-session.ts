@@ -1,0 +1,14 @@
+import { isId, notFound, type Principal, type SessionId } from "@millrace/domain";
+import type { Core } from "../core.ts";
+
+/** Ends one of the caller's own sessions: its next request is refused. Throws `not_found`. */
+export async function deleteSession(
+  core: Core,
+  { userId }: Principal,
+  id: SessionId,
+): Promise<void> {
+  if (userId === undefined || !isId("ses", id)) throw notFound("session", id);
+  await core.db.transaction(async (tx) => {
+    if (!(await tx.sessions.remove(userId, id))) throw notFound("session", id);
+  });
+}

@@ -1,0 +1,10 @@
+import type { Principal, UserSession } from "@millrace/domain";
+import type { Core } from "../core.ts";
+
+/** Where the caller is signed in, used last first; an API key has no sessions. */
+export async function listSessions(
+  { db, clock }: Core,
+  { userId }: Principal,
+): Promise<UserSession[]> {
+  return userId === undefined ? [] : db.sessions.list(userId, clock.now());
+}
