@@ -83,7 +83,9 @@ function contextOf(
   let slot: Promise<void> | undefined;
   const { method, headers, signal } = c.req.raw;
   const { incoming } = (c.env ?? {}) as Partial<HttpBindings>;
-  const authenticateAgain = () => authenticate(parts.authenticator, { method, headers });
+  const address = clientAddress(headers, incoming, parts.proxies);
+  const authenticateAgain = () =>
+    authenticate(parts.authenticator, { method, headers, clientAddress: address });
   const authenticateOnce = async () => {
     const found = await authenticateAgain();
     c.get("charge")?.takeCaller(found);
@@ -102,7 +104,7 @@ function contextOf(
   return {
     ...request,
     core: parts.core,
-    clientAddress: clientAddress(headers, incoming, parts.proxies),
+    clientAddress: address,
     instance: c.req.path,
     signal: AbortSignal.any([signal, parts.stopping]),
     report: (err, message) => parts.log.error({ requestId: request.requestId, err }, message),

@@ -149,6 +149,7 @@ export const CASES: Record<string, Case> = {
   "apiKey.create": { kind: "own" },
   "apiKey.list": { kind: "list" },
   "apiKey.get": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
+  "apiKey.rotate": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}/rotate` },
   "apiKey.delete": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
   "member.list": { kind: "list" },
   "member.get": { kind: "by_id", path: (ids) => `/v1/members/${ids.memberId}` },

@@ -88,6 +88,14 @@ test("somebody with an account accepts with it, and nobody else's session will d
     headers: { ...session, "millrace-organization": ours.organization.id },
   });
   expect(me.body.role).toBe("viewer");
+  const shown = async (id: string) => {
+    const cookie = `${session.cookie}; millrace-organization=${id}`;
+    return (await call(app, "GET", "/v1/me", { headers: { cookie } })).body.organization?.id;
+  };
+  expect(await shown(ours.organization.id)).toBe(ours.organization.id);
+  expect(await shown(theirs.organization.id)).toBe(theirs.organization.id);
+  // Somebody else's is passed over.
+  expect(await shown(newId("org"))).toBe(theirs.organization.id);
   expect((await invite(theirs.email, "admin")).body.code).toBe("already_member");
 });
 

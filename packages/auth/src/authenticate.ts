@@ -1,10 +1,13 @@
 import type { Database } from "@millrace/db";
 import { type Clock, DomainError, isId, notFound, type Principal } from "@millrace/domain";
+import { isAddressIn } from "./address-range.ts";
 import { apiKeyHash } from "./api-key-secret.ts";
 import type { Identity, LiveSession } from "./identity.ts";
 
 /** Names the tenant, for people who belong to several; the first one they joined by default. */
 export const ORGANIZATION_HEADER = "millrace-organization";
+/** What the console shows. Only a preference: an organization that the person has left is passed over. */
+const ORGANIZATION_COOKIE = /(?:^|; *)millrace-organization=(org_[0-9A-Z]+)(?:;|$)/;
 
 /** A key's last use is noted at most this often. */
 const TOUCH_INTERVAL_MS = 60_000;
@@ -20,6 +23,8 @@ export interface Authenticator {
 
 /** The part of a request that says who sends it. */
 export interface Credentials {
+  /** As far as trusted proxies tell it. */
+  readonly clientAddress: string;
   readonly method: string;
   readonly headers: Headers;
 }
@@ -34,18 +39,29 @@ export async function authenticate(
   request: Credentials,
 ): Promise<Principal> {
   const authorization = request.headers.get("authorization");
-  if (authorization !== null) return byApiKey(authenticator, authorization);
+  if (authorization !== null) return byApiKey(authenticator, authorization, request);
   const session = await authenticator.identity.session(request.headers);
   if (session === undefined) throw unauthenticated();
   assertOwnPage(authenticator, request);
-  return byMembership(authenticator, session, request.headers.get(ORGANIZATION_HEADER));
+  const preferred = ORGANIZATION_COOKIE.exec(request.headers.get("cookie") ?? "")?.[1];
+  const wanted = request.headers.get(ORGANIZATION_HEADER);
+  return byMembership(authenticator, session, wanted, preferred);
 }
 
-async function byApiKey({ db, clock }: Authenticator, authorization: string): Promise<Principal> {
+async function byApiKey(
+  { db, clock }: Authenticator,
+  authorization: string,
+  { clientAddress }: Credentials,
+): Promise<Principal> {
   const hash = apiKeyHash(BEARER.exec(authorization)?.[1] ?? "");
   const now = clock.now();
   const key = hash && (await db.signIn.findLive(hash, now));
   if (!key) throw unauthenticated();
+  if (key.allowedAddresses.length > 0 && !isAddressIn(clientAddress, key.allowedAddresses)) {
+    throw new DomainError("forbidden", `This API key does not work from ${clientAddress}.`, {
+      remedy: "Use it from an address that it is allowed from, or use another key.",
+    });
+  }
   const touched = key.lastUsedAt?.getTime() ?? 0;
   if (now.getTime() - touched > TOUCH_INTERVAL_MS) {
     await db.tenant(key.organizationId).apiKeys.touch(key.id, now);
@@ -55,6 +71,7 @@ async function byApiKey({ db, clock }: Authenticator, authorization: string): Pr
     role: key.role,
     userId: undefined,
     apiKeyId: key.id,
+    keyLimits: key,
   };
 }
 
@@ -66,11 +83,12 @@ async function byMembership(
   { db }: Authenticator,
   { userId, id, authenticatedAt }: LiveSession,
   wanted: string | null,
+  preferred: string | undefined,
 ): Promise<Principal> {
   const memberships = await db.signIn.membershipsOf(userId);
   const membership =
     wanted === null
-      ? memberships[0]
+      ? (memberships.find((each) => each.organizationId === preferred) ?? memberships[0])
       : memberships.find((each) => each.organizationId === wanted && isId("org", wanted));
   if (membership) {
     const { organizationId, role } = membership;
@@ -86,7 +104,7 @@ async function byMembership(
 /** A cookie travels with requests that other sites' pages make; those must change nothing. */
 export function assertOwnPage(
   { trustedOrigins }: Pick<Authenticator, "trustedOrigins">,
-  request: Credentials,
+  request: Pick<Credentials, "method" | "headers">,
 ): void {
   if (request.method === "GET" || request.method === "HEAD") return;
   const origin = request.headers.get("origin");

@@ -1,14 +1,20 @@
 import {
   allows,
   DomainError,
+  mayDo,
   type Permission,
   type Principal,
   STEP_UP_MINUTES,
 } from "@millrace/domain";
 
-/** Throws `forbidden` unless the principal's role grants the permission. */
+/** Throws `forbidden` unless the principal's role, and its key's own permissions, grant it. */
 export function authorize(principal: Principal, permission: Permission): void {
-  if (allows(principal.role, permission)) return;
+  if (mayDo(principal, permission)) return;
+  if (principal.keyLimits?.permissions && allows(principal.role, permission)) {
+    throw new DomainError("forbidden", `This API key does not have the permission ${permission}.`, {
+      remedy: "Use another key.",
+    });
+  }
   throw new DomainError("forbidden", `The role ${principal.role} does not grant ${permission}.`, {
     remedy: "Ask an owner of the organization for another role.",
   });

@@ -3,6 +3,7 @@ import { createApiKey } from "./api-key/create-api-key.ts";
 import { deleteApiKey } from "./api-key/delete-api-key.ts";
 import { getApiKey } from "./api-key/get-api-key.ts";
 import { listApiKeys } from "./api-key/list-api-keys.ts";
+import { rotateApiKey } from "./api-key/rotate-api-key.ts";
 import { exportAuditEvents } from "./audit/export-audit-events.ts";
 import { listAuditEvents } from "./audit/list-audit-events.ts";
 import { getBenchmark } from "./benchmark/get-benchmark.ts";
@@ -133,6 +134,7 @@ export const contracts: readonly Contract[] = [
   createApiKey,
   listApiKeys,
   getApiKey,
+  rotateApiKey,
   deleteApiKey,
   listAuditEvents,
   exportAuditEvents,

@@ -4,6 +4,7 @@ export { createApiKey } from "./api-key/create-api-key.ts";
 export { deleteApiKey } from "./api-key/delete-api-key.ts";
 export { getApiKey } from "./api-key/get-api-key.ts";
 export { listApiKeys } from "./api-key/list-api-keys.ts";
+export { rotateApiKey } from "./api-key/rotate-api-key.ts";
 export { AuditEvent } from "./audit/audit-event.ts";
 export { exportAuditEvents } from "./audit/export-audit-events.ts";
 export { listAuditEvents } from "./audit/list-audit-events.ts";

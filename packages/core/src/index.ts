@@ -3,6 +3,7 @@ export { createApiKey } from "./api-key/create-api-key.ts";
 export { deleteApiKey } from "./api-key/delete-api-key.ts";
 export { getApiKey } from "./api-key/get-api-key.ts";
 export { listApiKeys } from "./api-key/list-api-keys.ts";
+export { rotateApiKey } from "./api-key/rotate-api-key.ts";
 export { AuditTrail } from "./audit/audit-trail.ts";
 export { exportAuditEvents } from "./audit/export-audit-events.ts";
 export { listAuditEvents } from "./audit/list-audit-events.ts";

@@ -1,9 +1,11 @@
 import {
   type ApiKey,
   type ApiKeyId,
+  isPermission,
   isRole,
   newId,
   type OrganizationId,
+  type Permission,
   ROLE_LEAST,
   type Role,
   type UserId,
@@ -21,6 +23,10 @@ export interface NewApiKey {
   readonly secretHash: Uint8Array<ArrayBuffer>;
   readonly createdBy?: UserId | undefined;
   readonly expiresAt?: Date | undefined;
+  /** What of the role's permissions it has; empty or absent: all of them. */
+  readonly permissions?: readonly Permission[];
+  /** Empty or absent: any. */
+  readonly allowedAddresses?: readonly string[];
 }
 
 /** A key used again within this time is not written again: one row update per minute is enough. */
@@ -34,13 +40,15 @@ export class ApiKeyRepository {
   }
 
   async create(key: NewApiKey): Promise<ApiKey> {
-    const { createdBy, expiresAt, ...rest } = key;
+    const { createdBy, expiresAt, permissions = [], allowedAddresses = [], ...rest } = key;
     const row = await this.#client.apiKey.create({
       data: {
         id: newId("key"),
         ...rest,
         createdById: createdBy ?? null,
         expiresAt: expiresAt ?? null,
+        permissions: [...permissions],
+        allowedAddresses: [...allowedAddresses],
       },
     });
     return toApiKey(row);
@@ -51,7 +59,9 @@ export class ApiKeyRepository {
     const [row] = await this.#client.$queryRaw<ApiKeyRow[]>`
       SELECT id, organization_id AS "organizationId", name, role, hint, secret_hash AS "secretHash",
         created_by_id AS "createdById", created_at AS "createdAt", expires_at AS "expiresAt",
-        last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"
+        last_used_at AS "lastUsedAt", revoked_at AS "revokedAt", permissions,
+        allowed_addresses AS "allowedAddresses", previous_secret_hash AS "previousSecretHash",
+        previous_valid_until AS "previousValidUntil"
       FROM find_api_key(${secretHash})`;
     if (!row || row.revokedAt || (row.expiresAt && row.expiresAt <= now)) return undefined;
     return toApiKey(row);
@@ -81,6 +91,25 @@ export class ApiKeyRepository {
     return pageOf(rows, page.limit, toApiKey);
   }
 
+  /**
+   * Replaces the secret of a live key; the one that it had works until `previousValidUntil`, or no longer.
+   * Undefined where the tenant has no such live key.
+   */
+  async rotate(
+    organizationId: OrganizationId,
+    id: ApiKeyId,
+    next: Pick<NewApiKey, "secretHash" | "hint"> & { previousValidUntil: Date | undefined },
+  ): Promise<ApiKey | undefined> {
+    const { secretHash, hint, previousValidUntil = null } = next;
+    await this.#client.$executeRaw`
+      UPDATE api_key SET secret_hash = ${secretHash}, hint = ${hint},
+        previous_secret_hash = CASE WHEN ${previousValidUntil}::timestamptz IS NULL THEN NULL ELSE secret_hash END,
+        previous_valid_until = ${previousValidUntil}::timestamptz
+      WHERE id = ${id} AND organization_id = ${organizationId} AND revoked_at IS NULL`;
+    const key = await this.get(organizationId, id);
+    return key?.revokedAt ? undefined : key;
+  }
+
   /** False where the tenant has no such live key. */
   async revoke(organizationId: OrganizationId, id: ApiKeyId, now: Date): Promise<boolean> {
     const { count } = await this.#client.apiKey.updateMany({
@@ -104,5 +133,9 @@ function toApiKey(row: ApiKeyRow): ApiKey {
     expiresAt: row.expiresAt ?? undefined,
     lastUsedAt: row.lastUsedAt ?? undefined,
     revokedAt: row.revokedAt ?? undefined,
+    // One that this version does not know grants nothing.
+    permissions: row.permissions.length > 0 ? row.permissions.filter(isPermission) : undefined,
+    allowedAddresses: row.allowedAddresses,
+    previousValidUntil: row.previousValidUntil ?? undefined,
   };
 }

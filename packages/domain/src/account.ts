@@ -6,7 +6,7 @@ import type {
   OrganizationId,
   UserId,
 } from "./id.ts";
-import type { Role } from "./role.ts";
+import type { Permission, Role } from "./role.ts";
 import type { Changer } from "./tuning.ts";
 
 /** A tenant. */
@@ -78,6 +78,12 @@ export interface Environment {
   readonly createdAt: Date;
 }
 
+/** Ranges that a key can be restricted to. */
+export const API_KEY_ADDRESSES_MAX = 20;
+/** How long the secret before a rotation works on, unless somebody says otherwise. */
+export const API_KEY_OVERLAP_HOURS_DEFAULT = 24;
+export const API_KEY_OVERLAP_HOURS_MAX = 7 * 24;
+
 /** An API key without its secret, which is shown once and stored only as a hash. */
 export interface ApiKey {
   readonly id: ApiKeyId;
@@ -90,5 +96,11 @@ export interface ApiKey {
   readonly createdAt: Date;
   readonly expiresAt: Date | undefined;
   readonly lastUsedAt: Date | undefined;
+  /** What of the role's permissions it has; undefined: all of them. */
+  readonly permissions: readonly Permission[] | undefined;
+  /** Addresses and CIDR blocks that it works from; empty: any. */
+  readonly allowedAddresses: readonly string[];
+  /** Until when the secret before the last rotation works. */
+  readonly previousValidUntil: Date | undefined;
   readonly revokedAt: Date | undefined;
 }

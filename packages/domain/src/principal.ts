@@ -1,5 +1,6 @@
+import type { ApiKey } from "./account.ts";
 import type { ApiKeyId, OrganizationId, SessionId, UserId } from "./id.ts";
-import type { Role } from "./role.ts";
+import { allows, type Permission, type Role } from "./role.ts";
 
 /**
  * Who sends a request, for which tenant, with which power. The tenant comes from our own membership
@@ -11,6 +12,8 @@ export interface Principal {
   /** The person behind the request; an API key has the person who made it only in its record. */
   readonly userId: UserId | undefined;
   readonly apiKeyId: ApiKeyId | undefined;
+  /** What narrows an API key. */
+  readonly keyLimits?: Pick<ApiKey, "permissions" | "allowedAddresses" | "expiresAt"> | undefined;
   /** Of a person, and when they last proved who they are. */
   readonly session?: { readonly id: SessionId; readonly authenticatedAt: Date } | undefined;
 }
@@ -20,4 +23,10 @@ export function principalKey(principal: Principal): string {
   const id = principal.apiKeyId ?? principal.userId;
   if (id === undefined) throw new Error("a principal is a user or an API key");
   return id;
+}
+
+/** Whether the role grants the permission, and a key's own limits do not take it away. */
+export function mayDo({ role, keyLimits }: Principal, permission: Permission): boolean {
+  if (!allows(role, permission)) return false;
+  return keyLimits?.permissions?.includes(permission) ?? true;
 }

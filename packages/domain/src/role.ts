@@ -99,6 +99,15 @@ export function allows(role: Role, permission: Permission): boolean {
   return GRANTS[role].has(permission);
 }
 
+/** Everything that the role grants. */
+export function permissionsOf(role: Role): ReadonlySet<Permission> {
+  return GRANTS[role];
+}
+
+export function isPermission(value: string): value is Permission {
+  return (PERMISSIONS as readonly string[]).includes(value);
+}
+
 /** Whether `role` grants everything that `other` grants: nobody hands out more than they hold. */
 export function covers(role: Role, other: Role): boolean {
   return ROLES.indexOf(role) <= ROLES.indexOf(other);

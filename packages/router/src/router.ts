@@ -3,6 +3,7 @@ import { createApiKeyProcedure } from "./api-key/create-api-key.ts";
 import { deleteApiKeyProcedure } from "./api-key/delete-api-key.ts";
 import { getApiKeyProcedure } from "./api-key/get-api-key.ts";
 import { listApiKeysProcedure } from "./api-key/list-api-keys.ts";
+import { rotateApiKeyProcedure } from "./api-key/rotate-api-key.ts";
 import { exportAuditEventsProcedure } from "./audit/export-audit-events.ts";
 import { listAuditEventsProcedure } from "./audit/list-audit-events.ts";
 import { getBenchmarkProcedure } from "./benchmark/get-benchmark.ts";
@@ -78,6 +79,7 @@ export const appRouter = router({
     create: createApiKeyProcedure,
     list: listApiKeysProcedure,
     get: getApiKeyProcedure,
+    rotate: rotateApiKeyProcedure,
     delete: deleteApiKeyProcedure,
   }),
   auditEvent: router({ list: listAuditEventsProcedure, export: exportAuditEventsProcedure }),

@@ -52,7 +52,9 @@ export function SecondFactorCard() {
           </Text>
         </div>
         {enabled === undefined && <Skeleton h={80} />}
-        {enabled === null && <Alert color="red">Cannot reach the API. Try again in a moment.</Alert>}
+        {enabled === null && (
+          <Alert color="red">Cannot reach the API. Try again in a moment.</Alert>
+        )}
         {setup && <Setup setup={setup} onDone={refresh} />}
         {enabled === false && !setup && (
           <PasswordStep
@@ -105,7 +107,8 @@ function Setup({ setup, onDone }: { setup: SecondFactorSetup; onDone: () => void
           {setupKey(setup.totpURI)}
         </Code>
         <Text fz="sm">
-          2. Keep these recovery codes. Each works once in place of a code. They are not shown again.
+          2. Keep these recovery codes. Each works once in place of a code. They are not shown
+          again.
         </Text>
         <Code block data-recovery-codes>
           {codes}

@@ -22,8 +22,8 @@ export function SessionsPage() {
             Sessions
           </Title>
           <Text className="quiet" fz="sm">
-            A session ends after {SESSION_IDLE_HOURS_MAX} hours without use, and{" "}
-            {SESSION_DAYS_MAX} days after sign-in.
+            A session ends after {SESSION_IDLE_HOURS_MAX} hours without use, and {SESSION_DAYS_MAX}{" "}
+            days after sign-in.
           </Text>
         </div>
         {data && data.items.length > 1 && (
@@ -67,7 +67,9 @@ export function SessionsPage() {
                     <Table.Td title={moment(session.last_used_at)}>
                       {ago(session.last_used_at)}
                     </Table.Td>
-                    <Table.Td title={moment(session.created_at)}>{ago(session.created_at)}</Table.Td>
+                    <Table.Td title={moment(session.created_at)}>
+                      {ago(session.created_at)}
+                    </Table.Td>
                     <Table.Td ta="right">
                       {session.current ? (
                         <Badge variant="default" tt="none">
@@ -77,7 +79,9 @@ export function SessionsPage() {
                         <Button
                           size="compact-sm"
                           variant="default"
-                          onClick={() => revoke.mutate({ session_id: session.id as `ses_${string}` })}
+                          onClick={() =>
+                            revoke.mutate({ session_id: session.id as `ses_${string}` })
+                          }
                         >
                           Revoke
                         </Button>

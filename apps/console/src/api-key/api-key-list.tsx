@@ -16,7 +16,7 @@ import {
 import { useDisclosure } from "@mantine/hooks";
 import type { ApiKey } from "@millrace/contract";
 import { covers } from "@millrace/domain";
-import { IconPlus, IconTrash } from "@tabler/icons-react";
+import { IconPlus, IconRefresh, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
@@ -26,6 +26,8 @@ import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { CreateApiKeyDialog } from "./create-api-key-dialog.tsx";
+import { limitsOf } from "./key-limits.ts";
+import { RotateApiKeyDialog } from "./rotate-api-key-dialog.tsx";
 
 /** The organization's API keys. */
 export function ApiKeyList() {
@@ -33,6 +35,7 @@ export function ApiKeyList() {
   const denied = useDenied("apikey:read");
   const [creating, dialog] = useDisclosure(false);
   const [revoking, setRevoking] = useState<ApiKey>();
+  const [rotating, setRotating] = useState<ApiKey>();
   const { data, error, isPending } = useQuery(trpc.apiKey.list.queryOptions({ page_size: 200 }));
   if (denied) {
     return (
@@ -59,60 +62,91 @@ export function ApiKeyList() {
       {data?.items.length === 0 && (
         <Empty title="No API keys" text="Programs use a key to act for your organization." />
       )}
-      {data && data.items.length > 0 && <KeyTable keys={data.items} onRevoke={setRevoking} />}
+      {data && data.items.length > 0 && (
+        <KeyTable keys={data.items} onRevoke={setRevoking} onRotate={setRotating} />
+      )}
       <CreateApiKeyDialog opened={creating} onClose={dialog.close} />
+      <RotateApiKeyDialog apiKey={rotating} onClose={() => setRotating(undefined)} />
       <RevokeDialog apiKey={revoking} onClose={() => setRevoking(undefined)} />
     </Stack>
   );
 }
 
-function KeyTable({ keys, onRevoke }: { keys: ApiKey[]; onRevoke: (key: ApiKey) => void }) {
+interface KeyTableProps {
+  keys: ApiKey[];
+  onRevoke: (key: ApiKey) => void;
+  onRotate: (key: ApiKey) => void;
+}
+
+function KeyTable({ keys, onRevoke, onRotate }: KeyTableProps) {
   const own = useRole();
   return (
     <Card padding={0}>
-      <Table horizontalSpacing="lg">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Name</Table.Th>
-            <Table.Th>Key</Table.Th>
-            <Table.Th>Role</Table.Th>
-            <Table.Th>Last used</Table.Th>
-            <Table.Th>Expires</Table.Th>
-            <Table.Th>Created</Table.Th>
-            <Table.Th w={60} aria-label="Actions" />
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {keys.map((key) => (
-            <Table.Tr key={key.id}>
-              <Table.Td fw={600}>{key.name}</Table.Td>
-              <Table.Td>
-                <Code>{key.hint}</Code>
-              </Table.Td>
-              <Table.Td>
-                <Badge variant="default" tt="none" fw={500}>
-                  {key.role}
-                </Badge>
-              </Table.Td>
-              <Table.Td>{key.last_used_at ? ago(key.last_used_at) : "never"}</Table.Td>
-              <Table.Td>{key.expires_at ? day(key.expires_at) : "never"}</Table.Td>
-              <Table.Td>{ago(key.created_at)}</Table.Td>
-              <Table.Td>
-                {own !== undefined && covers(own, key.role) && (
-                  <ActionIcon
-                    variant="subtle"
-                    color="red"
-                    aria-label={`Revoke key ${key.name}`}
-                    onClick={() => onRevoke(key)}
-                  >
-                    <IconTrash size={16} />
-                  </ActionIcon>
-                )}
-              </Table.Td>
+      <Table.ScrollContainer
+        minWidth={720}
+        scrollAreaProps={{
+          viewportProps: { tabIndex: 0, role: "region", "aria-label": "API keys" },
+        }}
+      >
+        <Table horizontalSpacing="lg">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Name</Table.Th>
+              <Table.Th>Key</Table.Th>
+              <Table.Th>Role</Table.Th>
+              <Table.Th>Last used</Table.Th>
+              <Table.Th>Expires</Table.Th>
+              <Table.Th>Created</Table.Th>
+              <Table.Th w={100} aria-label="Actions" />
             </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
+          </Table.Thead>
+          <Table.Tbody>
+            {keys.map((key) => (
+              <Table.Tr key={key.id}>
+                <Table.Td fw={600}>{key.name}</Table.Td>
+                <Table.Td>
+                  <Code>{key.hint}</Code>
+                </Table.Td>
+                <Table.Td>
+                  <Badge variant="default" tt="none" fw={500}>
+                    {key.role}
+                  </Badge>
+                  {limitsOf(key) !== "" && (
+                    <Text fz="xs" className="quiet">
+                      {limitsOf(key)}
+                    </Text>
+                  )}
+                </Table.Td>
+                <Table.Td>{key.last_used_at ? ago(key.last_used_at) : "never"}</Table.Td>
+                <Table.Td>{key.expires_at ? day(key.expires_at) : "never"}</Table.Td>
+                <Table.Td>{ago(key.created_at)}</Table.Td>
+                <Table.Td>
+                  {own !== undefined && covers(own, key.role) && (
+                    <Group gap={4} wrap="nowrap" justify="flex-end">
+                      <ActionIcon
+                        variant="subtle"
+                        color="gray"
+                        aria-label={`Rotate key ${key.name}`}
+                        onClick={() => onRotate(key)}
+                      >
+                        <IconRefresh size={16} />
+                      </ActionIcon>
+                      <ActionIcon
+                        variant="subtle"
+                        color="red"
+                        aria-label={`Revoke key ${key.name}`}
+                        onClick={() => onRevoke(key)}
+                      >
+                        <IconTrash size={16} />
+                      </ActionIcon>
+                    </Group>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
     </Card>
   );
 }

@@ -1,14 +1,15 @@
 "use client";
 
-import { Select, Stack, TextInput } from "@mantine/core";
+import { MultiSelect, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import type { Role } from "@millrace/domain";
+import { allows, PERMISSIONS, type Permission, type Role } from "@millrace/domain";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { roleOptions } from "../member/role-words.ts";
 import { FormActions } from "../shell/form-actions.tsx";
 import { SecretDialog } from "../shell/secret-dialog.tsx";
 import { DEFAULT_EXPIRY, EXPIRIES, type Expiry, expiresAt } from "./expiry.ts";
+import { addressesIn } from "./key-limits.ts";
 
 /** Creates a key and shows its secret, which is stored only as a hash. */
 export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
@@ -63,13 +64,25 @@ export function ApiKeyModal(props: {
 function KeyForm(props: {
   busy: boolean;
   error: unknown;
-  onCreate: (key: { name: string; role: Role; expires_at?: string }) => void;
+  onCreate: (key: {
+    name: string;
+    role: Role;
+    permissions?: Permission[];
+    allowed_addresses: string[];
+    expires_at?: string;
+  }) => void;
   onCancel: () => void;
 }) {
   const trpc = useTRPC();
   const { data: me } = useQuery(trpc.account.me.queryOptions({}));
   const form = useForm({
-    initialValues: { name: "", role: "" as Role | "", expiry: DEFAULT_EXPIRY as Expiry },
+    initialValues: {
+      name: "",
+      role: "" as Role | "",
+      expiry: DEFAULT_EXPIRY as Expiry,
+      permissions: [] as Permission[],
+      addresses: "",
+    },
     validate: {
       name: (value) => (value.trim() ? null : "Enter a name"),
       role: (value) => (value === "" ? "Choose a role" : null),
@@ -78,10 +91,14 @@ function KeyForm(props: {
   return (
     <form
       noValidate
-      onSubmit={form.onSubmit(({ name, role, expiry }) => {
+      onSubmit={form.onSubmit(({ name, role, expiry, permissions, addresses }) => {
         if (role === "") return;
         const expires_at = expiresAt(expiry, Date.now());
-        props.onCreate({ name, role, ...(expires_at !== undefined && { expires_at }) });
+        props.onCreate({
+          ...{ name, role, allowed_addresses: addressesIn(addresses) },
+          ...(permissions.length > 0 && { permissions }),
+          ...(expires_at !== undefined && { expires_at }),
+        });
       })}
     >
       <Stack>
@@ -97,6 +114,22 @@ function KeyForm(props: {
           data={roleOptions(me?.role)}
           allowDeselect={false}
           {...form.getInputProps("role")}
+        />
+        <MultiSelect
+          label="Permissions"
+          description="Narrow the role to these"
+          placeholder={form.values.permissions.length > 0 ? "" : "All of the role"}
+          data={PERMISSIONS.filter(
+            (permission) => form.values.role !== "" && allows(form.values.role, permission),
+          )}
+          searchable
+          {...form.getInputProps("permissions")}
+        />
+        <TextInput
+          label="Allowed addresses"
+          description="IP addresses and CIDR blocks, separated by commas"
+          placeholder="Any"
+          {...form.getInputProps("addresses")}
         />
         <Select
           label="Expires"

@@ -1,6 +1,5 @@
 import type { AppRouter } from "@millrace/router";
-import { TRPCClientError, type TRPCLink } from "@trpc/client";
-import { createTRPCClient } from "@trpc/client";
+import { createTRPCClient, TRPCClientError, type TRPCLink } from "@trpc/client";
 import { observable } from "@trpc/server/observable";
 import { expect, test } from "vitest";
 import { onProofNeeded, PROOF_NEEDED } from "../session/proof.ts";

@@ -15,6 +15,7 @@ import { PASSWORD_LENGTH_MIN } from "@millrace/domain";
 import { useQueryClient } from "@tanstack/react-query";
 import { useRouter } from "next/navigation";
 import { useEffect, useState } from "react";
+import { chooseOrganization } from "../session/organization.ts";
 import { signIn } from "../session/session.ts";
 import { acceptInvitation, type OpenedInvitation, openInvitation } from "./invitation-api.ts";
 
@@ -70,11 +71,12 @@ function Problem({ text }: { text: string }) {
 }
 
 /** The console as whoever has just joined sees it. */
-function useEnter(): () => void {
+function useEnter(): (organizationId: string) => void {
   const router = useRouter();
   const queryClient = useQueryClient();
-  return () => {
+  return (organizationId) => {
     sessionStorage.removeItem(KEPT);
+    chooseOrganization(organizationId);
     queryClient.clear();
     router.replace("/clusters");
   };
@@ -90,7 +92,7 @@ function ExistingAccount({ token, email }: { token: string; email: string }) {
     setBusy(true);
     const answer = await acceptInvitation(token);
     setBusy(false);
-    if (answer.ok) return enter();
+    if (answer.ok) return enter(answer.value.organization_id);
     if (answer.code !== "account_exists") return setProblem(answer.message);
     sessionStorage.setItem(KEPT, token);
     router.push("/sign-in?then=/invitation");
@@ -137,7 +139,7 @@ function NewAccount({ token, email }: { token: string; email: string }) {
     setBusy(false);
     if (!answer.ok) return setProblem(answer.message);
     if (entered && !entered.ok) return setProblem(entered.message);
-    enter();
+    enter(answer.value.organization_id);
   }
 
   return (

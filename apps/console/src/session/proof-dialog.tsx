@@ -3,8 +3,8 @@
 import { Modal, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { confirmIdentity, hasSecondFactor } from "../account/account-api.ts";
-import { FormActions } from "../shell/form-actions.tsx";
 import { ApiFailure } from "../api/client.tsx";
+import { FormActions } from "../shell/form-actions.tsx";
 import { onProofNeeded } from "./proof.ts";
 
 /** Asks for the password, and for a code where there is a second factor, whenever the API wants it. */

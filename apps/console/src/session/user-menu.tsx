@@ -1,11 +1,12 @@
 "use client";
 
 import { Avatar, Menu, Text, UnstyledButton } from "@mantine/core";
-import { IconLogout, IconSettings, IconUser } from "@tabler/icons-react";
+import { IconBuilding, IconLogout, IconSettings, IconUser } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { useTRPC } from "../api/client.tsx";
+import { enterOrganization } from "./organization.ts";
 import { signOut } from "./session.ts";
 
 /** Who is signed in, for which organization, and the way out. */
@@ -41,6 +42,22 @@ export function UserMenu() {
           </Text>
         </Menu.Label>
         <Menu.Divider />
+        {me && me.organizations.length > 1 && (
+          <>
+            <Menu.Label>Organization</Menu.Label>
+            {me.organizations.map(({ id, name }) => (
+              <Menu.Item
+                key={id}
+                leftSection={<IconBuilding size={16} />}
+                disabled={id === me.organization.id}
+                onClick={() => enterOrganization(id)}
+              >
+                {name}
+              </Menu.Item>
+            ))}
+            <Menu.Divider />
+          </>
+        )}
         <Menu.Item component={Link} href="/settings" leftSection={<IconSettings size={16} />}>
           Settings
         </Menu.Item>

@@ -36,6 +36,99 @@ func (e ActorKind) Valid() bool {
 	}
 }
 
+// Defines values for ApiKeyPermissions.
+const (
+	ApiKeyPermissionsAccountRead      ApiKeyPermissions = "account:read"
+	ApiKeyPermissionsApikeyRead       ApiKeyPermissions = "apikey:read"
+	ApiKeyPermissionsApikeyWrite      ApiKeyPermissions = "apikey:write"
+	ApiKeyPermissionsAuditRead        ApiKeyPermissions = "audit:read"
+	ApiKeyPermissionsBenchmarkRun     ApiKeyPermissions = "benchmark:run"
+	ApiKeyPermissionsCatalogRead      ApiKeyPermissions = "catalog:read"
+	ApiKeyPermissionsClusterCreate    ApiKeyPermissions = "cluster:create"
+	ApiKeyPermissionsClusterDelete    ApiKeyPermissions = "cluster:delete"
+	ApiKeyPermissionsClusterRead      ApiKeyPermissions = "cluster:read"
+	ApiKeyPermissionsClusterUpdate    ApiKeyPermissions = "cluster:update"
+	ApiKeyPermissionsEnvironmentRead  ApiKeyPermissions = "environment:read"
+	ApiKeyPermissionsEnvironmentWrite ApiKeyPermissions = "environment:write"
+	ApiKeyPermissionsGroupRead        ApiKeyPermissions = "group:read"
+	ApiKeyPermissionsMemberRead       ApiKeyPermissions = "member:read"
+	ApiKeyPermissionsMemberWrite      ApiKeyPermissions = "member:write"
+	ApiKeyPermissionsMetricsRead      ApiKeyPermissions = "metrics:read"
+	ApiKeyPermissionsOperationCancel  ApiKeyPermissions = "operation:cancel"
+	ApiKeyPermissionsOperationRead    ApiKeyPermissions = "operation:read"
+	ApiKeyPermissionsOperationWrite   ApiKeyPermissions = "operation:write"
+	ApiKeyPermissionsRecordRead       ApiKeyPermissions = "record:read"
+	ApiKeyPermissionsRecordWrite      ApiKeyPermissions = "record:write"
+	ApiKeyPermissionsTopicRead        ApiKeyPermissions = "topic:read"
+	ApiKeyPermissionsTopicWrite       ApiKeyPermissions = "topic:write"
+	ApiKeyPermissionsTuningRead       ApiKeyPermissions = "tuning:read"
+	ApiKeyPermissionsTuningWrite      ApiKeyPermissions = "tuning:write"
+	ApiKeyPermissionsUserRead         ApiKeyPermissions = "user:read"
+	ApiKeyPermissionsUserWrite        ApiKeyPermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the ApiKeyPermissions enum.
+func (e ApiKeyPermissions) Valid() bool {
+	switch e {
+	case ApiKeyPermissionsAccountRead:
+		return true
+	case ApiKeyPermissionsApikeyRead:
+		return true
+	case ApiKeyPermissionsApikeyWrite:
+		return true
+	case ApiKeyPermissionsAuditRead:
+		return true
+	case ApiKeyPermissionsBenchmarkRun:
+		return true
+	case ApiKeyPermissionsCatalogRead:
+		return true
+	case ApiKeyPermissionsClusterCreate:
+		return true
+	case ApiKeyPermissionsClusterDelete:
+		return true
+	case ApiKeyPermissionsClusterRead:
+		return true
+	case ApiKeyPermissionsClusterUpdate:
+		return true
+	case ApiKeyPermissionsEnvironmentRead:
+		return true
+	case ApiKeyPermissionsEnvironmentWrite:
+		return true
+	case ApiKeyPermissionsGroupRead:
+		return true
+	case ApiKeyPermissionsMemberRead:
+		return true
+	case ApiKeyPermissionsMemberWrite:
+		return true
+	case ApiKeyPermissionsMetricsRead:
+		return true
+	case ApiKeyPermissionsOperationCancel:
+		return true
+	case ApiKeyPermissionsOperationRead:
+		return true
+	case ApiKeyPermissionsOperationWrite:
+		return true
+	case ApiKeyPermissionsRecordRead:
+		return true
+	case ApiKeyPermissionsRecordWrite:
+		return true
+	case ApiKeyPermissionsTopicRead:
+		return true
+	case ApiKeyPermissionsTopicWrite:
+		return true
+	case ApiKeyPermissionsTuningRead:
+		return true
+	case ApiKeyPermissionsTuningWrite:
+		return true
+	case ApiKeyPermissionsUserRead:
+		return true
+	case ApiKeyPermissionsUserWrite:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ApiKeyRole.
 const (
 	ApiKeyRoleAdmin     ApiKeyRole = "admin"
@@ -63,6 +156,99 @@ func (e ApiKeyRole) Valid() bool {
 	}
 }
 
+// Defines values for ApiKeyCreateRequestPermissions.
+const (
+	ApiKeyCreateRequestPermissionsAccountRead      ApiKeyCreateRequestPermissions = "account:read"
+	ApiKeyCreateRequestPermissionsApikeyRead       ApiKeyCreateRequestPermissions = "apikey:read"
+	ApiKeyCreateRequestPermissionsApikeyWrite      ApiKeyCreateRequestPermissions = "apikey:write"
+	ApiKeyCreateRequestPermissionsAuditRead        ApiKeyCreateRequestPermissions = "audit:read"
+	ApiKeyCreateRequestPermissionsBenchmarkRun     ApiKeyCreateRequestPermissions = "benchmark:run"
+	ApiKeyCreateRequestPermissionsCatalogRead      ApiKeyCreateRequestPermissions = "catalog:read"
+	ApiKeyCreateRequestPermissionsClusterCreate    ApiKeyCreateRequestPermissions = "cluster:create"
+	ApiKeyCreateRequestPermissionsClusterDelete    ApiKeyCreateRequestPermissions = "cluster:delete"
+	ApiKeyCreateRequestPermissionsClusterRead      ApiKeyCreateRequestPermissions = "cluster:read"
+	ApiKeyCreateRequestPermissionsClusterUpdate    ApiKeyCreateRequestPermissions = "cluster:update"
+	ApiKeyCreateRequestPermissionsEnvironmentRead  ApiKeyCreateRequestPermissions = "environment:read"
+	ApiKeyCreateRequestPermissionsEnvironmentWrite ApiKeyCreateRequestPermissions = "environment:write"
+	ApiKeyCreateRequestPermissionsGroupRead        ApiKeyCreateRequestPermissions = "group:read"
+	ApiKeyCreateRequestPermissionsMemberRead       ApiKeyCreateRequestPermissions = "member:read"
+	ApiKeyCreateRequestPermissionsMemberWrite      ApiKeyCreateRequestPermissions = "member:write"
+	ApiKeyCreateRequestPermissionsMetricsRead      ApiKeyCreateRequestPermissions = "metrics:read"
+	ApiKeyCreateRequestPermissionsOperationCancel  ApiKeyCreateRequestPermissions = "operation:cancel"
+	ApiKeyCreateRequestPermissionsOperationRead    ApiKeyCreateRequestPermissions = "operation:read"
+	ApiKeyCreateRequestPermissionsOperationWrite   ApiKeyCreateRequestPermissions = "operation:write"
+	ApiKeyCreateRequestPermissionsRecordRead       ApiKeyCreateRequestPermissions = "record:read"
+	ApiKeyCreateRequestPermissionsRecordWrite      ApiKeyCreateRequestPermissions = "record:write"
+	ApiKeyCreateRequestPermissionsTopicRead        ApiKeyCreateRequestPermissions = "topic:read"
+	ApiKeyCreateRequestPermissionsTopicWrite       ApiKeyCreateRequestPermissions = "topic:write"
+	ApiKeyCreateRequestPermissionsTuningRead       ApiKeyCreateRequestPermissions = "tuning:read"
+	ApiKeyCreateRequestPermissionsTuningWrite      ApiKeyCreateRequestPermissions = "tuning:write"
+	ApiKeyCreateRequestPermissionsUserRead         ApiKeyCreateRequestPermissions = "user:read"
+	ApiKeyCreateRequestPermissionsUserWrite        ApiKeyCreateRequestPermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the ApiKeyCreateRequestPermissions enum.
+func (e ApiKeyCreateRequestPermissions) Valid() bool {
+	switch e {
+	case ApiKeyCreateRequestPermissionsAccountRead:
+		return true
+	case ApiKeyCreateRequestPermissionsApikeyRead:
+		return true
+	case ApiKeyCreateRequestPermissionsApikeyWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsAuditRead:
+		return true
+	case ApiKeyCreateRequestPermissionsBenchmarkRun:
+		return true
+	case ApiKeyCreateRequestPermissionsCatalogRead:
+		return true
+	case ApiKeyCreateRequestPermissionsClusterCreate:
+		return true
+	case ApiKeyCreateRequestPermissionsClusterDelete:
+		return true
+	case ApiKeyCreateRequestPermissionsClusterRead:
+		return true
+	case ApiKeyCreateRequestPermissionsClusterUpdate:
+		return true
+	case ApiKeyCreateRequestPermissionsEnvironmentRead:
+		return true
+	case ApiKeyCreateRequestPermissionsEnvironmentWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsGroupRead:
+		return true
+	case ApiKeyCreateRequestPermissionsMemberRead:
+		return true
+	case ApiKeyCreateRequestPermissionsMemberWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsMetricsRead:
+		return true
+	case ApiKeyCreateRequestPermissionsOperationCancel:
+		return true
+	case ApiKeyCreateRequestPermissionsOperationRead:
+		return true
+	case ApiKeyCreateRequestPermissionsOperationWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsRecordRead:
+		return true
+	case ApiKeyCreateRequestPermissionsRecordWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsTopicRead:
+		return true
+	case ApiKeyCreateRequestPermissionsTopicWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsTuningRead:
+		return true
+	case ApiKeyCreateRequestPermissionsTuningWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsUserRead:
+		return true
+	case ApiKeyCreateRequestPermissionsUserWrite:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ApiKeyCreateRequestRole.
 const (
 	ApiKeyCreateRequestRoleAdmin     ApiKeyCreateRequestRole = "admin"
@@ -84,6 +270,99 @@ func (e ApiKeyCreateRequestRole) Valid() bool {
 	case ApiKeyCreateRequestRoleOwner:
 		return true
 	case ApiKeyCreateRequestRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ApiKeyWithSecretPermissions.
+const (
+	ApiKeyWithSecretPermissionsAccountRead      ApiKeyWithSecretPermissions = "account:read"
+	ApiKeyWithSecretPermissionsApikeyRead       ApiKeyWithSecretPermissions = "apikey:read"
+	ApiKeyWithSecretPermissionsApikeyWrite      ApiKeyWithSecretPermissions = "apikey:write"
+	ApiKeyWithSecretPermissionsAuditRead        ApiKeyWithSecretPermissions = "audit:read"
+	ApiKeyWithSecretPermissionsBenchmarkRun     ApiKeyWithSecretPermissions = "benchmark:run"
+	ApiKeyWithSecretPermissionsCatalogRead      ApiKeyWithSecretPermissions = "catalog:read"
+	ApiKeyWithSecretPermissionsClusterCreate    ApiKeyWithSecretPermissions = "cluster:create"
+	ApiKeyWithSecretPermissionsClusterDelete    ApiKeyWithSecretPermissions = "cluster:delete"
+	ApiKeyWithSecretPermissionsClusterRead      ApiKeyWithSecretPermissions = "cluster:read"
+	ApiKeyWithSecretPermissionsClusterUpdate    ApiKeyWithSecretPermissions = "cluster:update"
+	ApiKeyWithSecretPermissionsEnvironmentRead  ApiKeyWithSecretPermissions = "environment:read"
+	ApiKeyWithSecretPermissionsEnvironmentWrite ApiKeyWithSecretPermissions = "environment:write"
+	ApiKeyWithSecretPermissionsGroupRead        ApiKeyWithSecretPermissions = "group:read"
+	ApiKeyWithSecretPermissionsMemberRead       ApiKeyWithSecretPermissions = "member:read"
+	ApiKeyWithSecretPermissionsMemberWrite      ApiKeyWithSecretPermissions = "member:write"
+	ApiKeyWithSecretPermissionsMetricsRead      ApiKeyWithSecretPermissions = "metrics:read"
+	ApiKeyWithSecretPermissionsOperationCancel  ApiKeyWithSecretPermissions = "operation:cancel"
+	ApiKeyWithSecretPermissionsOperationRead    ApiKeyWithSecretPermissions = "operation:read"
+	ApiKeyWithSecretPermissionsOperationWrite   ApiKeyWithSecretPermissions = "operation:write"
+	ApiKeyWithSecretPermissionsRecordRead       ApiKeyWithSecretPermissions = "record:read"
+	ApiKeyWithSecretPermissionsRecordWrite      ApiKeyWithSecretPermissions = "record:write"
+	ApiKeyWithSecretPermissionsTopicRead        ApiKeyWithSecretPermissions = "topic:read"
+	ApiKeyWithSecretPermissionsTopicWrite       ApiKeyWithSecretPermissions = "topic:write"
+	ApiKeyWithSecretPermissionsTuningRead       ApiKeyWithSecretPermissions = "tuning:read"
+	ApiKeyWithSecretPermissionsTuningWrite      ApiKeyWithSecretPermissions = "tuning:write"
+	ApiKeyWithSecretPermissionsUserRead         ApiKeyWithSecretPermissions = "user:read"
+	ApiKeyWithSecretPermissionsUserWrite        ApiKeyWithSecretPermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the ApiKeyWithSecretPermissions enum.
+func (e ApiKeyWithSecretPermissions) Valid() bool {
+	switch e {
+	case ApiKeyWithSecretPermissionsAccountRead:
+		return true
+	case ApiKeyWithSecretPermissionsApikeyRead:
+		return true
+	case ApiKeyWithSecretPermissionsApikeyWrite:
+		return true
+	case ApiKeyWithSecretPermissionsAuditRead:
+		return true
+	case ApiKeyWithSecretPermissionsBenchmarkRun:
+		return true
+	case ApiKeyWithSecretPermissionsCatalogRead:
+		return true
+	case ApiKeyWithSecretPermissionsClusterCreate:
+		return true
+	case ApiKeyWithSecretPermissionsClusterDelete:
+		return true
+	case ApiKeyWithSecretPermissionsClusterRead:
+		return true
+	case ApiKeyWithSecretPermissionsClusterUpdate:
+		return true
+	case ApiKeyWithSecretPermissionsEnvironmentRead:
+		return true
+	case ApiKeyWithSecretPermissionsEnvironmentWrite:
+		return true
+	case ApiKeyWithSecretPermissionsGroupRead:
+		return true
+	case ApiKeyWithSecretPermissionsMemberRead:
+		return true
+	case ApiKeyWithSecretPermissionsMemberWrite:
+		return true
+	case ApiKeyWithSecretPermissionsMetricsRead:
+		return true
+	case ApiKeyWithSecretPermissionsOperationCancel:
+		return true
+	case ApiKeyWithSecretPermissionsOperationRead:
+		return true
+	case ApiKeyWithSecretPermissionsOperationWrite:
+		return true
+	case ApiKeyWithSecretPermissionsRecordRead:
+		return true
+	case ApiKeyWithSecretPermissionsRecordWrite:
+		return true
+	case ApiKeyWithSecretPermissionsTopicRead:
+		return true
+	case ApiKeyWithSecretPermissionsTopicWrite:
+		return true
+	case ApiKeyWithSecretPermissionsTuningRead:
+		return true
+	case ApiKeyWithSecretPermissionsTuningWrite:
+		return true
+	case ApiKeyWithSecretPermissionsUserRead:
+		return true
+	case ApiKeyWithSecretPermissionsUserWrite:
 		return true
 	default:
 		return false
@@ -1989,6 +2268,9 @@ type ActorKind string
 
 // ApiKey defines model for ApiKey.
 type ApiKey struct {
+	// AllowedAddresses Addresses and CIDR blocks that the key works from; empty: any
+	AllowedAddresses []string `json:"allowed_addresses"`
+
 	// CreatedAt RFC 3339, UTC
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`
@@ -1996,21 +2278,39 @@ type ApiKey struct {
 	Id         string     `json:"id"`
 	LastUsedAt *time.Time `json:"last_used_at"`
 	Name       string     `json:"name"`
-	Role       ApiKeyRole `json:"role"`
+
+	// Permissions What of the role's permissions the key has; null: all of them
+	Permissions *[]ApiKeyPermissions `json:"permissions"`
+
+	// PreviousValidUntil Until when the secret before the last rotation works
+	PreviousValidUntil *time.Time `json:"previous_valid_until"`
+	Role               ApiKeyRole `json:"role"`
 }
+
+// ApiKeyPermissions defines model for ApiKey.Permissions.
+type ApiKeyPermissions string
 
 // ApiKeyRole defines model for ApiKey.Role.
 type ApiKeyRole string
 
 // ApiKeyCreateRequest defines model for ApiKeyCreateRequest.
 type ApiKeyCreateRequest struct {
+	// AllowedAddresses Addresses and CIDR blocks that the key works from; any by default
+	AllowedAddresses *[]string `json:"allowed_addresses,omitempty"`
+
 	// ExpiresAt RFC 3339, UTC; never by default
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Name      string     `json:"name"`
 
+	// Permissions Narrows the role to these permissions; all of them by default
+	Permissions *[]ApiKeyCreateRequestPermissions `json:"permissions,omitempty"`
+
 	// Role What the key may do; not above the caller's own role. The least by default
 	Role *ApiKeyCreateRequestRole `json:"role,omitempty"`
 }
+
+// ApiKeyCreateRequestPermissions defines model for ApiKeyCreateRequest.Permissions.
+type ApiKeyCreateRequestPermissions string
 
 // ApiKeyCreateRequestRole What the key may do; not above the caller's own role. The least by default
 type ApiKeyCreateRequestRole string
@@ -2021,18 +2321,35 @@ type ApiKeyPage struct {
 	NextPageToken *string  `json:"next_page_token,omitempty"`
 }
 
+// ApiKeyRotateRequest defines model for ApiKeyRotateRequest.
+type ApiKeyRotateRequest struct {
+	OverlapHours *int `json:"overlap_hours,omitempty"`
+}
+
 // ApiKeyWithSecret defines model for ApiKeyWithSecret.
 type ApiKeyWithSecret struct {
+	// AllowedAddresses Addresses and CIDR blocks that the key works from; empty: any
+	AllowedAddresses []string `json:"allowed_addresses"`
+
 	// CreatedAt RFC 3339, UTC
-	CreatedAt  time.Time            `json:"created_at"`
-	ExpiresAt  *time.Time           `json:"expires_at"`
-	Hint       string               `json:"hint"`
-	Id         string               `json:"id"`
-	LastUsedAt *time.Time           `json:"last_used_at"`
-	Name       string               `json:"name"`
-	Role       ApiKeyWithSecretRole `json:"role"`
-	Secret     string               `json:"secret"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+	Hint       string     `json:"hint"`
+	Id         string     `json:"id"`
+	LastUsedAt *time.Time `json:"last_used_at"`
+	Name       string     `json:"name"`
+
+	// Permissions What of the role's permissions the key has; null: all of them
+	Permissions *[]ApiKeyWithSecretPermissions `json:"permissions"`
+
+	// PreviousValidUntil Until when the secret before the last rotation works
+	PreviousValidUntil *time.Time           `json:"previous_valid_until"`
+	Role               ApiKeyWithSecretRole `json:"role"`
+	Secret             string               `json:"secret"`
 }
+
+// ApiKeyWithSecretPermissions defines model for ApiKeyWithSecret.Permissions.
+type ApiKeyWithSecretPermissions string
 
 // ApiKeyWithSecretRole defines model for ApiKeyWithSecret.Role.
 type ApiKeyWithSecretRole string
@@ -3726,6 +4043,12 @@ type ApiKeyCreateParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ApiKeyRotateParams defines parameters for ApiKeyRotate.
+type ApiKeyRotateParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // AuditEventListParams defines parameters for AuditEventList.
 type AuditEventListParams struct {
 	// PageSize Items per page, 50 by default
@@ -4211,6 +4534,9 @@ type SizeListParamsRegion string
 // ApiKeyCreateJSONRequestBody defines body for ApiKeyCreate for application/json ContentType.
 type ApiKeyCreateJSONRequestBody = ApiKeyCreateRequest
 
+// ApiKeyRotateJSONRequestBody defines body for ApiKeyRotate for application/json ContentType.
+type ApiKeyRotateJSONRequestBody = ApiKeyRotateRequest
+
 // ClusterCreateJSONRequestBody defines body for ClusterCreate for application/json ContentType.
 type ClusterCreateJSONRequestBody = ClusterCreateRequest
 
@@ -4454,6 +4780,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 	ApiKeyGet(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ApiKeyRotateWithBody Rotate an API key
+	//
+	// Gives the key a new secret, which is returned once and not stored. The previous one works for `overlap_hours` more.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/api-keys/{api_key_id}/rotate (the `ApiKeyRotate` operationId).
+	ApiKeyRotateWithBody(ctx context.Context, apiKeyId string, params *ApiKeyRotateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ApiKeyRotate Rotate an API key
+	//
+	// Gives the key a new secret, which is returned once and not stored. The previous one works for `overlap_hours` more.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/api-keys/{api_key_id}/rotate (the `ApiKeyRotate` operationId).
+	ApiKeyRotate(ctx context.Context, apiKeyId string, params *ApiKeyRotateParams, body ApiKeyRotateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AuditEventList List audit events
 	//
@@ -5209,6 +5553,44 @@ func (c *Client) ApiKeyDelete(ctx context.Context, apiKeyId string, reqEditors .
 // Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 func (c *Client) ApiKeyGet(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewApiKeyGetRequest(c.Server, apiKeyId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApiKeyRotateWithBody Rotate an API key
+//
+// Gives the key a new secret, which is returned once and not stored. The previous one works for `overlap_hours` more.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/api-keys/{api_key_id}/rotate (the `ApiKeyRotate` operationId).
+func (c *Client) ApiKeyRotateWithBody(ctx context.Context, apiKeyId string, params *ApiKeyRotateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApiKeyRotateRequestWithBody(c.Server, apiKeyId, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApiKeyRotate Rotate an API key
+//
+// Gives the key a new secret, which is returned once and not stored. The previous one works for `overlap_hours` more.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/api-keys/{api_key_id}/rotate (the `ApiKeyRotate` operationId).
+func (c *Client) ApiKeyRotate(ctx context.Context, apiKeyId string, params *ApiKeyRotateParams, body ApiKeyRotateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApiKeyRotateRequest(c.Server, apiKeyId, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6977,6 +7359,68 @@ func NewApiKeyGetRequest(server string, apiKeyId string) (*http.Request, error) 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewApiKeyRotateRequest calls the generic ApiKeyRotate builder with application/json body
+func NewApiKeyRotateRequest(server string, apiKeyId string, params *ApiKeyRotateParams, body ApiKeyRotateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewApiKeyRotateRequestWithBody(server, apiKeyId, params, "application/json", bodyReader)
+}
+
+// NewApiKeyRotateRequestWithBody constructs an http.Request for the ApiKeyRotate method, with any body, and a specified content type
+func NewApiKeyRotateRequestWithBody(server string, apiKeyId string, params *ApiKeyRotateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "api_key_id", apiKeyId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/api-keys/%s/rotate", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -11253,6 +11697,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/api-keys/{api_key_id} (the `ApiKeyGet` operationId).
 	ApiKeyGetWithResponse(ctx context.Context, apiKeyId string, reqEditors ...RequestEditorFn) (*ApiKeyGetResponse, error)
 
+	// ApiKeyRotateWithBodyWithResponse Rotate an API key
+	//
+	// Gives the key a new secret, which is returned once and not stored. The previous one works for `overlap_hours` more.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/api-keys/{api_key_id}/rotate (the `ApiKeyRotate` operationId).
+	ApiKeyRotateWithBodyWithResponse(ctx context.Context, apiKeyId string, params *ApiKeyRotateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApiKeyRotateResponse, error)
+
+	// ApiKeyRotateWithResponse Rotate an API key
+	//
+	// Gives the key a new secret, which is returned once and not stored. The previous one works for `overlap_hours` more.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/api-keys/{api_key_id}/rotate (the `ApiKeyRotate` operationId).
+	ApiKeyRotateWithResponse(ctx context.Context, apiKeyId string, params *ApiKeyRotateParams, body ApiKeyRotateJSONRequestBody, reqEditors ...RequestEditorFn) (*ApiKeyRotateResponse, error)
+
 	// AuditEventListWithResponse List audit events
 	//
 	// Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept, and of the records that one caller produces to one topic the first request of a minute.
@@ -12207,6 +12669,54 @@ func (r ApiKeyGetResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ApiKeyGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ApiKeyRotateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ApiKeyWithSecret
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ApiKeyRotateResponse) GetJSON200() *ApiKeyWithSecret {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ApiKeyRotateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ApiKeyRotateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ApiKeyRotateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ApiKeyRotateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ApiKeyRotateResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -15539,6 +16049,36 @@ func (c *ClientWithResponses) ApiKeyGetWithResponse(ctx context.Context, apiKeyI
 	return ParseApiKeyGetResponse(rsp)
 }
 
+// ApiKeyRotateWithBodyWithResponse Rotate an API key
+//
+// Gives the key a new secret, which is returned once and not stored. The previous one works for `overlap_hours` more.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/api-keys/{api_key_id}/rotate (the `ApiKeyRotate` operationId).
+func (c *ClientWithResponses) ApiKeyRotateWithBodyWithResponse(ctx context.Context, apiKeyId string, params *ApiKeyRotateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApiKeyRotateResponse, error) {
+	rsp, err := c.ApiKeyRotateWithBody(ctx, apiKeyId, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApiKeyRotateResponse(rsp)
+}
+
+// ApiKeyRotateWithResponse Rotate an API key
+//
+// Gives the key a new secret, which is returned once and not stored. The previous one works for `overlap_hours` more.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/api-keys/{api_key_id}/rotate (the `ApiKeyRotate` operationId).
+func (c *ClientWithResponses) ApiKeyRotateWithResponse(ctx context.Context, apiKeyId string, params *ApiKeyRotateParams, body ApiKeyRotateJSONRequestBody, reqEditors ...RequestEditorFn) (*ApiKeyRotateResponse, error) {
+	rsp, err := c.ApiKeyRotate(ctx, apiKeyId, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApiKeyRotateResponse(rsp)
+}
+
 // AuditEventListWithResponse List audit events
 //
 // Who changed what, and what was refused; newest first. Of the same refusal one event per minute is kept, and of the records that one caller produces to one topic the first request of a minute.
@@ -16964,6 +17504,39 @@ func ParseApiKeyGetResponse(rsp *http.Response) (*ApiKeyGetResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest ApiKey
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseApiKeyRotateResponse parses an HTTP response from a ApiKeyRotateWithResponse call
+func ParseApiKeyRotateResponse(rsp *http.Response) (*ApiKeyRotateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ApiKeyRotateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ApiKeyWithSecret
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-import { ROLES } from "@millrace/domain";
+import { PERMISSIONS, ROLES } from "@millrace/domain";
 import { z } from "zod";
 import { timestamp } from "../field.ts";
 
@@ -12,6 +12,19 @@ export const ApiKey = z
     created_at: timestamp,
     expires_at: timestamp.nullable(),
     last_used_at: timestamp.nullable(),
+    permissions: z.array(z.enum(PERMISSIONS)).nullable().meta({
+      description: "What of the role's permissions the key has; null: all of them",
+    }),
+    allowed_addresses: z.array(z.string()).meta({
+      description: "Addresses and CIDR blocks that the key works from; empty: any",
+    }),
+    previous_valid_until: timestamp.nullable().meta({
+      description: "Until when the secret before the last rotation works",
+    }),
   })
   .meta({ id: "ApiKey" });
 export type ApiKey = z.infer<typeof ApiKey>;
+
+export const ApiKeyWithSecret = ApiKey.extend({ secret: z.string() }).meta({
+  id: "ApiKeyWithSecret",
+});

@@ -1,8 +1,8 @@
-import { LABEL_MAX, ROLE_LEAST, ROLES } from "@millrace/domain";
+import { API_KEY_ADDRESSES_MAX, LABEL_MAX, PERMISSIONS, ROLE_LEAST, ROLES } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { plainText, timestamp } from "../field.ts";
-import { ApiKey } from "./api-key.ts";
+import { ApiKeyWithSecret } from "./api-key.ts";
 
 export const createApiKey = defineContract({
   name: "apiKey.create",
@@ -20,7 +20,13 @@ export const createApiKey = defineContract({
     role: z.enum(ROLES).default(ROLE_LEAST).meta({
       description: "What the key may do; not above the caller's own role. The least by default",
     }),
+    permissions: z.array(z.enum(PERMISSIONS)).min(1).max(PERMISSIONS.length).optional().meta({
+      description: "Narrows the role to these permissions; all of them by default",
+    }),
+    allowed_addresses: z.array(z.string().max(50)).max(API_KEY_ADDRESSES_MAX).default([]).meta({
+      description: "Addresses and CIDR blocks that the key works from; any by default",
+    }),
     expires_at: timestamp.optional().meta({ description: "RFC 3339, UTC; never by default" }),
   },
-  response: ApiKey.extend({ secret: z.string() }).meta({ id: "ApiKeyWithSecret" }),
+  response: ApiKeyWithSecret,
 });

@@ -1,12 +1,10 @@
-import { newApiKeySecret } from "@millrace/auth";
-import { type ApiKey, DomainError, type Principal, type Role } from "@millrace/domain";
+import { isAddressRange, newApiKeySecret } from "@millrace/auth";
+import { type ApiKey, DomainError, type Principal, validationFailed } from "@millrace/domain";
 import type { Core } from "../core.ts";
-import { assertCovers } from "../member/assert-covers.ts";
+import { assertNoWider, type KeyPower } from "./assert-no-wider.ts";
 
-export interface CreateApiKeyInput {
+export interface CreateApiKeyInput extends KeyPower {
   readonly name: string;
-  readonly role: Role;
-  readonly expiresAt?: Date | undefined;
 }
 
 /**
@@ -18,7 +16,14 @@ export async function createApiKey(
   principal: Principal,
   input: CreateApiKeyInput,
 ): Promise<{ apiKey: ApiKey; secret: string }> {
-  assertCovers(principal, input.role, "create a key");
+  assertNoWider(principal, input, "create a key");
+  const broken = input.allowedAddresses.findIndex((range) => !isAddressRange(range));
+  if (broken >= 0) {
+    const message = "must be an IP address or a CIDR block like 10.0.0.0/8";
+    throw validationFailed([
+      { pointer: `/allowed_addresses/${broken}`, code: "malformed", message },
+    ]);
+  }
   if (input.expiresAt && input.expiresAt <= core.clock.now()) {
     throw new DomainError("validation_failed", "The expiry is in the past.", {
       fields: [{ pointer: "/expires_at", code: "out_of_range", message: "must be in the future" }],
@@ -30,6 +35,8 @@ export async function createApiKey(
       organizationId: principal.organizationId,
       name: input.name,
       role: input.role,
+      permissions: input.permissions ?? [],
+      allowedAddresses: input.allowedAddresses,
       hint,
       secretHash: hash,
       createdBy: principal.userId,

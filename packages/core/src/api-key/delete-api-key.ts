@@ -12,7 +12,7 @@ export async function deleteApiKey(core: Core, principal: Principal, id: ApiKeyI
   await core.db.transaction(async (tx) => {
     const key = await tx.apiKeys.get(organizationId, id);
     if (!key || key.revokedAt) throw notFound("API key", id);
-    assertCovers(principal, key.role, "revoke a key");
+    assertCovers(principal, key.role, "revoke a key", key.permissions);
     const revoked = await tx.apiKeys.revoke(organizationId, id, core.clock.now());
     if (!revoked) throw notFound("API key", id);
   });

@@ -32,7 +32,11 @@ export async function snapshot(
   if (!isId("key", id)) return undefined;
   const key = await tx.apiKeys.get(organizationId, id);
   return auditDetail(
-    key && { name: key.name, role: key.role, expiresAt: key.expiresAt, revokedAt: key.revokedAt },
+    key && {
+      ...{ name: key.name, role: key.role, hint: key.hint, permissions: key.permissions },
+      ...{ allowedAddresses: key.allowedAddresses, expiresAt: key.expiresAt },
+      revokedAt: key.revokedAt,
+    },
   );
 }
 

@@ -10,6 +10,8 @@ export const createApiKeyProcedure = procedure(contract.permission)
     const { apiKey, secret } = await createApiKey(ctx.core, ctx.principal, {
       name: input.name,
       role: input.role,
+      permissions: input.permissions,
+      allowedAddresses: input.allowed_addresses,
       expiresAt: input.expires_at === undefined ? undefined : new Date(input.expires_at),
     });
     return { ...presentApiKey(apiKey), secret };

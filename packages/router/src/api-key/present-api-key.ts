@@ -10,5 +10,8 @@ export function presentApiKey(apiKey: ApiKey): ApiKeyShape {
     created_at: apiKey.createdAt.toISOString(),
     expires_at: apiKey.expiresAt?.toISOString() ?? null,
     last_used_at: apiKey.lastUsedAt?.toISOString() ?? null,
+    permissions: apiKey.permissions ? [...apiKey.permissions] : null,
+    allowed_addresses: [...apiKey.allowedAddresses],
+    previous_valid_until: apiKey.previousValidUntil?.toISOString() ?? null,
   };
 }
