@@ -2,7 +2,8 @@ import type { Database } from "@millrace/db";
 import { type Clock, DomainError, isId, notFound, type Principal } from "@millrace/domain";
 import { isAddressIn } from "./address-range.ts";
 import { apiKeyHash } from "./api-key-secret.ts";
-import type { Identity, LiveSession } from "./identity.ts";
+import type { Identity } from "./identity.ts";
+import type { LiveSession } from "./identity-requests.ts";
 
 /** Names the tenant, for people who belong to several; the first one they joined by default. */
 export const ORGANIZATION_HEADER = "millrace-organization";

@@ -80,7 +80,7 @@ export async function answerIdentityRequest(
   const response =
     path === CONFIRM_PATH
       ? await confirm(parts, session, request, sent)
-      : await parts.handler(path === CHANGE_PASSWORD_PATH ? endingOthers(request, sent) : request);
+      : await parts.handler(path === CHANGE_PASSWORD_PATH && request.method === "POST" ? endingOthers(request, sent) : request);
   const method = METHODS[path];
   if (user === undefined || method === undefined) return response;
   const factor = SECOND_FACTORS[path];
@@ -98,8 +98,9 @@ export async function answerIdentityRequest(
 /** A change of the password ends every other session: whoever knew the old one is out. */
 function endingOthers(request: Request, sent: Sent): Request {
   const body = JSON.stringify({ ...sent, revokeOtherSessions: true });
-  const { url, method, headers, signal } = request;
-  return new Request(url, { method, headers, signal, body });
+  const headers = new Headers(request.headers);
+  headers.delete("content-length");
+  return new Request(request.url, { method: "POST", headers, signal: request.signal, body });
 }
 
 async function strangerIn(parts: IdentityParts, path: string, headers: Headers, sent: Sent) {

@@ -39,6 +39,7 @@ func (e ActorKind) Valid() bool {
 // Defines values for ApiKeyPermissions.
 const (
 	ApiKeyPermissionsAccountRead      ApiKeyPermissions = "account:read"
+	ApiKeyPermissionsAccountWrite     ApiKeyPermissions = "account:write"
 	ApiKeyPermissionsApikeyRead       ApiKeyPermissions = "apikey:read"
 	ApiKeyPermissionsApikeyWrite      ApiKeyPermissions = "apikey:write"
 	ApiKeyPermissionsAuditRead        ApiKeyPermissions = "audit:read"
@@ -71,6 +72,8 @@ const (
 func (e ApiKeyPermissions) Valid() bool {
 	switch e {
 	case ApiKeyPermissionsAccountRead:
+		return true
+	case ApiKeyPermissionsAccountWrite:
 		return true
 	case ApiKeyPermissionsApikeyRead:
 		return true
@@ -159,6 +162,7 @@ func (e ApiKeyRole) Valid() bool {
 // Defines values for ApiKeyCreateRequestPermissions.
 const (
 	ApiKeyCreateRequestPermissionsAccountRead      ApiKeyCreateRequestPermissions = "account:read"
+	ApiKeyCreateRequestPermissionsAccountWrite     ApiKeyCreateRequestPermissions = "account:write"
 	ApiKeyCreateRequestPermissionsApikeyRead       ApiKeyCreateRequestPermissions = "apikey:read"
 	ApiKeyCreateRequestPermissionsApikeyWrite      ApiKeyCreateRequestPermissions = "apikey:write"
 	ApiKeyCreateRequestPermissionsAuditRead        ApiKeyCreateRequestPermissions = "audit:read"
@@ -191,6 +195,8 @@ const (
 func (e ApiKeyCreateRequestPermissions) Valid() bool {
 	switch e {
 	case ApiKeyCreateRequestPermissionsAccountRead:
+		return true
+	case ApiKeyCreateRequestPermissionsAccountWrite:
 		return true
 	case ApiKeyCreateRequestPermissionsApikeyRead:
 		return true
@@ -279,6 +285,7 @@ func (e ApiKeyCreateRequestRole) Valid() bool {
 // Defines values for ApiKeyWithSecretPermissions.
 const (
 	ApiKeyWithSecretPermissionsAccountRead      ApiKeyWithSecretPermissions = "account:read"
+	ApiKeyWithSecretPermissionsAccountWrite     ApiKeyWithSecretPermissions = "account:write"
 	ApiKeyWithSecretPermissionsApikeyRead       ApiKeyWithSecretPermissions = "apikey:read"
 	ApiKeyWithSecretPermissionsApikeyWrite      ApiKeyWithSecretPermissions = "apikey:write"
 	ApiKeyWithSecretPermissionsAuditRead        ApiKeyWithSecretPermissions = "audit:read"
@@ -311,6 +318,8 @@ const (
 func (e ApiKeyWithSecretPermissions) Valid() bool {
 	switch e {
 	case ApiKeyWithSecretPermissionsAccountRead:
+		return true
+	case ApiKeyWithSecretPermissionsAccountWrite:
 		return true
 	case ApiKeyWithSecretPermissionsApikeyRead:
 		return true

@@ -8,7 +8,7 @@ export const deleteOtherSessions = defineContract({
   summary: "Revoke all other sessions",
   description: "Every session of the signed-in user but the one that asks.",
   tag: "Account",
-  permission: "account:read",
+  permission: "account:write",
   successStatus: 204,
   response: z.null(),
 });

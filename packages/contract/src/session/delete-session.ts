@@ -9,7 +9,7 @@ export const deleteSession = defineContract({
   summary: "Revoke a session",
   description: "Takes effect immediately.",
   tag: "Account",
-  permission: "account:read",
+  permission: "account:write",
   successStatus: 204,
   params: { session_id: pathId("ses") },
   response: z.null(),
