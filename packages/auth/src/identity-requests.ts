@@ -80,7 +80,11 @@ export async function answerIdentityRequest(
   const response =
     path === CONFIRM_PATH
       ? await confirm(parts, session, request, sent)
-      : await parts.handler(path === CHANGE_PASSWORD_PATH && request.method === "POST" ? endingOthers(request, sent) : request);
+      : await parts.handler(
+          path === CHANGE_PASSWORD_PATH && request.method === "POST"
+            ? endingOthers(request, sent)
+            : request,
+        );
   const method = METHODS[path];
   if (user === undefined || method === undefined) return response;
   const factor = SECOND_FACTORS[path];

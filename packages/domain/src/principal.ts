@@ -1,6 +1,14 @@
-import type { ApiKey } from "./account.ts";
 import type { ApiKeyId, OrganizationId, SessionId, UserId } from "./id.ts";
 import { allows, type Permission, type Role } from "./role.ts";
+
+/** What narrows an API key, beside its role. */
+export interface KeyLimits {
+  /** What of the role's permissions it has; undefined: all of them. */
+  readonly permissions: readonly Permission[] | undefined;
+  /** Addresses and CIDR blocks that it works from; empty: any. */
+  readonly allowedAddresses: readonly string[];
+  readonly expiresAt: Date | undefined;
+}
 
 /**
  * Who sends a request, for which tenant, with which power. The tenant comes from our own membership
@@ -13,7 +21,7 @@ export interface Principal {
   readonly userId: UserId | undefined;
   readonly apiKeyId: ApiKeyId | undefined;
   /** What narrows an API key. */
-  readonly keyLimits?: Pick<ApiKey, "permissions" | "allowedAddresses" | "expiresAt"> | undefined;
+  readonly keyLimits?: KeyLimits | undefined;
   /** Of a person, and when they last proved who they are. */
   readonly session?: { readonly id: SessionId; readonly authenticatedAt: Date } | undefined;
 }
