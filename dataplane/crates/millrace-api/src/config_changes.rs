@@ -7,12 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use millrace_log::{Topic, error::SetTopicConfigsError};
+use millrace_security::acl::Operation;
 use millrace_wire::{Encodable, HeaderVersion, StrBytes, error_code::ErrorCode};
 
 use crate::{
+    authorization::Rights,
     call::{Answer, Reply, first_error},
     catalogue, code,
-    config_resource::Resource,
+    config_resource::{self, Resource},
     context::Context,
     settings::{AlterSettingsError, SettingsChange},
     topics::{Refused, is_internal},
@@ -20,7 +22,7 @@ use crate::{
 
 /// What is to become of one configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum ConfigOperation {
     Set(String),
     /// Back to what holds without the resource.
     Delete,
@@ -30,7 +32,7 @@ pub(crate) enum Operation {
     Subtract(String),
 }
 
-impl Operation {
+impl ConfigOperation {
     /// By Kafka's numbers.
     pub(crate) fn new(name: &str, number: i8, value: Option<String>) -> Result<Self, Refused> {
         let value = || {
@@ -54,7 +56,7 @@ impl Operation {
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// Only these change.
-    Some(BTreeMap<String, Operation>),
+    Some(BTreeMap<String, ConfigOperation>),
     /// It sets these and nothing else.
     All(BTreeMap<String, String>),
 }
@@ -93,14 +95,19 @@ pub(crate) fn by_name<T>(
 }
 
 /// Changes resources, one after the other; one that is named twice is not changed.
-async fn change_all(context: &Context, changes: Vec<Change>, validate_only: bool) -> Vec<Changed> {
+async fn change_all(
+    (context, rights): (&Context, &Rights),
+    changes: Vec<Change>,
+    validate_only: bool,
+) -> Vec<Changed> {
     let mut times: HashMap<(i8, StrBytes), usize> = HashMap::new();
     for change in &changes {
         *times.entry((change.kind, change.name.clone())).or_default() += 1;
     }
     let mut all = Vec::with_capacity(changes.len());
     for Change { kind, name, asked } in changes {
-        let outcome = match (times.get(&(kind, name.clone())), asked) {
+        let allowed = config_resource::check(rights, Operation::AlterConfigs, kind, &name);
+        let outcome = match (times.get(&(kind, name.clone())), allowed.and(asked)) {
             (Some(2..), _) => Err(Refused::new(
                 ErrorCode::InvalidRequest,
                 "Each resource must appear at most once.",
@@ -112,6 +119,9 @@ async fn change_all(context: &Context, changes: Vec<Change>, validate_only: bool
             },
         };
         let (error, message) = Refused::parts(&outcome);
+        if !validate_only {
+            config_resource::audit(rights, kind, &name, error);
+        }
         all.push(Changed {
             kind,
             name,
@@ -124,12 +134,12 @@ async fn change_all(context: &Context, changes: Vec<Change>, validate_only: bool
 
 /// Changes what a request names and writes its answer; `message` makes one of what became of each.
 pub(crate) async fn answer<M: Encodable + HeaderVersion>(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     reply: Reply,
     (changes, validate_only): (Vec<Change>, bool),
     message: impl FnOnce(Vec<Changed>) -> M,
 ) -> Answer {
-    let changed = change_all(context, changes, validate_only).await;
+    let changed = change_all((context, rights), changes, validate_only).await;
     let error = first_error(changed.iter().map(|changed| changed.error));
     reply.with(&message(changed), error)
 }
@@ -166,13 +176,13 @@ fn refused(error: &AlterSettingsError) -> Refused {
 
 /// None of the broker's settings that can be changed is a list.
 fn settings_change(
-    operations: BTreeMap<String, Operation>,
+    operations: BTreeMap<String, ConfigOperation>,
 ) -> Result<BTreeMap<String, Option<String>>, Refused> {
-    let change = |(name, operation): (String, Operation)| match operation {
-        Operation::Set(value) => Ok((name, Some(value))),
-        Operation::Delete => Ok((name, None)),
-        Operation::Append(_) => Err(no_list(&name, "APPEND")),
-        Operation::Subtract(_) => Err(no_list(&name, "SUBTRACT")),
+    let change = |(name, operation): (String, ConfigOperation)| match operation {
+        ConfigOperation::Set(value) => Ok((name, Some(value))),
+        ConfigOperation::Delete => Ok((name, None)),
+        ConfigOperation::Append(_) => Err(no_list(&name, "APPEND")),
+        ConfigOperation::Subtract(_) => Err(no_list(&name, "SUBTRACT")),
     };
     operations.into_iter().map(change).collect()
 }
@@ -230,22 +240,22 @@ async fn change_topic(
 fn apply(
     overrides: &mut BTreeMap<String, String>,
     name: String,
-    operation: Operation,
+    operation: ConfigOperation,
 ) -> Result<(), Refused> {
     let value = match operation {
-        Operation::Set(value) => value,
-        Operation::Delete => {
+        ConfigOperation::Set(value) => value,
+        ConfigOperation::Delete => {
             overrides.remove(&name);
             return Ok(());
         }
-        Operation::Append(added) => {
+        ConfigOperation::Append(added) => {
             let mut elements = elements(overrides, &name, "APPEND")?;
             let mut seen: BTreeSet<String> = elements.iter().cloned().collect();
             let added = split(&added).map(str::to_owned);
             elements.extend(added.filter(|element| seen.insert(element.clone())));
             elements.join(",")
         }
-        Operation::Subtract(taken) => {
+        ConfigOperation::Subtract(taken) => {
             let mut elements = elements(overrides, &name, "SUBTRACT")?;
             let taken: BTreeSet<&str> = split(&taken).collect();
             elements.retain(|element| !taken.contains(element.as_str()));
@@ -277,7 +287,7 @@ fn split(list: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    fn applied(now: &[(&str, &str)], name: &str, operation: Operation) -> Option<String> {
+    fn applied(now: &[(&str, &str)], name: &str, operation: ConfigOperation) -> Option<String> {
         let mut overrides = now
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -289,8 +299,8 @@ mod tests {
     #[test]
     fn lists_grow_and_shrink_by_elements() {
         let policy = "cleanup.policy";
-        let append = |value: &str| Operation::Append(value.to_owned());
-        let subtract = |value: &str| Operation::Subtract(value.to_owned());
+        let append = |value: &str| ConfigOperation::Append(value.to_owned());
+        let subtract = |value: &str| ConfigOperation::Subtract(value.to_owned());
         assert_eq!(
             applied(&[], policy, append("compact")).as_deref(),
             Some("delete,compact"),
@@ -306,14 +316,14 @@ mod tests {
             applied(&both, policy, subtract("delete, nothing")).as_deref(),
             Some("compact")
         );
-        assert_eq!(applied(&both, policy, Operation::Delete), None);
+        assert_eq!(applied(&both, policy, ConfigOperation::Delete), None);
     }
 
     #[test]
     fn what_is_no_list_takes_whole_values_only() {
         for operation in [
-            Operation::Append("1".into()),
-            Operation::Subtract("1".into()),
+            ConfigOperation::Append("1".into()),
+            ConfigOperation::Subtract("1".into()),
         ] {
             let mut overrides = BTreeMap::new();
             let refused = apply(&mut overrides, "retention.ms".into(), operation.clone());
@@ -327,20 +337,23 @@ mod tests {
     fn operations_have_kafkas_numbers() {
         let value = || Some("v".to_owned());
         assert_eq!(
-            Operation::new("k", 0, value()),
-            Ok(Operation::Set("v".into()))
-        );
-        assert_eq!(Operation::new("k", 1, None), Ok(Operation::Delete));
-        assert_eq!(
-            Operation::new("k", 2, value()),
-            Ok(Operation::Append("v".into()))
+            ConfigOperation::new("k", 0, value()),
+            Ok(ConfigOperation::Set("v".into()))
         );
         assert_eq!(
-            Operation::new("k", 3, value()),
-            Ok(Operation::Subtract("v".into()))
+            ConfigOperation::new("k", 1, None),
+            Ok(ConfigOperation::Delete)
+        );
+        assert_eq!(
+            ConfigOperation::new("k", 2, value()),
+            Ok(ConfigOperation::Append("v".into()))
+        );
+        assert_eq!(
+            ConfigOperation::new("k", 3, value()),
+            Ok(ConfigOperation::Subtract("v".into()))
         );
         for (number, value) in [(0, None), (2, None), (3, None), (4, value()), (-1, value())] {
-            let refused = Operation::new("k", number, value).expect_err("illegal");
+            let refused = ConfigOperation::new("k", number, value).expect_err("illegal");
             assert_eq!(refused.code, ErrorCode::InvalidRequest);
         }
     }

@@ -4,13 +4,43 @@ use std::sync::Arc;
 
 use millrace_log::Topic;
 use millrace_model::TopicName;
+use millrace_security::acl::Operation;
 use millrace_wire::error_code::ErrorCode;
 
-use crate::{context::Context, settings::SettingScope, topics::Refused};
+use crate::{
+    authorization::{Changed, Rights},
+    context::Context,
+    settings::SettingScope,
+    topics::Refused,
+};
 
 /// Kafka's numbers for the types of resources.
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
+
+/// Whether the client may do this to the configurations of the resource: those of brokers belong to the
+/// cluster. A type that is not supported is refused when it is looked for.
+pub(crate) fn check(
+    rights: &Rights,
+    operation: Operation,
+    kind: i8,
+    name: &str,
+) -> Result<(), Refused> {
+    let allowed = match kind {
+        TOPIC => rights.topic(operation, name),
+        _ => rights.cluster(operation),
+    };
+    allowed.map_err(|code| Refused::new(code, code.to_string()))
+}
+
+/// Logs that the client has changed the configurations of the resource.
+pub(crate) fn audit(rights: &Rights, kind: i8, name: &str, error: i16) {
+    let changed = match kind {
+        TOPIC => Changed::TopicConfigs,
+        _ => Changed::BrokerConfigs,
+    };
+    rights.audit(Operation::AlterConfigs, changed, name, error);
+}
 
 /// What a request names.
 #[derive(Debug, Clone)]

@@ -14,6 +14,9 @@ use millrace_time::SharedClock;
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
 
 use crate::{
+    acl_changes::AclChanges,
+    authorization::{Authorization, Rights},
+    call::Call,
     cold_reads::ColdReads,
     inspection::Inspection,
     metrics::Metrics,
@@ -92,6 +95,9 @@ pub(crate) struct Context {
     pub(crate) purgatory: Purgatory<TopicPartition, Wait>,
     pub(crate) wakeups: Wakeups,
     pub(crate) producer_ids: ProducerIds,
+    pub(crate) authorization: Arc<Authorization>,
+    /// Nothing where there is no authorizer.
+    pub(crate) acl_changes: Option<AclChanges>,
     pub(crate) scram_changes: ScramChanges,
     pub(crate) quota_changes: QuotaChanges,
     /// Reads of what has left memory.
@@ -108,16 +114,21 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(parts: ApiParts) -> Arc<Self> {
         let purgatory = Purgatory::with_timers(parts.timers, PurgatoryConfig::default());
+        let authorizer = parts.security.authorizer.clone();
         let cold_reads = ColdReads::new(parts.network.egress.clone(), parts.clock.clone());
         Arc::new(Self {
             logs: parts.logs,
             groups: parts.groups,
-            clock: parts.clock,
+            clock: parts.clock.clone(),
             network: parts.network,
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
             producer_ids: ProducerIds::new(Arc::clone(&parts.meta)),
             quota_changes: QuotaChanges::new(Arc::clone(&parts.meta), Arc::clone(&parts.quotas)),
+            acl_changes: authorizer
+                .clone()
+                .map(|authorizer| AclChanges::new(Arc::clone(&parts.meta), authorizer)),
+            authorization: Arc::new(Authorization::new(authorizer, parts.clock.clone())),
             scram_changes: ScramChanges::new(parts.meta, Arc::clone(&parts.security.scram)),
             cold_reads,
             inspection: Inspection::new(),
@@ -132,6 +143,11 @@ impl Context {
 
     pub(crate) fn now(&self) -> Duration {
         self.clock.now()
+    }
+
+    /// What the client of a request may do.
+    pub(crate) fn rights(&self, call: &Call) -> Rights {
+        Rights::new(&self.authorization, call)
     }
 
     /// This broker's id as the wire writes it.

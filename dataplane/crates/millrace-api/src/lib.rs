@@ -19,6 +19,8 @@
 //! | `quota` | how much clients may use, and how long they wait who used more |
 //! | `quota_changes` | changes of client quotas, stored before they count |
 //! | `sign_in` | who a connection is, and what it may send before that is known |
+//! | `authorization` | what a client may do, and the audit log |
+//! | `acl_changes` | changes of ACLs, stored before they count |
 //! | `scram_changes` | changes of users' credentials, stored before they count |
 //! | `settings` | the broker's settings as clients see and change them |
 //! | `cold_reads` | reads of what has left memory, beside the fetches that want it |
@@ -28,6 +30,8 @@
 //! | `wakeups` | new data wakes waiting fetches |
 //! | `work` | a request that is worked on: how long that takes, and who pays for it |
 
+mod acl_changes;
+mod authorization;
 mod call;
 mod catalogue;
 mod code;
@@ -51,6 +55,7 @@ mod topics;
 mod wakeups;
 mod work;
 
+pub use authorization::authorizer;
 pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use inspection::INSPECTION_BYTES_MAX;

@@ -88,12 +88,8 @@ impl ApiMetrics {
         if let Some(counter) = self.outcomes.read().get(&error) {
             return counter.increment(1);
         }
-        let error_name = match ErrorCode::try_from_code(error) {
-            None => "NONE".to_owned(),
-            Some(code) => screaming(&format!("{code:?}")),
-        };
         let counter = metrics::counter!(
-            "millrace_requests_total", "api" => self.name, "error" => error_name
+            "millrace_requests_total", "api" => self.name, "error" => error_name(error)
         );
         counter.increment(1);
         self.outcomes.write().insert(error, counter);
@@ -123,6 +119,9 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DeleteRecords => "DeleteRecords",
         ApiKey::InitProducerId => "InitProducerId",
         ApiKey::OffsetForLeaderEpoch => "OffsetForLeaderEpoch",
+        ApiKey::DescribeAcls => "DescribeAcls",
+        ApiKey::CreateAcls => "CreateAcls",
+        ApiKey::DeleteAcls => "DeleteAcls",
         ApiKey::DescribeConfigs => "DescribeConfigs",
         ApiKey::AlterConfigs => "AlterConfigs",
         ApiKey::DescribeLogDirs => "DescribeLogDirs",
@@ -139,8 +138,16 @@ fn name_of(key: ApiKey) -> &'static str {
     }
 }
 
+/// A code's name in Kafka; `NONE` where it is no error.
+pub(crate) fn error_name(error: i16) -> String {
+    match ErrorCode::try_from_code(error) {
+        None => "NONE".to_owned(),
+        Some(code) => screaming(&format!("{code:?}")),
+    }
+}
+
 /// `UnknownTopicId` → `UNKNOWN_TOPIC_ID`, the way Kafka writes its codes.
-fn screaming(camel: &str) -> String {
+pub(crate) fn screaming(camel: &str) -> String {
     let mut name = String::with_capacity(camel.len() + 8);
     for (at, letter) in camel.chars().enumerate() {
         if at > 0 && letter.is_ascii_uppercase() {

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use millrace_security::{
+    acl::Authorizer,
     credentials::{PlainUsers, ScramUsers},
     sasl::{AuthenticationError, HandshakeError, Identified, Mechanism, Reply, Session, Users},
 };
@@ -16,13 +17,15 @@ use parking_lot::Mutex;
 /// The version of SaslHandshake behind which tokens come without a header.
 const BARE: i16 = 0;
 
-/// Who may sign in.
+/// Who may sign in, and do what.
 #[derive(Debug)]
 pub struct Security {
     /// The listeners whose clients authenticate by SASL, by their names.
     pub sasl: HashMap<String, SaslListener>,
     /// The users of SCRAM, on all listeners.
     pub scram: Arc<ScramUsers>,
+    /// Who may do what; nothing lets everybody do everything.
+    pub authorizer: Option<Arc<Authorizer>>,
 }
 
 /// One listener.
@@ -43,6 +46,7 @@ impl Security {
         Self {
             sasl: HashMap::new(),
             scram: Arc::new(ScramUsers::new([])),
+            authorizer: None,
         }
     }
 }

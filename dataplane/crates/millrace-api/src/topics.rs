@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, PartitionLog, Topic};
 use millrace_model::{TopicId, TopicName};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes,
     error_code::{ErrorCode, NONE},
@@ -11,29 +12,13 @@ use millrace_wire::{
 };
 use uuid::Uuid;
 
+use crate::authorization::Rights;
+
 /// The first version of Produce and Fetch that names topics by id alone.
 pub(crate) const FIRST_WITH_TOPIC_IDS: i16 = 13;
 
-/// The bits of `READ WRITE CREATE DELETE ALTER DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS`: without
-/// access rules, everybody may do everything that can be done to a topic (KIP-430).
-pub(crate) const TOPIC_OPERATIONS: i32 = operations(&[3, 4, 5, 6, 7, 8, 10, 11]);
-/// The same for a group: `READ DELETE DESCRIBE DESCRIBE_CONFIGS ALTER_CONFIGS`.
-pub(crate) const GROUP_OPERATIONS: i32 = operations(&[3, 6, 8, 10, 11]);
-/// The same for the cluster: `CREATE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS
-/// IDEMPOTENT_WRITE`.
-pub(crate) const CLUSTER_OPERATIONS: i32 = operations(&[5, 7, 8, 9, 10, 11, 12]);
 /// What stands in an answer whose request did not ask for operations.
 pub(crate) const OPERATIONS_NOT_ASKED: i32 = i32::MIN;
-
-const fn operations(codes: &[u32]) -> i32 {
-    let mut bits = 0;
-    let mut at = 0;
-    while at < codes.len() {
-        bits |= 1 << codes[at];
-        at += 1;
-    }
-    bits
-}
 
 /// The topic of a request that names it, or, in newer versions, gives its id.
 pub(crate) fn find(
@@ -49,6 +34,24 @@ pub(crate) fn find(
     }
     let name = TopicName::new(name.as_str()).map_err(|_| ErrorCode::UnknownTopicOrPartition)?;
     logs.topic(&name).ok_or(ErrorCode::UnknownTopicOrPartition)
+}
+
+/// The same for a client that needs the right to this operation on the topic. Without it, a name does not
+/// tell whether the topic exists; an id does, as in Kafka: nobody can guess one.
+pub(crate) fn find_allowed(
+    logs: &LogManager,
+    (rights, operation): (&Rights, Operation),
+    by_id: bool,
+    name: &messages::TopicName,
+    id: Uuid,
+) -> Result<Arc<Topic>, ErrorCode> {
+    if !by_id {
+        rights.topic(operation, name)?;
+        return find(logs, by_id, name, id);
+    }
+    let topic = find(logs, by_id, name, id)?;
+    rights.topic(operation, topic.name.as_str())?;
+    Ok(topic)
 }
 
 /// One of its partitions, unless it is offline.
@@ -116,18 +119,5 @@ impl From<ErrorCode> for Refused {
             code,
             message: None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The numbers that Kafka's tools print.
-    #[test]
-    fn operations_are_kafkas_bits() {
-        assert_eq!(TOPIC_OPERATIONS, 3_576);
-        assert_eq!(GROUP_OPERATIONS, 3_400);
-        assert_eq!(CLUSTER_OPERATIONS, 8_096);
     }
 }

@@ -3,8 +3,8 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, client_quotas,
-    scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, authorizer,
+    client_quotas, scram_users,
 };
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
@@ -373,7 +373,7 @@ fn listener_configs(config: &BrokerConfig, certificates: &Certificates) -> Vec<L
     config.listeners.iter().map(listener).collect()
 }
 
-/// Who may sign in at which listener.
+/// Who may sign in at which listener, and do what.
 async fn security(config: &BrokerConfig, storage: &Storage) -> Result<Security, StartError> {
     let sasl = config.protections.iter().filter_map(|(name, protection)| {
         let SaslConfig {
@@ -389,7 +389,15 @@ async fn security(config: &BrokerConfig, storage: &Storage) -> Result<Security, 
         Some((name.clone(), listener))
     });
     let users = scram_users(&*storage.meta).await;
+    let authorizer = match &config.authorizer {
+        Some(config) => {
+            let loaded = authorizer(&*storage.meta, config.clone()).await;
+            Some(Arc::new(loaded.map_err(StorageError::MetaUse)?))
+        }
+        None => None,
+    };
     Ok(Security {
+        authorizer,
         sasl: sasl.collect(),
         scram: Arc::new(users.map_err(StorageError::MetaUse)?),
     })

@@ -5,6 +5,7 @@
 //! from a sequence and is never reused; each change of a stream or an object names the epoch of its
 //! start, and a store that knows a newer one refuses ([`Fenced`]).
 
+mod acl;
 mod class;
 mod compaction;
 mod object;
@@ -15,6 +16,7 @@ mod store;
 mod stream;
 mod topic;
 
+pub use acl::AclRow;
 pub use compaction::{
     Compaction, CompactionError, LiveRange, ObjectContents, StreamSetSummary, StreamSummary,
 };

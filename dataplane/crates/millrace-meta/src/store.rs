@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
 use crate::{
-    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, NewTopic,
-    ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange,
-    ScramRow, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError,
-    TrimError, Upload,
+    AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
+    NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError,
+    ScramChange, ScramRow, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic,
+    TopicError, TrimError, Upload,
 };
 
 /// The node epoch is not (or no longer) the current one of any node: another start has replaced
@@ -280,6 +280,23 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     /// # Errors
     /// The store failed.
     async fn change_client_quotas(&self, changes: Vec<QuotaChange>) -> Result<(), StoreFailure>;
+
+    /// All access control lists, in no order.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn acls(&self) -> Result<Vec<AclRow>, StoreFailure>;
+
+    /// Adds and removes access control lists, all or none. Adding one that exists and removing one that does
+    /// not exist change nothing.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn change_acls(
+        &self,
+        added: Vec<AclRow>,
+        removed: Vec<AclRow>,
+    ) -> Result<(), StoreFailure>;
 
     /// The value kept under `name`.
     ///

@@ -53,6 +53,9 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DeleteRecords, 0, 2),
     serve(ApiKey::InitProducerId, 0, 5),
     serve(ApiKey::OffsetForLeaderEpoch, 2, 4),
+    serve(ApiKey::DescribeAcls, 1, 3),
+    serve(ApiKey::CreateAcls, 1, 3),
+    serve(ApiKey::DeleteAcls, 1, 3),
     serve(ApiKey::DescribeConfigs, 1, 4),
     serve(ApiKey::AlterConfigs, 0, 2),
     serve(ApiKey::DescribeLogDirs, 1, 4),
@@ -122,6 +125,9 @@ mod tests {
             DeleteRecords => DeleteRecordsRequest, DeleteRecordsResponse;
             InitProducerId => InitProducerIdRequest, InitProducerIdResponse;
             OffsetForLeaderEpoch => OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse;
+            DescribeAcls => DescribeAclsRequest, DescribeAclsResponse;
+            CreateAcls => CreateAclsRequest, CreateAclsResponse;
+            DeleteAcls => DeleteAclsRequest, DeleteAclsResponse;
             DescribeConfigs => DescribeConfigsRequest, DescribeConfigsResponse;
             AlterConfigs => AlterConfigsRequest, AlterConfigsResponse;
             DescribeLogDirs => DescribeLogDirsRequest, DescribeLogDirsResponse;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     messages::{
@@ -12,6 +13,7 @@ use millrace_wire::{
 };
 
 use crate::{
+    authorization::{Changed, Rights},
     call::{Call, Outcome, Taken, first_error},
     context::{Context, text},
     quota_changes::{AskedEntity, AskedQuotas},
@@ -20,16 +22,41 @@ use crate::{
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: AlterClientQuotasRequest = decode(&call.request)?;
-    let asked = request.entries.iter().map(asked).collect();
+    let asked: Vec<AskedQuotas> = request.entries.iter().map(asked).collect();
     let (context, reply) = (Arc::clone(context), call.reply());
+    let rights = context.rights(&call);
     Taken::later(async move {
         let validate_only = request.validate_only;
-        let changed = context.quota_changes.apply(asked, validate_only).await;
+        let changed = match rights.cluster(Operation::AlterConfigs) {
+            Ok(()) => context.quota_changes.apply(asked, validate_only).await,
+            Err(code) => {
+                let refused = Refused::new(code, code.to_string());
+                let entities = asked.into_iter().map(|asked| asked.entity);
+                entities
+                    .map(|entity| (entity, Err(refused.clone())))
+                    .collect()
+            }
+        };
+        if !validate_only {
+            changed.iter().for_each(|changed| audit(&rights, changed));
+        }
         let entries: Vec<_> = changed.into_iter().map(entry).collect();
         let error = first_error(entries.iter().map(|entry| entry.error_code));
         let response = AlterClientQuotasResponse::default().with_entries(entries);
         reply.with(&response, error)
     })
+}
+
+/// Logs a change: `user=alice,client-id=<default>`.
+fn audit(rights: &Rights, (entity, outcome): &(AskedEntity, Result<(), Refused>)) {
+    let part = |(part, name): &(String, Option<String>)| {
+        let name = name.as_deref().unwrap_or("<default>");
+        format!("{part}={name}")
+    };
+    let name = entity.iter().map(part).collect::<Vec<_>>().join(",");
+    let (error, _) = Refused::parts(outcome);
+    let operation = Operation::AlterConfigs;
+    rights.audit(operation, Changed::ClientQuotas, &name, error);
 }
 
 fn asked(entry: &AskedEntry) -> AskedQuotas {

@@ -26,7 +26,8 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let (own, reply) = (Arc::clone(context), call.reply());
     let changes = request.resources.into_iter().map(asked).collect();
     let asked = (changes, request.validate_only);
-    let change = async move { answer(&own, reply, asked, told).await };
+    let rights = context.rights(&call);
+    let change = async move { answer((&own, &rights), reply, asked, told).await };
     enqueue(context, change, ready).await
 }
 

@@ -1,7 +1,8 @@
 //! AlterUserScramCredentials: users come, change their passwords and go (KIP-554).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     messages::{
@@ -12,6 +13,7 @@ use millrace_wire::{
 };
 
 use crate::{
+    authorization::{Changed, Rights},
     call::{Call, Outcome, Taken, first_error},
     context::{Context, text},
     scram_changes::{AskedChange, NewPassword},
@@ -35,14 +37,16 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         }),
     };
     let deletions = request.deletions.iter().map(deletion);
-    let asked = deletions
+    let asked: Vec<AskedChange> = deletions
         .chain(request.upsertions.iter().map(upsertion))
         .collect();
     let (context, reply) = (Arc::clone(context), call.reply());
+    let rights = context.rights(&call);
     Taken::later(async move {
-        let changed = context.scram_changes.apply(asked).await;
+        let changed = change(&context, &rights, asked).await;
         let result = |(user, outcome): (String, Result<(), Refused>)| {
             let (error, message) = Refused::parts(&outcome);
+            rights.audit(Operation::Alter, Changed::ScramCredential, &user, error);
             AlterUserScramCredentialsResult::default()
                 .with_user(text(user))
                 .with_error_code(error)
@@ -53,4 +57,20 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         let response = AlterUserScramCredentialsResponse::default().with_results(results);
         reply.with(&response, error)
     })
+}
+
+/// What became of each user.
+async fn change(
+    context: &Context,
+    rights: &Rights,
+    asked: Vec<AskedChange>,
+) -> BTreeMap<String, Result<(), Refused>> {
+    match rights.cluster(Operation::Alter) {
+        Ok(()) => context.scram_changes.apply(asked).await,
+        Err(code) => {
+            let refused = Refused::new(code, code.to_string());
+            let users = asked.into_iter().map(|change| change.user);
+            users.map(|user| (user, Err(refused.clone()))).collect()
+        }
+    }
 }

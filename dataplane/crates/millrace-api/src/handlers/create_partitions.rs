@@ -5,6 +5,7 @@ use std::{collections::HashMap, future::ready, sync::Arc};
 use futures_util::future::join_all;
 use millrace_log::error::{CreatePartitionsError, TooManyPartitions};
 use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     error_code::ErrorCode,
@@ -18,6 +19,7 @@ use millrace_wire::{
 
 use super::create_topics::check_replicas;
 use crate::{
+    authorization::{Changed, Rights},
     call::{Answer, Call, Outcome, Reply, first_error},
     code,
     context::Context,
@@ -38,14 +40,21 @@ type Begun = Vec<(WireTopic, Result<Growing, Refused>)>;
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreatePartitionsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
+    let rights = context.rights(&call);
+    let is_change = !request.validate_only;
+    let asked = rights.clone();
     let mut mutations = context.quotas.mutations(&call, FIRST_STRICT);
-    let change = async move { (begin(&own, request, &mut mutations).await, mutations) };
+    let change = async move {
+        let begun = begin((&own, &asked), request, &mut mutations).await;
+        (begun, mutations)
+    };
     let own = Arc::clone(context);
-    enqueue(context, change, move |begun| answer(own, reply, begun)).await
+    let rest = move |begun| answer(own, (rights, is_change), reply, begun);
+    enqueue(context, change, rest).await
 }
 
 async fn begin(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     request: CreatePartitionsRequest,
     mutations: &mut Mutations,
 ) -> Begun {
@@ -56,7 +65,10 @@ async fn begin(
     let mut begun = Vec::with_capacity(named.len());
     for topic in request.topics {
         let growing = match named.get(&topic.name) {
-            Some(1) => grow(context, &topic, request.validate_only, mutations).await,
+            Some(1) => match rights.topic(Operation::Alter, &topic.name) {
+                Ok(()) => grow(context, &topic, request.validate_only, mutations).await,
+                Err(code) => Err(code.into()),
+            },
             Some(2..) => Err(Refused::new(
                 ErrorCode::InvalidRequest,
                 "Duplicate topic name.",
@@ -71,6 +83,7 @@ async fn begin(
 
 async fn answer(
     context: Arc<Context>,
+    (rights, is_change): (Rights, bool),
     reply: Reply,
     (begun, mutations): (Begun, Mutations),
 ) -> Answer {
@@ -80,6 +93,9 @@ async fn answer(
             Err(refused) => Err(refused),
         };
         let (error, message) = Refused::parts(&outcome);
+        if is_change {
+            rights.audit(Operation::Alter, Changed::Partitions, &name, error);
+        }
         CreatePartitionsTopicResult::default()
             .with_name(name)
             .with_error_code(error)

@@ -9,6 +9,7 @@ use std::{
 use futures_util::future::join_all;
 use millrace_log::{Topic, TopicConfig};
 use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
+use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
 use millrace_wire::{
     decode,
     error_code::{ErrorCode, NONE},
@@ -22,6 +23,7 @@ use millrace_wire::{
 use uuid::Uuid;
 
 use crate::{
+    authorization::{Changed, Rights},
     call::{Answer, Call, Outcome, Reply, first_error},
     catalogue, code,
     context::{Context, text},
@@ -52,14 +54,21 @@ type Begun = Vec<(WireTopic, Result<Creating, Refused>)>;
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreateTopicsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
+    let rights = context.rights(&call);
+    let is_change = !request.validate_only;
+    let asked = rights.clone();
     let mut mutations = context.quotas.mutations(&call, FIRST_STRICT);
-    let change = async move { (begin(&own, request, &mut mutations).await, mutations) };
+    let change = async move {
+        let begun = begin((&own, &asked), request, &mut mutations).await;
+        (begun, mutations)
+    };
     let own = Arc::clone(context);
-    enqueue(context, change, move |begun| answer(own, reply, begun)).await
+    let rest = move |begun| answer(own, (rights, is_change), reply, begun);
+    enqueue(context, change, rest).await
 }
 
 async fn begin(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     request: CreateTopicsRequest,
     mutations: &mut Mutations,
 ) -> Begun {
@@ -67,10 +76,19 @@ async fn begin(
     for topic in &request.topics {
         *named.entry(topic.name.clone()).or_default() += 1;
     }
+    // The right to create all topics, or each by its name.
+    let creates_all = rights.allows_quietly(Operation::Create, ResourceType::Cluster, CLUSTER_NAME);
+    let check = |name: &str| match creates_all {
+        true => Ok(()),
+        false => rights.topic(Operation::Create, name),
+    };
     let mut begun = Vec::with_capacity(named.len());
     for topic in request.topics {
         let creating = match named.get(&topic.name) {
-            Some(1) => create(context, &topic, request.validate_only, mutations).await,
+            Some(1) => match check(&topic.name) {
+                Ok(()) => create(context, &topic, request.validate_only, mutations).await,
+                Err(code) => Err(code.into()),
+            },
             Some(2..) => Err(Refused::new(
                 ErrorCode::InvalidRequest,
                 "Duplicate topic name.",
@@ -86,6 +104,7 @@ async fn begin(
 
 async fn answer(
     context: Arc<Context>,
+    (rights, is_change): (Rights, bool),
     reply: Reply,
     (begun, mutations): (Begun, Mutations),
 ) -> Answer {
@@ -94,7 +113,11 @@ async fn answer(
             Ok(creating) => creating.await,
             Err(refused) => Err(refused),
         };
-        result(&context, name, outcome)
+        if is_change {
+            let (error, _) = Refused::parts(&outcome);
+            rights.audit(Operation::Create, Changed::Topic, &name, error);
+        }
+        result((&context, &rights), name, outcome)
     });
     let topics = join_all(served).await;
     let error = first_error(topics.iter().map(|topic| topic.error_code));
@@ -259,7 +282,7 @@ fn check_configs(asked: &CreatableTopic) -> Result<BTreeMap<String, String>, Ref
 }
 
 fn result(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     name: WireTopic,
     outcome: Result<Created, Refused>,
 ) -> CreatableTopicResult {
@@ -271,6 +294,18 @@ fn result(
     let Ok(created) = outcome else {
         return result.with_num_partitions(-1).with_replication_factor(-1);
     };
+    let result = result.with_topic_id(created.id);
+    if !rights.allows_quietly(
+        Operation::DescribeConfigs,
+        ResourceType::Topic,
+        &result.name,
+    ) {
+        let code = ErrorCode::TopicAuthorizationFailed.code();
+        return result
+            .with_topic_config_error_code(code)
+            .with_num_partitions(-1)
+            .with_replication_factor(-1);
+    }
     let resolved = TopicConfig::resolve(context.logs.defaults(), &created.overrides);
     let configs = resolved.map(|config| {
         let entries = catalogue::topic(&config, &created.overrides, &context.settings.settings());
@@ -283,7 +318,6 @@ fn result(
         entries.into_iter().map(shown).collect()
     });
     result
-        .with_topic_id(created.id)
         .with_topic_config_error_code(NONE)
         .with_num_partitions(i32::try_from(created.partitions).unwrap_or(i32::MAX))
         .with_replication_factor(1)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     messages::{
@@ -11,6 +12,7 @@ use millrace_wire::{
 };
 
 use crate::{
+    authorization::Changed,
     call::{Call, Outcome, Taken, code_of, first_error},
     code,
     context::Context,
@@ -20,12 +22,25 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DeleteGroupsRequest = decode(&call.request)?;
     let reply = call.reply();
     // Their order is decided now; what is waited for is durability.
+    let rights = context.rights(&call);
     let deleting: Vec<_> = request
         .groups_names
         .into_iter()
-        .map(|id| (context.groups.delete(&id), id))
-        .map(|(deleted, id)| async {
-            let error = code_of(&deleted.await.map_err(|error| code::of_group(&error)));
+        .map(|id| {
+            let allowed = rights.group(Operation::Delete, &id);
+            (
+                allowed.map(|()| context.groups.delete(&id)),
+                id,
+                rights.clone(),
+            )
+        })
+        .map(|(deleting, id, rights)| async move {
+            let deleted = match deleting {
+                Ok(deleting) => deleting.await.map_err(|error| code::of_group(&error)),
+                Err(code) => Err(code),
+            };
+            let error = code_of(&deleted);
+            rights.audit(Operation::Delete, Changed::Group, &id, error);
             DeletableGroupResult::default()
                 .with_group_id(id)
                 .with_error_code(error)

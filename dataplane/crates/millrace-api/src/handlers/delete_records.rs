@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{StreamExt, stream};
 use millrace_log::Topic;
 use millrace_model::Offset;
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     error_code::ErrorCode,
@@ -18,10 +19,11 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
+    authorization::{Changed, Rights},
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::Context,
-    topics::{find, is_internal, partition, wire_offset},
+    topics::{find_allowed, is_internal, partition, wire_offset},
 };
 
 /// Instead of an offset: all records up to the high watermark.
@@ -35,15 +37,20 @@ const PARTITIONS_AT_ONCE: usize = 4;
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DeleteRecordsRequest = decode(&call.request)?;
     let (context, reply) = (Arc::clone(context), call.reply());
-    Taken::later(async move { answer(&context, reply, request).await })
+    let rights = context.rights(&call);
+    Taken::later(async move { answer((&context, &rights), reply, request).await })
 }
 
-async fn answer(context: &Context, reply: Reply, request: DeleteRecordsRequest) -> Answer {
+async fn answer(
+    (context, rights): (&Context, &Rights),
+    reply: Reply,
+    request: DeleteRecordsRequest,
+) -> Answer {
     let patience = u64::try_from(request.timeout_ms).unwrap_or(0);
     let deadline = context.now() + Duration::from_millis(patience);
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
-        topics.push(one_topic(context, topic, deadline).await);
+        topics.push(one_topic((context, rights), topic, deadline).await);
     }
     let all = topics.iter().flat_map(|topic| &topic.partitions);
     let error = first_error(all.map(|partition| partition.error_code));
@@ -51,11 +58,11 @@ async fn answer(context: &Context, reply: Reply, request: DeleteRecordsRequest) 
 }
 
 async fn one_topic(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     asked: &DeleteRecordsTopic,
     deadline: Duration,
 ) -> DeleteRecordsTopicResult {
-    let topic = find_topic(context, asked);
+    let topic = find_topic((context, rights), asked);
     let mut deletions = Vec::with_capacity(asked.partitions.len());
     for partition in &asked.partitions {
         deletions.push(one(context, &topic, partition, deadline));
@@ -64,6 +71,8 @@ async fn one_topic(
         .buffered(PARTITIONS_AT_ONCE)
         .collect()
         .await;
+    let error = first_error(partitions.iter().map(|partition| partition.error_code));
+    rights.audit(Operation::Delete, Changed::Records, &asked.name, error);
     DeleteRecordsTopicResult::default()
         .with_name(asked.name.clone())
         .with_partitions(partitions)
@@ -89,8 +98,12 @@ async fn one(
         .with_low_watermark(deleted.map_or(NO_LOW_WATERMARK, wire_offset))
 }
 
-fn find_topic(context: &Context, asked: &DeleteRecordsTopic) -> Result<Arc<Topic>, ErrorCode> {
-    let topic = find(&context.logs, false, &asked.name, Uuid::nil())?;
+fn find_topic(
+    (context, rights): (&Context, &Rights),
+    asked: &DeleteRecordsTopic,
+) -> Result<Arc<Topic>, ErrorCode> {
+    let right = (rights, Operation::Delete);
+    let topic = find_allowed(&context.logs, right, false, &asked.name, Uuid::nil())?;
     if is_internal(topic.name.as_str()) {
         return Err(ErrorCode::InvalidTopicException);
     }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, future::ready, sync::Arc};
 
 use millrace_log::Topic;
 use millrace_model::{TopicId, TopicName};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     error_code::ErrorCode,
@@ -14,6 +15,7 @@ use millrace_wire::{
 };
 
 use crate::{
+    authorization::{Changed, Rights},
     call::{Answer, Call, Outcome, Reply, first_error},
     code,
     context::{Context, text},
@@ -31,13 +33,14 @@ const FIRST_STRICT: i16 = 5;
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DeleteTopicsRequest = decode(&call.request)?;
     let (own, reply) = (Arc::clone(context), call.reply());
+    let rights = context.rights(&call);
     let mutations = context.quotas.mutations(&call, FIRST_STRICT);
-    let change = async move { answer(&own, reply, request, mutations).await };
+    let change = async move { answer((&own, &rights), reply, request, mutations).await };
     enqueue(context, change, ready).await
 }
 
 async fn answer(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     reply: Reply,
     request: DeleteTopicsRequest,
     mut mutations: Mutations,
@@ -51,18 +54,24 @@ async fn answer(
     let mut responses = Vec::with_capacity(asked.len());
     let mut gone = BTreeSet::new();
     for topic in asked {
-        let found = find(context, &topic);
+        let found = find((context, rights), &topic);
         let (name, id) = match &found {
             Ok(topic) => (Some(WireTopic(text(topic.name.as_str()))), topic.id.0),
             Err(_) => (topic.name, topic.topic_id),
         };
         let deleted = match found {
-            Ok(topic) => delete(context, &topic, &mut mutations)
-                .await
-                .map(|()| gone.insert(topic.name.clone())),
+            Ok(topic) => match rights.topic(Operation::Delete, topic.name.as_str()) {
+                Ok(()) => delete(context, &topic, &mut mutations)
+                    .await
+                    .map(|()| gone.insert(topic.name.clone())),
+                Err(code) => Err(code.into()),
+            },
             Err(refused) => Err(refused),
         };
         let (error, message) = Refused::parts(&deleted);
+        let target = name.as_ref().map(|name| name.to_string());
+        let target = target.unwrap_or_else(|| id.to_string());
+        rights.audit(Operation::Delete, Changed::Topic, &target, error);
         responses.push(
             DeletableTopicResult::default()
                 .with_name(name)
@@ -81,7 +90,11 @@ async fn answer(
     reply.with(&response, error)
 }
 
-fn find(context: &Context, asked: &DeleteTopicState) -> Result<Arc<Topic>, Refused> {
+/// The topic, for a client that may describe it: to others, a name tells nothing, and an id no name.
+fn find(
+    (context, rights): (&Context, &Rights),
+    asked: &DeleteTopicState,
+) -> Result<Arc<Topic>, Refused> {
     match &asked.name {
         Some(_) if !asked.topic_id.is_nil() => {
             let message = "Topic name and topic id must not both be given.";
@@ -92,13 +105,16 @@ fn find(context: &Context, asked: &DeleteTopicState) -> Result<Arc<Topic>, Refus
             Err(Refused::new(ErrorCode::InvalidRequest, message))
         }
         Some(name) => {
+            rights.topic(Operation::Describe, name)?;
             let topic = TopicName::new(name.as_str()).ok();
             let topic = topic.and_then(|name| context.logs.topic(&name));
             topic.ok_or_else(|| ErrorCode::UnknownTopicOrPartition.into())
         }
         None => {
             let topic = context.logs.topic_by_id(TopicId(asked.topic_id));
-            topic.ok_or_else(|| ErrorCode::UnknownTopicId.into())
+            let topic = topic.ok_or(ErrorCode::UnknownTopicId)?;
+            rights.topic(Operation::Describe, topic.name.as_str())?;
+            Ok(topic)
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use millrace_security::quota::{InvalidFilter, QuotaEntity, QuotaFilter, QuotaKind};
+use millrace_security::{
+    acl::Operation,
+    quota::{InvalidFilter, QuotaEntity, QuotaFilter, QuotaKind},
+};
 use millrace_wire::{
     decode,
     error_code::{ErrorCode, NONE},
@@ -19,13 +22,23 @@ use crate::{
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DescribeClientQuotasRequest = decode(&call.request)?;
+    if let Err(code) = context.rights(&call).cluster(Operation::DescribeConfigs) {
+        return call
+            .reply()
+            .now(&refusal(code, code.to_string()), code.code());
+    }
     let parts = request.components.iter().map(|component| {
         let name = component._match.as_deref();
         (&*component.entity_type, component.match_type, name)
     });
     let filter = match QuotaFilter::new(parts, request.strict) {
         Ok(filter) => filter,
-        Err(error) => return call.reply().now(&refusal(&error), code_of(&error).code()),
+        Err(error) => {
+            let code = code_of(&error);
+            return call
+                .reply()
+                .now(&refusal(code, error.to_string()), code.code());
+        }
     };
     let table = context.quota_changes.table();
     let entries = table.find(&filter).map(entry).collect();
@@ -45,10 +58,10 @@ fn code_of(error: &InvalidFilter) -> ErrorCode {
     }
 }
 
-fn refusal(error: &InvalidFilter) -> DescribeClientQuotasResponse {
+fn refusal(code: ErrorCode, message: String) -> DescribeClientQuotasResponse {
     DescribeClientQuotasResponse::default()
-        .with_error_code(code_of(error).code())
-        .with_error_message(Some(text(error.to_string())))
+        .with_error_code(code.code())
+        .with_error_message(Some(text(message)))
         .with_entries(None)
 }
 

@@ -14,7 +14,7 @@ use millrace_wire::{
 use crate::{
     call::{Call, Outcome},
     context::{Context, text},
-    topics::{CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED},
+    topics::OPERATIONS_NOT_ASKED,
 };
 
 /// The first version that tells brokers from controllers (KIP-919).
@@ -47,7 +47,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         .with_host(host)
         .with_port(port);
     let operations = match request.include_cluster_authorized_operations {
-        true => CLUSTER_OPERATIONS,
+        true => context.rights(&call).cluster_operations(),
         false => OPERATIONS_NOT_ASKED,
     };
     let response = DescribeClusterResponse::default()

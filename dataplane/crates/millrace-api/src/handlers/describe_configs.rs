@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     messages::{
@@ -14,9 +15,10 @@ use millrace_wire::{
 };
 
 use crate::{
+    authorization::Rights,
     call::{Call, Outcome, first_error},
     catalogue::{self, Entry, Synonym},
-    config_resource::Resource,
+    config_resource::{self, Resource},
     context::{Context, text},
     topics::Refused,
 };
@@ -31,10 +33,11 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         types: call.version() >= FIRST_WITH_TYPES,
         documentation: request.include_documentation,
     };
+    let rights = context.rights(&call);
     let results: Vec<_> = request
         .resources
         .iter()
-        .map(|resource| describe(context, resource, wants))
+        .map(|resource| describe((context, &rights), resource, wants))
         .collect();
     let error = first_error(results.iter().map(|result| result.error_code));
     call.reply().now(
@@ -51,11 +54,13 @@ struct Wants {
 }
 
 fn describe(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     resource: &DescribeConfigsResource,
     wants: Wants,
 ) -> DescribeConfigsResult {
-    let entries = find(context, resource);
+    let (kind, name) = (resource.resource_type, &resource.resource_name);
+    let allowed = config_resource::check(rights, Operation::DescribeConfigs, kind, name);
+    let entries = allowed.and_then(|()| find(context, resource));
     let (error, message) = Refused::parts(&entries);
     let is_wanted = |entry: &Entry| match &resource.configuration_keys {
         None => true,

@@ -6,6 +6,7 @@ use millrace_coordinator::{
     GroupError,
     messages::{GroupDescription, GroupState, MemberDescription},
 };
+use millrace_security::acl::{Operation, ResourceType};
 use millrace_wire::{
     decode,
     error_code::NONE,
@@ -19,7 +20,7 @@ use crate::{
     call::{Call, Outcome, first_error},
     code,
     context::{Context, text},
-    topics::{GROUP_OPERATIONS, OPERATIONS_NOT_ASKED},
+    topics::OPERATIONS_NOT_ASKED,
 };
 
 /// The first version in which an unknown group is an error; before, it is described as dead.
@@ -27,13 +28,22 @@ const FIRST_WITH_NOT_FOUND: i16 = 6;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DescribeGroupsRequest = decode(&call.request)?;
-    let operations = match request.include_authorized_operations {
-        true => GROUP_OPERATIONS,
+    let rights = context.rights(&call);
+    let operations = |id: &str| match request.include_authorized_operations {
+        true => rights.operations(ResourceType::Group, id),
         false => OPERATIONS_NOT_ASKED,
     };
-    let describe = |id: GroupId| match context.groups.describe(&id) {
-        Ok(group) => described(id, group).with_authorized_operations(operations),
-        Err(error) => unknown(id, &error, call.version()),
+    let describe = |id: GroupId| {
+        if let Err(code) = rights.group(Operation::Describe, &id) {
+            return dead(id, code.code());
+        }
+        match context.groups.describe(&id) {
+            Ok(group) => {
+                let operations = operations(&id);
+                described(id, group).with_authorized_operations(operations)
+            }
+            Err(error) => unknown(id, &error, call.version()),
+        }
     };
     let groups: Vec<_> = request.groups.into_iter().map(describe).collect();
     let error = first_error(groups.iter().map(|group| group.error_code));
@@ -63,7 +73,6 @@ fn member(member: MemberDescription) -> DescribedGroupMember {
 }
 
 fn unknown(id: GroupId, error: &GroupError, version: i16) -> DescribedGroup {
-    let dead = DescribedGroup::default().with_group_state(text(GroupState::Dead.name()));
     let not_found = *error == GroupError::GroupIdNotFound;
     let code = match not_found {
         true if version < FIRST_WITH_NOT_FOUND => NONE,
@@ -71,7 +80,12 @@ fn unknown(id: GroupId, error: &GroupError, version: i16) -> DescribedGroup {
     };
     let message = (not_found && version >= FIRST_WITH_NOT_FOUND)
         .then(|| text(format!("Group {} not found.", id.as_str())));
-    dead.with_group_id(id)
+    dead(id, code).with_error_message(message)
+}
+
+fn dead(id: GroupId, code: i16) -> DescribedGroup {
+    DescribedGroup::default()
+        .with_group_id(id)
+        .with_group_state(text(GroupState::Dead.name()))
         .with_error_code(code)
-        .with_error_message(message)
 }

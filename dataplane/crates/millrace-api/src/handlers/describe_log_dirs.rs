@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use millrace_log::Topic;
 use millrace_model::TopicName;
+use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes, decode,
     error_code::NONE,
@@ -24,8 +25,20 @@ use crate::{
 /// What stands in the place of a directory. A bucket's own name is not told: it may be a secret.
 const LOG_DIR: &str = "object-storage";
 
+/// The first version with an error of the whole request (KIP-784).
+const FIRST_WITH_ERROR: i16 = 3;
+
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DescribeLogDirsRequest = decode(&call.request)?;
+    if let Err(code) = context.rights(&call).cluster(Operation::Describe) {
+        let response = DescribeLogDirsResponse::default();
+        // Before version 3, the answer has no place for an error; Kafka answers with nothing.
+        let response = match call.version() {
+            FIRST_WITH_ERROR.. => response.with_error_code(code.code()),
+            _ => response,
+        };
+        return call.reply().now(&response, code.code());
+    }
     let topics: Vec<DescribeLogDirsTopic> = match &request.topics {
         None => context
             .logs

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use millrace_security::credentials::ScramHash;
+use millrace_security::{acl::Operation, credentials::ScramHash};
 use millrace_wire::{
     decode,
     error_code::ErrorCode,
@@ -27,6 +27,12 @@ type Credentials = Vec<(ScramHash, u32)>;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DescribeUserScramCredentialsRequest = decode(&call.request)?;
+    if let Err(code) = context.rights(&call).cluster(Operation::Describe) {
+        let response = DescribeUserScramCredentialsResponse::default()
+            .with_error_code(code.code())
+            .with_error_message(Some(text(code.to_string())));
+        return call.reply().now(&response, code.code());
+    }
     let users = context.scram_changes.users();
     let found: BTreeMap<String, Result<Credentials, Refused>> = match request.users {
         // Nobody in particular is everybody.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes, decode,
     error_code::{ErrorCode, NONE},
@@ -13,6 +14,7 @@ use millrace_wire::{
 };
 
 use crate::{
+    authorization::Rights,
     call::{Answer, Call, Outcome, Reply, Taken, first_error},
     context::{Context, text},
     topics::Refused,
@@ -27,32 +29,56 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: FindCoordinatorRequest = decode(&call.request)?;
     let (context, reply) = (Arc::clone(context), call.reply());
     // The first time, the topic that keeps the groups is created.
-    Taken::later(async move { answer(&context, &call.peer, reply, request).await })
+    let rights = context.rights(&call);
+    Taken::later(async move { answer(&context, (&rights, &call.peer), reply, request).await })
 }
 
 async fn answer(
     context: &Context,
-    peer: &Peer,
+    (rights, peer): (&Rights, &Peer),
     reply: Reply,
     request: FindCoordinatorRequest,
 ) -> Answer {
-    let found = find(context, request.key_type).await;
-    let coordinator = |key: StrBytes| coordinator(context, peer, key, &found);
-    if reply.version >= FIRST_BATCHED {
-        let keys = request.coordinator_keys.into_iter();
-        let coordinators: Vec<_> = keys.map(coordinator).collect();
-        let error = first_error(coordinators.iter().map(|c| c.error_code));
+    let kind = request.key_type;
+    let is_batched = reply.version >= FIRST_BATCHED;
+    let keys = match is_batched {
+        true => request.coordinator_keys,
+        false => vec![request.key],
+    };
+    let check = |key: StrBytes| (check(rights, kind, &key), key);
+    let checked: Vec<(Result<(), Refused>, StrBytes)> = keys.into_iter().map(check).collect();
+    // Nobody without rights makes the broker create the topic of the groups.
+    let found = match checked.iter().any(|(allowed, _)| allowed.is_ok()) {
+        true => find(context, kind).await,
+        false => Ok(()),
+    };
+    let coordinator = |(allowed, key): (Result<(), Refused>, StrBytes)| {
+        coordinator(context, peer, key, &allowed.and_then(|()| found.clone()))
+    };
+    let coordinators: Vec<Coordinator> = checked.into_iter().map(coordinator).collect();
+    let error = first_error(coordinators.iter().map(|c| c.error_code));
+    if is_batched {
         let response = FindCoordinatorResponse::default().with_coordinators(coordinators);
         return reply.with(&response, error);
     }
-    let found = coordinator(StrBytes::default());
+    let found = coordinators.into_iter().next().unwrap_or_default();
     let response = FindCoordinatorResponse::default()
         .with_error_code(found.error_code)
         .with_error_message(found.error_message)
         .with_node_id(found.node_id)
         .with_host(found.host)
         .with_port(found.port);
-    reply.with(&response, found.error_code)
+    reply.with(&response, error)
+}
+
+/// Whether the client may know of the group or transaction.
+fn check(rights: &Rights, kind: i8, key: &str) -> Result<(), Refused> {
+    let allowed = match kind {
+        GROUP => rights.group(Operation::Describe, key),
+        TRANSACTION => rights.transactional_id(Operation::Describe, key),
+        _ => Ok(()),
+    };
+    allowed.map_err(|code| Refused::new(code, code.to_string()))
 }
 
 async fn find(context: &Context, key_type: i8) -> Result<(), Refused> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use millrace_coordinator::messages::Caller;
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     messages::{HeartbeatRequest, HeartbeatResponse},
@@ -21,8 +22,14 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         instance_id: request.group_instance_id.map(|id| id.to_string()),
         generation: request.generation_id,
     };
-    let heard = context.groups.heartbeat(&request.group_id, &caller);
-    let error = code_of(&heard.map_err(|error| code::of_group(&error)));
+    let allowed = context
+        .rights(&call)
+        .group(Operation::Read, &request.group_id);
+    let heard = allowed.and_then(|()| {
+        let heard = context.groups.heartbeat(&request.group_id, &caller);
+        heard.map_err(|error| code::of_group(&error))
+    });
+    let error = code_of(&heard);
     call.reply()
         .now(&HeartbeatResponse::default().with_error_code(error), error)
 }

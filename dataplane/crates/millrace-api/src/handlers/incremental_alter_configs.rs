@@ -13,7 +13,7 @@ use millrace_wire::{
 
 use crate::{
     call::{Call, Outcome},
-    config_changes::{Asked, Change, Changed, Operation, answer, by_name},
+    config_changes::{Asked, Change, Changed, ConfigOperation, answer, by_name},
     context::Context,
     topic_changes::enqueue,
 };
@@ -23,7 +23,8 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let (own, reply) = (Arc::clone(context), call.reply());
     let changes = request.resources.into_iter().map(asked).collect();
     let asked = (changes, request.validate_only);
-    let change = async move { answer(&own, reply, asked, told).await };
+    let rights = context.rights(&call);
+    let change = async move { answer((&own, &rights), reply, asked, told).await };
     enqueue(context, change, ready).await
 }
 
@@ -31,7 +32,7 @@ fn asked(resource: AlterConfigsResource) -> Change {
     let operation = |config: AlterableConfig| {
         let name = config.name.to_string();
         let value = config.value.map(|value| value.to_string());
-        let operation = Operation::new(&name, config.config_operation, value)?;
+        let operation = ConfigOperation::new(&name, config.config_operation, value)?;
         Ok((name, operation))
     };
     Change {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     error_code::{ErrorCode, NONE},
@@ -16,6 +17,14 @@ use crate::{
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: InitProducerIdRequest = decode(&call.request)?;
     let reply = call.reply();
+    let rights = context.rights(&call);
+    let allowed = match request.transactional_id.as_ref() {
+        Some(id) => rights.transactional_id(Operation::Write, id),
+        None => rights.idempotent_producer(),
+    };
+    if let Err(code) = allowed {
+        return refuse(reply, code);
+    }
     match request.transactional_id.as_ref().map(|id| id.as_str()) {
         Some("") => return refuse(reply, ErrorCode::InvalidRequest),
         // There are no transactions yet. This code is final for every client, and true.

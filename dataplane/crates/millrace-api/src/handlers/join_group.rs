@@ -7,9 +7,10 @@ use millrace_coordinator::{
     GroupError,
     messages::{JoinRequest, Joined, JoinedMember, Protocol},
 };
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
-    error_code::NONE,
+    error_code::{ErrorCode, NONE},
     messages::{
         JoinGroupRequest, JoinGroupResponse, join_group_request::JoinGroupRequestProtocol,
         join_group_response::JoinGroupResponseMember,
@@ -34,12 +35,23 @@ const FIRST_WITH_SKIP_ASSIGNMENT: i16 = 9;
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: JoinGroupRequest = decode(&call.request)?;
     let asked_as = request.member_id.to_string();
-    let joining = context.groups.join(own(&call, request));
     let reply = call.reply();
+    let rights = context.rights(&call);
+    if let Err(code) = rights.group(Operation::Read, &request.group_id) {
+        return Ok(Taken::Now(refuse(reply, code, asked_as)));
+    }
+    let joining = context.groups.join(own(&call, request));
     Taken::later(async move {
         match joining.await {
             Ok(joined) => tell(reply, joined),
-            Err(error) => refuse(reply, &error, asked_as),
+            Err(error) => {
+                let code = code::of_group(&error);
+                let member_id = match error {
+                    GroupError::MemberIdRequired(id) => id,
+                    _ => asked_as,
+                };
+                refuse(reply, code, member_id)
+            }
         }
     })
 }
@@ -94,12 +106,8 @@ fn tell(reply: Reply, joined: Joined) -> Answer {
     reply.with(&response, NONE)
 }
 
-fn refuse(reply: Reply, error: &GroupError, asked_as: String) -> Answer {
-    let member_id = match error {
-        GroupError::MemberIdRequired(id) => id.clone(),
-        _ => asked_as,
-    };
-    let code = code::of_group(error).code();
+fn refuse(reply: Reply, code: ErrorCode, member_id: String) -> Answer {
+    let code = code.code();
     let no_protocol = (reply.version < FIRST_WITH_PROTOCOL_TYPE).then(|| text(""));
     let response = JoinGroupResponse::default()
         .with_error_code(code)

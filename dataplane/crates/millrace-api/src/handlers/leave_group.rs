@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use millrace_coordinator::{GroupError, messages::Leaving};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
-    error_code::NONE,
+    error_code::{ErrorCode, NONE},
     messages::{
         LeaveGroupRequest, LeaveGroupResponse, leave_group_request::MemberIdentity,
         leave_group_response::MemberResponse,
@@ -23,6 +24,10 @@ const FIRST_BATCHED: i16 = 3;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: LeaveGroupRequest = decode(&call.request)?;
+    let rights = context.rights(&call);
+    if let Err(code) = rights.group(Operation::Read, &request.group_id) {
+        return refuse(&call, code);
+    }
     let batched = call.version() >= FIRST_BATCHED;
     let leaving: Vec<Leaving> = if batched {
         request.members.iter().map(own).collect()
@@ -34,12 +39,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     };
     let left = match context.groups.leave(&request.group_id, &leaving) {
         Ok(left) => left,
-        Err(error) => {
-            let code = code::of_group(&error).code();
-            return call
-                .reply()
-                .now(&LeaveGroupResponse::default().with_error_code(code), code);
-        }
+        Err(error) => return refuse(&call, code::of_group(&error)),
     };
     let codes: Vec<i16> = left.iter().map(code).collect();
     let error = first_error(codes.iter().copied());
@@ -57,6 +57,11 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let members = leaving.into_iter().zip(codes).map(member).collect();
     call.reply()
         .now(&LeaveGroupResponse::default().with_members(members), error)
+}
+
+fn refuse(call: &Call, code: ErrorCode) -> Outcome {
+    let response = LeaveGroupResponse::default().with_error_code(code.code());
+    call.reply().now(&response, code.code())
 }
 
 fn own(member: &MemberIdentity) -> Leaving {

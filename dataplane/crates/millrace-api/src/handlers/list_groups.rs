@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use millrace_coordinator::messages::GroupListing;
+use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
 use millrace_wire::{
     StrBytes, decode,
     error_code::NONE,
@@ -19,9 +20,15 @@ const TYPE: &str = "classic";
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: ListGroupsRequest = decode(&call.request)?;
+    let rights = context.rights(&call);
+    // Who may describe the cluster sees all groups, others those that they may describe.
+    let sees_all = rights.allows_quietly(Operation::Describe, ResourceType::Cluster, CLUSTER_NAME);
+    let sees =
+        |id: &str| sees_all || rights.allows_quietly(Operation::Describe, ResourceType::Group, id);
     let wanted = |group: &GroupListing| {
         is_among(&request.states_filter, group.state.name())
             && is_among(&request.types_filter, TYPE)
+            && sees(&group.group_id)
     };
     let listed = |group: GroupListing| {
         ListedGroup::default()

@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 use millrace_log::{PartitionLog, TimestampOffset};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     error_code::ErrorCode,
@@ -16,6 +17,7 @@ use millrace_wire::{
 use uuid::Uuid;
 
 use crate::{
+    authorization::Rights,
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::Context,
@@ -46,10 +48,16 @@ type Found = Option<TimestampOffset>;
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: ListOffsetsRequest = decode(&call.request)?;
     let (context, reply) = (Arc::clone(context), call.reply());
-    Taken::later(async move { answer(&context, reply, request).await })
+    let rights = context.rights(&call);
+    Taken::later(async move { answer(&context, &rights, reply, request).await })
 }
 
-async fn answer(context: &Context, reply: Reply, request: ListOffsetsRequest) -> Answer {
+async fn answer(
+    context: &Context,
+    rights: &Rights,
+    reply: Reply,
+    request: ListOffsetsRequest,
+) -> Answer {
     let mut asked: HashMap<(WireTopic, i32), usize> = HashMap::new();
     for topic in &request.topics {
         for partition in &topic.partitions {
@@ -59,11 +67,17 @@ async fn answer(context: &Context, reply: Reply, request: ListOffsetsRequest) ->
     }
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
+        let allowed = rights.topic(Operation::Describe, &topic.name);
         let mut lookups = Vec::with_capacity(topic.partitions.len());
         for partition in &topic.partitions {
             let key = (topic.name.clone(), partition.partition_index);
             let twice = asked.get(&key).is_some_and(|count| *count > 1);
-            lookups.push(one(context, reply, &topic.name, partition, twice));
+            let fault = match (allowed, twice) {
+                (Err(code), _) => Some(code),
+                (Ok(()), true) => Some(ErrorCode::InvalidRequest),
+                (Ok(()), false) => None,
+            };
+            lookups.push(one(context, reply, &topic.name, partition, fault));
         }
         let partitions: Vec<_> = stream::iter(lookups).buffered(LOOKUPS_MAX).collect().await;
         topics.push(
@@ -82,12 +96,11 @@ async fn one(
     reply: Reply,
     topic: &WireTopic,
     asked: &ListOffsetsPartition,
-    twice: bool,
+    fault: Option<ErrorCode>,
 ) -> ListOffsetsPartitionResponse {
-    let found = if twice {
-        Err(ErrorCode::InvalidRequest)
-    } else {
-        look_up(context, reply, topic, asked).await
+    let found = match fault {
+        Some(code) => Err(code),
+        None => look_up(context, reply, topic, asked).await,
     };
     let response = ListOffsetsPartitionResponse::default()
         .with_partition_index(asked.partition_index)

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, future::ready, sync::Arc};
 use futures_util::future::join_all;
 use millrace_log::{PartitionLog, Topic, error::CreateTopicError};
 use millrace_model::{TopicId, TopicName};
+use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
 use millrace_wire::{
     decode,
     error_code::{ErrorCode, NONE},
@@ -19,11 +20,12 @@ use millrace_wire::{
 };
 
 use crate::{
+    authorization::Rights,
     call::{Answer, Call, Outcome, Reply, Taken, first_error},
     code,
     context::{Context, text},
     topic_changes::enqueue,
-    topics::{CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS, is_internal},
+    topics::{OPERATIONS_NOT_ASKED, is_internal},
 };
 
 /// The version in which an empty list still means all topics.
@@ -36,20 +38,20 @@ const FIRST_WITH_NULL_NAME: i16 = 12;
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: MetadataRequest = decode(&call.request)?;
     let reply = call.reply();
+    let rights = context.rights(&call);
     let all = match &request.topics {
         None => true,
         Some(topics) => topics.is_empty() && reply.version == EMPTY_MEANS_ALL,
     };
     if all {
-        let topics = everything(context);
-        return Ok(Taken::Now(answer(
-            context, &call.peer, reply, &request, topics,
-        )));
+        let topics = everything(context, &rights);
+        let answer = answer((context, &rights), &call.peer, reply, &request, topics);
+        return Ok(Taken::Now(answer));
     }
     let asked = request.topics.as_deref().unwrap_or_default();
     let found: Vec<_> = asked
         .iter()
-        .map(|topic| existing(context, reply, topic))
+        .map(|topic| existing((context, &rights), reply, topic))
         .collect();
     let all_exist = found.iter().all(Option::is_some);
     if all_exist || !may_create(context, reply, &request) {
@@ -57,22 +59,24 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             found.unwrap_or_else(|| unknown(asked))
         };
         let topics = found.into_iter().zip(asked).map(or_unknown).collect();
-        return Ok(Taken::Now(answer(
-            context, &call.peer, reply, &request, topics,
-        )));
+        let answer = answer((context, &rights), &call.peer, reply, &request, topics);
+        return Ok(Taken::Now(answer));
     }
-    let own = Arc::clone(context);
+    let (own, asking) = (Arc::clone(context), rights.clone());
     let change = async move {
-        let mut begun = Vec::with_capacity(request.topics.iter().flatten().count());
-        for topic in request.topics.iter().flatten() {
-            begun.push(existing_or_new(&own, reply, topic).await);
+        let mut begun = Vec::with_capacity(found.len());
+        for (found, topic) in found.into_iter().zip(request.topics.iter().flatten()) {
+            begun.push(match found.filter(is_denied) {
+                Some(denied) => Box::pin(ready(denied)) as BoxFuture<'_, _>,
+                None => existing_or_new((&own, &asking), reply, topic).await,
+            });
         }
         (begun, request)
     };
     let own = Arc::clone(context);
     let rest = move |(begun, request)| async move {
         let topics = join_all::<Vec<BoxFuture<'_, _>>>(begun).await;
-        answer(&own, &call.peer, reply, &request, topics)
+        answer((&own, &rights), &call.peer, reply, &request, topics)
     };
     enqueue(context, change, rest).await
 }
@@ -84,28 +88,48 @@ fn may_create(context: &Context, reply: Reply, request: &MetadataRequest) -> boo
     client_allows && context.logs.defaults().auto_create_topics
 }
 
-fn everything(context: &Context) -> Vec<MetadataResponseTopic> {
+/// All topics that the client may describe; of others it learns nothing.
+fn everything(context: &Context, rights: &Rights) -> Vec<MetadataResponseTopic> {
+    let is_shown = |topic: &&Arc<Topic>| {
+        rights.allows_quietly(
+            Operation::Describe,
+            ResourceType::Topic,
+            topic.name.as_str(),
+        )
+    };
     context
         .logs
         .topics()
         .iter()
+        .filter(is_shown)
         .map(|topic| describe(context, topic))
         .collect()
 }
 
-/// The answer for one topic; none where the topic is named and does not exist.
+fn is_denied(topic: &MetadataResponseTopic) -> bool {
+    topic.error_code == ErrorCode::TopicAuthorizationFailed.code()
+}
+
+/// The answer for one topic; none where the topic is named and does not exist. To a client that may not
+/// describe it, a name does not tell whether it does.
 fn existing(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     reply: Reply,
     asked: &MetadataRequestTopic,
 ) -> Option<MetadataResponseTopic> {
     let Some(name) = &asked.name else {
         return Some(match context.logs.topic_by_id(TopicId(asked.topic_id)) {
-            Some(topic) => describe(context, &topic),
+            Some(topic) => match rights.topic(Operation::Describe, topic.name.as_str()) {
+                Ok(()) => describe(context, &topic),
+                Err(code) => by_id(reply, asked, code),
+            },
             None if asked.topic_id.is_nil() => by_id(reply, asked, ErrorCode::InvalidRequest),
             None => by_id(reply, asked, ErrorCode::UnknownTopicId),
         });
     };
+    if let Err(code) = rights.topic(Operation::Describe, name) {
+        return Some(failed(name, code));
+    }
     match TopicName::new(name.as_str()) {
         Err(_) => Some(failed(name, ErrorCode::InvalidTopicException)),
         Ok(legal) => context
@@ -117,14 +141,17 @@ fn existing(
 
 /// The answer for one topic, which is created where there is none; resolves once it is served.
 async fn existing_or_new(
-    context: &Arc<Context>,
+    (context, rights): (&Arc<Context>, &Rights),
     reply: Reply,
     asked: &MetadataRequestTopic,
 ) -> BoxFuture<'static, MetadataResponseTopic> {
-    if let Some(found) = existing(context, reply, asked) {
+    if let Some(found) = existing((context, rights), reply, asked) {
         return Box::pin(ready(found));
     }
     let name = asked.name.clone().unwrap_or_default();
+    if let Err(code) = check_create(rights, &name) {
+        return Box::pin(ready(failed(&name, code)));
+    }
     let creating = create(context, &name).await;
     let context = Arc::clone(context);
     Box::pin(async move {
@@ -137,6 +164,14 @@ async fn existing_or_new(
             Err(error) => failed(&name, error),
         }
     })
+}
+
+/// The right to create all topics, or this one.
+fn check_create(rights: &Rights, name: &str) -> Result<(), ErrorCode> {
+    match rights.allows_quietly(Operation::Create, ResourceType::Cluster, CLUSTER_NAME) {
+        true => Ok(()),
+        false => rights.topic(Operation::Create, name),
+    }
 }
 
 type Creating = BoxFuture<'static, Result<Arc<Topic>, ErrorCode>>;
@@ -220,29 +255,35 @@ fn by_id(reply: Reply, asked: &MetadataRequestTopic, error: ErrorCode) -> Metada
 }
 
 fn answer(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     peer: &Peer,
     reply: Reply,
     request: &MetadataRequest,
     mut topics: Vec<MetadataResponseTopic>,
 ) -> Answer {
-    let operations = |asked: bool, all: i32| if asked { all } else { OPERATIONS_NOT_ASKED };
     for topic in &mut topics {
         let asked = request.include_topic_authorized_operations && topic.error_code == NONE;
-        topic.topic_authorized_operations = operations(asked, TOPIC_OPERATIONS);
+        let name = topic.name.clone().unwrap_or_default();
+        topic.topic_authorized_operations = match asked {
+            true => rights.operations(ResourceType::Topic, &name),
+            false => OPERATIONS_NOT_ASKED,
+        };
     }
+    let cluster_operations = match request.include_cluster_authorized_operations {
+        true => rights.cluster_operations(),
+        false => OPERATIONS_NOT_ASKED,
+    };
     let (host, port) = context.endpoint(peer);
     let broker = MetadataResponseBroker::default()
         .with_node_id(context.broker_id())
         .with_host(host)
         .with_port(port);
     let error = first_error(topics.iter().map(|topic| topic.error_code));
-    let cluster_operations = request.include_cluster_authorized_operations;
     let response = MetadataResponse::default()
         .with_brokers(vec![broker])
         .with_cluster_id(Some(text(context.config.cluster_id.clone())))
         .with_controller_id(context.broker_id())
         .with_topics(topics)
-        .with_cluster_authorized_operations(operations(cluster_operations, CLUSTER_OPERATIONS));
+        .with_cluster_authorized_operations(cluster_operations);
     reply.with(&response, error)
 }

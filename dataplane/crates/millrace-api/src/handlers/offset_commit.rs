@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use millrace_coordinator::messages::{Caller, CommittedOffset, PartitionOffsets};
 use millrace_model::{TopicName, TopicPartition};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     error_code::{ErrorCode, NONE},
@@ -23,12 +24,20 @@ use crate::{
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: OffsetCommitRequest = decode(&call.request)?;
     let reply = call.reply();
+    let rights = context.rights(&call);
+    if let Err(code) = rights.group(Operation::Read, &request.group_id) {
+        let topics = request.topics.into_iter().map(refused_topic).collect();
+        return Ok(Taken::Now(answer(reply, topics, code.code())));
+    }
     let mut offsets = PartitionOffsets::new();
     let retention_ms = request.retention_time_ms;
     let topics: Vec<_> = request
         .topics
         .iter()
-        .map(|topic| validate_topic(context, topic, retention_ms, &mut offsets))
+        .map(|topic| {
+            let allowed = rights.topic(Operation::Read, &topic.name);
+            validate_topic((context, allowed), topic, retention_ms, &mut offsets)
+        })
         .collect();
     if offsets.is_empty() && !request.topics.is_empty() {
         return Ok(Taken::Now(answer(reply, topics, NONE)));
@@ -45,16 +54,28 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     })
 }
 
+/// A topic of whose partitions nothing is looked at; the result of the commit is theirs.
+fn refused_topic(topic: OffsetCommitRequestTopic) -> OffsetCommitResponseTopic {
+    let partition = |asked: OffsetCommitRequestPartition| {
+        OffsetCommitResponsePartition::default().with_partition_index(asked.partition_index)
+    };
+    let partitions = topic.partitions.into_iter().map(partition).collect();
+    OffsetCommitResponseTopic::default()
+        .with_name(topic.name)
+        .with_partitions(partitions)
+}
+
 /// Takes what may be committed out of one topic, and says of each partition what is wrong with it.
 fn validate_topic(
-    context: &Context,
+    (context, allowed): (&Context, Result<(), ErrorCode>),
     topic: &OffsetCommitRequestTopic,
     retention_ms: i64,
     offsets: &mut PartitionOffsets,
 ) -> OffsetCommitResponseTopic {
     let name = TopicName::new(topic.name.as_str()).ok();
     let partition = |asked: &OffsetCommitRequestPartition| {
-        let validated = validate(context, name.as_ref(), asked, retention_ms);
+        let validated =
+            allowed.and_then(|()| validate(context, name.as_ref(), asked, retention_ms));
         let error = code_of(&validated);
         offsets.extend(validated.ok());
         OffsetCommitResponsePartition::default()

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use millrace_coordinator::{GroupError, messages::CommittedOffset};
 use millrace_model::{TopicName, TopicPartition};
+use millrace_security::acl::{Operation, ResourceType};
 use millrace_wire::{
     decode,
-    error_code::NONE,
+    error_code::{ErrorCode, NONE},
     messages::{
         GroupId, OffsetFetchRequest, OffsetFetchResponse, TopicName as WireTopic,
         offset_fetch_response::{
@@ -18,7 +19,8 @@ use millrace_wire::{
 };
 
 use crate::{
-    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    authorization::Rights,
+    call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::{Context, text},
     topics::wire_offset,
@@ -31,8 +33,13 @@ const FIRST_BATCHED: i16 = 8;
 
 /// A topic and the partitions asked for.
 type Asked = (WireTopic, Vec<i32>);
-/// A topic and what is known of the partitions asked for.
-type Found = (WireTopic, Vec<(i32, Option<CommittedOffset>)>);
+/// A topic and what is known of the partitions asked for, or why the client does not learn it.
+type Found = (
+    WireTopic,
+    Vec<(i32, Result<Option<CommittedOffset>, ErrorCode>)>,
+);
+/// What answers, and what its client may do.
+type Asking<'a> = (&'a Context, &'a Rights);
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: OffsetFetchRequest = decode(&call.request)?;
@@ -47,20 +54,21 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         .iter()
         .filter_map(|id| context.groups.settling(id))
         .collect();
+    let rights = context.rights(&call);
     if settling.is_empty() {
-        return Ok(Taken::Now(answer(context, reply, request)));
+        return Ok(Taken::Now(answer((context, &rights), reply, request)));
     }
     let context = Arc::clone(context);
     Taken::later(async move {
         // Whether those commits succeed is for their own answers to tell.
         join_all(settling).await;
-        answer(&context, reply, request)
+        answer((&context, &rights), reply, request)
     })
 }
 
-fn answer(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Answer {
+fn answer(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer {
     if reply.version >= FIRST_BATCHED {
-        return many(context, reply, request);
+        return many(asking, reply, request);
     }
     let asked: Option<Vec<Asked>> = request.topics.map(|topics| {
         topics
@@ -68,10 +76,10 @@ fn answer(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Answe
             .map(|t| (t.name, t.partition_indexes))
             .collect()
     });
-    one(context, reply, &request.group_id, asked)
+    one(asking, reply, &request.group_id, asked)
 }
 
-fn many(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Answer {
+fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer {
     let groups: Vec<OffsetFetchResponseGroup> = request
         .groups
         .into_iter()
@@ -82,7 +90,7 @@ fn many(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Answer 
                     .map(|t| (t.name, t.partition_indexes))
                     .collect()
             });
-            of_group(context, group.group_id, asked)
+            of_group(asking, group.group_id, asked)
         })
         .collect();
     let error = first_error(groups.iter().map(|group| group.error_code));
@@ -90,11 +98,13 @@ fn many(context: &Context, reply: Reply, request: OffsetFetchRequest) -> Answer 
 }
 
 fn of_group(
-    context: &Context,
+    asking: Asking<'_>,
     group_id: GroupId,
     asked: Option<Vec<Asked>>,
 ) -> OffsetFetchResponseGroup {
-    let partition = |(index, committed): (i32, Option<CommittedOffset>)| {
+    let partition = |(index, committed): (i32, Result<Option<CommittedOffset>, ErrorCode>)| {
+        let denied = code_of(&committed);
+        let committed = committed.ok().flatten();
         let CommittedOffset {
             leader_epoch,
             metadata,
@@ -105,36 +115,39 @@ fn of_group(
             .with_committed_offset(offset_of(committed.as_ref()))
             .with_committed_leader_epoch(leader_epoch)
             .with_metadata(Some(text(metadata)))
+            .with_error_code(denied)
     };
     let topic = |(name, partitions): Found| {
         OffsetFetchResponseTopics::default()
             .with_name(name)
             .with_partitions(partitions.into_iter().map(partition).collect())
     };
-    let found = find(context, &group_id, asked);
+    let found = find(asking, &group_id, asked);
     let response = OffsetFetchResponseGroup::default().with_group_id(group_id);
     match found {
         Ok(found) => response.with_topics(found.into_iter().map(topic).collect()),
-        Err(error) => response.with_error_code(code::of_group(&error).code()),
+        Err(code) => response.with_error_code(code.code()),
     }
 }
 
-fn one(context: &Context, reply: Reply, group_id: &GroupId, asked: Option<Vec<Asked>>) -> Answer {
+fn one(asking: Asking<'_>, reply: Reply, group_id: &GroupId, asked: Option<Vec<Asked>>) -> Answer {
     let top_error = reply.version >= FIRST_WITH_TOP_ERROR;
-    let (found, error) = match find(context, group_id, asked.clone()) {
+    let (found, error) = match find(asking, group_id, asked.clone()) {
         Ok(found) => (found, NONE),
         Err(error) => {
             let none = |(name, indexes): Asked| {
                 (
                     name,
-                    indexes.into_iter().map(|index| (index, None)).collect(),
+                    indexes.into_iter().map(|index| (index, Ok(None))).collect(),
                 )
             };
             let nothing = asked.unwrap_or_default().into_iter().map(none).collect();
-            (nothing, code::of_group(&error).code())
+            (nothing, error.code())
         }
     };
-    let partition = |(index, committed): (i32, Option<CommittedOffset>)| {
+    let partition = |(index, committed): (i32, Result<Option<CommittedOffset>, ErrorCode>)| {
+        let denied = code_of(&committed);
+        let committed = committed.ok().flatten();
         let CommittedOffset {
             leader_epoch,
             metadata,
@@ -145,7 +158,7 @@ fn one(context: &Context, reply: Reply, group_id: &GroupId, asked: Option<Vec<As
             .with_committed_offset(offset_of(committed.as_ref()))
             .with_committed_leader_epoch(leader_epoch)
             .with_metadata(Some(text(metadata)))
-            .with_error_code(error)
+            .with_error_code(if error == NONE { denied } else { error })
     };
     let topic = |(name, partitions): Found| {
         OffsetFetchResponseTopic::default()
@@ -175,20 +188,23 @@ fn offset_of(committed: Option<&CommittedOffset>) -> i64 {
 }
 
 fn find(
-    context: &Context,
+    (context, rights): Asking<'_>,
     group_id: &str,
     asked: Option<Vec<Asked>>,
-) -> Result<Vec<Found>, GroupError> {
+) -> Result<Vec<Found>, ErrorCode> {
+    rights.group(Operation::Describe, group_id)?;
     let Some(asked) = asked else {
-        return all(context, group_id);
+        return all((context, rights), group_id).map_err(|error| code::of_group(&error));
     };
     let find = |(name, indexes): Asked| {
+        let allowed = rights.topic(Operation::Describe, &name);
         let topic = TopicName::new(name.as_str()).ok();
-        let found = indexes
-            .into_iter()
-            .map(|index| Ok((index, offset(context, group_id, topic.as_ref(), index)?)))
-            .collect::<Result<Vec<_>, GroupError>>()?;
-        Ok((name, found))
+        let one = |index: i32| match allowed {
+            Ok(()) => Ok((index, Ok(offset(context, group_id, topic.as_ref(), index)?))),
+            Err(code) => Ok((index, Err(code))),
+        };
+        let found: Result<Vec<_>, GroupError> = indexes.into_iter().map(one).collect();
+        Ok((name, found.map_err(|error| code::of_group(&error))?))
     };
     asked.into_iter().map(find).collect()
 }
@@ -210,7 +226,8 @@ fn offset(
     Ok(found.pop().flatten())
 }
 
-fn all(context: &Context, group_id: &str) -> Result<Vec<Found>, GroupError> {
+/// All offsets of the group, without those of topics that the client may not describe.
+fn all((context, rights): Asking<'_>, group_id: &str) -> Result<Vec<Found>, GroupError> {
     let mut topics: Vec<Found> = Vec::new();
     // They come in the order of their topics.
     for (partition, committed) in context.groups.all_offsets(group_id)? {
@@ -218,10 +235,12 @@ fn all(context: &Context, group_id: &str) -> Result<Vec<Found>, GroupError> {
         let name = partition.topic.as_str();
         match topics.last_mut() {
             Some((last, partitions)) if last.as_str() == name => {
-                partitions.push((index, Some(committed)));
+                partitions.push((index, Ok(Some(committed))));
             }
-            _ => topics.push((WireTopic(text(name)), vec![(index, Some(committed))])),
+            _ => topics.push((WireTopic(text(name)), vec![(index, Ok(Some(committed)))])),
         }
     }
+    topics
+        .retain(|(name, _)| rights.allows_quietly(Operation::Describe, ResourceType::Topic, name));
     Ok(topics)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use millrace_log::EpochEnd;
+use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
 use millrace_wire::{
     decode,
     error_code::ErrorCode,
@@ -26,9 +27,20 @@ const UNDEFINED: i32 = -1;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: OffsetForLeaderEpochRequest = decode(&call.request)?;
+    let rights = context.rights(&call);
+    // Replicas ask for every topic; clients need to describe those that they ask for.
+    let is_replica = rights.allows_quietly(
+        Operation::ClusterAction,
+        ResourceType::Cluster,
+        CLUSTER_NAME,
+    );
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
-        let one = |asked| one(context, &topic.topic, asked);
+        let allowed = match is_replica {
+            true => Ok(()),
+            false => rights.topic(Operation::Describe, &topic.topic),
+        };
+        let one = |asked| one(context, &topic.topic, allowed, asked);
         let partitions = topic.partitions.iter().map(one).collect();
         topics.push(
             OffsetForLeaderTopicResult::default()
@@ -44,8 +56,13 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     )
 }
 
-fn one(context: &Context, topic: &WireTopic, asked: &OffsetForLeaderPartition) -> EpochEndOffset {
-    let found = look_up(context, topic, asked);
+fn one(
+    context: &Context,
+    topic: &WireTopic,
+    allowed: Result<(), ErrorCode>,
+    asked: &OffsetForLeaderPartition,
+) -> EpochEndOffset {
+    let found = allowed.and_then(|()| look_up(context, topic, asked));
     let answer = EpochEndOffset::default()
         .with_partition(asked.partition)
         .with_error_code(code_of(&found));

@@ -12,11 +12,12 @@ use futures_util::future::join_all;
 use millrace_limiter::Tier;
 use millrace_log::{AppendOrigin, AppendTicket, Appended, PartitionLog, Topic, error::AppendError};
 use millrace_record::{Batch, BatchLimits, Compression, split};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes,
     error_code::{ErrorCode, NONE},
     messages::{
-        ProduceRequest, ProduceResponse,
+        ProduceRequest, ProduceResponse, TransactionalId,
         produce_request::{PartitionProduceData, TopicProduceData},
         produce_response::{PartitionProduceResponse, TopicProduceResponse},
     },
@@ -26,12 +27,13 @@ use millrace_wire::{
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use crate::{
+    authorization::Rights,
     call::{Call, Outcome, Reply, Taken, first_error},
     code,
     context::Context,
     inspection::Inspection,
     quota::throttle_time_ms,
-    topics::{FIRST_WITH_TOPIC_IDS, Refused, find, is_internal, partition, wire_offset},
+    topics::{FIRST_WITH_TOPIC_IDS, Refused, find_allowed, is_internal, partition, wire_offset},
 };
 
 /// The first version that may carry zstd (KIP-110).
@@ -60,6 +62,7 @@ struct StartedTopic {
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let reply = call.reply();
+    let rights = context.rights(&call);
     // What producers send has come in already: others give way for it.
     let bytes = u64::try_from(call.request.body.len()).unwrap_or(u64::MAX);
     context.network.ingress.charge(Tier::WalUpload, bytes);
@@ -68,6 +71,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let throttled = payer.and_then(|payer| payer.pay(call.request.body.len(), context.now()));
     let (request, records) = split_produce(call.request)?;
     let ProduceRequest {
+        transactional_id,
         acks,
         timeout_ms,
         topic_data,
@@ -78,23 +82,22 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     // One deadline for the whole request, and one within it for room.
     let deadline = sleep(wait).deadline();
     let mut room = pin!(sleep(wait.min(ROOM_WAIT_MAX)));
-    let legal_acks = matches!(acks, -1..=1);
+    let legal = check(&rights, transactional_id.as_ref(), acks);
     let mut started = Vec::with_capacity(topic_data.len());
     for (mut topic, records) in topic_data.into_iter().zip(records) {
         let data = std::mem::take(&mut topic.partition_data);
-        let partitions = if legal_acks {
-            start_topic(
-                context,
-                reply,
-                &topic,
-                data.into_iter().zip(records),
-                (frame_bytes, room.as_mut()),
-            )
-            .await
-        } else {
-            data.iter()
-                .map(|data| refuse(data, ErrorCode::InvalidRequiredAcks.into()))
-                .collect()
+        let partitions = match legal {
+            Ok(()) => {
+                start_topic(
+                    (context, &rights),
+                    reply,
+                    &topic,
+                    data.into_iter().zip(records),
+                    (frame_bytes, room.as_mut()),
+                )
+                .await
+            }
+            Err(code) => data.iter().map(|data| refuse(data, code.into())).collect(),
         };
         started.push(StartedTopic { topic, partitions });
     }
@@ -110,6 +113,21 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             .with_throttle_time_ms(throttle_time_ms(throttled, context.now()));
         reply.with(&response, error)
     })
+}
+
+/// What refuses all of a request.
+fn check(
+    rights: &Rights,
+    transactional_id: Option<&TransactionalId>,
+    acks: i16,
+) -> Result<(), ErrorCode> {
+    if !matches!(acks, -1..=1) {
+        return Err(ErrorCode::InvalidRequiredAcks);
+    }
+    match transactional_id {
+        Some(id) => rights.transactional_id(Operation::Write, id),
+        None => Ok(()),
+    }
 }
 
 async fn finish_all(started: Vec<StartedTopic>, deadline: Instant) -> Vec<TopicProduceResponse> {
@@ -153,14 +171,15 @@ fn refuse(data: &PartitionProduceData, refused: Refused) -> Started {
 /// Appends one topic's records, partition after partition: this is what orders them. They are parts of
 /// a frame of `frame_bytes`; `room` is when the request has waited for room long enough.
 async fn start_topic(
-    context: &Context,
+    (context, rights): (&Context, &Rights),
     reply: Reply,
     topic: &TopicProduceData,
     data: impl ExactSizeIterator<Item = (PartitionProduceData, BytesMut)>,
     (frame_bytes, mut room): (usize, Pin<&mut Sleep>),
 ) -> Vec<Started> {
     let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
-    let found = find(&context.logs, by_id, &topic.name, topic.topic_id);
+    let right = (rights, Operation::Write);
+    let found = find_allowed(&context.logs, right, by_id, &topic.name, topic.topic_id);
     let found = match found.map_err(Refused::from).and_then(check_writable) {
         Ok(found) => found,
         Err(refused) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use millrace_coordinator::messages::{Caller, SyncRequest, Synced};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
     error_code::{ErrorCode, NONE},
@@ -30,6 +31,10 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             reply,
             ErrorCode::InconsistentGroupProtocol,
         )));
+    }
+    let rights = context.rights(&call);
+    if let Err(code) = rights.group(Operation::Read, &request.group_id) {
+        return Ok(Taken::Now(refuse(reply, code)));
     }
     let syncing = context.groups.sync(own(request));
     Taken::later(async move {

@@ -1,5 +1,7 @@
 //! Every API over a real storage engine, spoken to in frames.
 
+mod acls;
+mod authorization;
 mod calls;
 mod client_quotas;
 mod cold;

@@ -9,8 +9,9 @@ use kafka_protocol::{
 use millrace_wire::{SUPPORTED, support_of};
 
 use crate::{
+    acls::{acl, create_acls, delete_acls, every_acl, trusting_the_world},
     calls::{batch, fetch_request, produce_request, topic_name},
-    world::{Sent, World, decode, text},
+    world::{Sent, Settings, World, decode, text},
 };
 
 /// Asks in every version; `request` says how in each.
@@ -22,7 +23,7 @@ async fn ask_all<R: Request>(world: &World, request: impl Fn(i16) -> R) {
     }
 }
 
-fn group(id: &str) -> GroupId {
+pub(crate) fn group(id: &str) -> GroupId {
     GroupId(text(id))
 }
 
@@ -115,6 +116,24 @@ async fn every_version_of_the_apis_of_users_is_served() {
     .await;
     ask_all(&world, |_| SaslHandshakeRequest::default()).await;
     ask_all(&world, |_| SaslAuthenticateRequest::default()).await;
+}
+
+#[tokio::test]
+async fn every_version_of_the_apis_of_acls_is_served() {
+    let without = World::new().await;
+    let with = World::with(Settings {
+        authorizer: Some(trusting_the_world()),
+        ..Settings::default()
+    })
+    .await;
+    for world in [without, with] {
+        ask_all(&world, |_| create_acls(vec![acl("User:a", 3, "orders")])).await;
+        ask_all(&world, |_| create_acls(vec![acl("nobody", 3, "orders")])).await;
+        ask_all(&world, |_| every_acl()).await;
+        ask_all(&world, |_| every_acl().with_operation(99)).await;
+        ask_all(&world, |_| delete_acls("User:a")).await;
+        ask_all(&world, |_| DeleteAclsRequest::default()).await;
+    }
 }
 
 #[tokio::test]
@@ -241,7 +260,7 @@ impl IntoRequest for metadata_request::MetadataRequestTopic {
     }
 }
 
-fn list_offsets(name: &str) -> ListOffsetsRequest {
+pub(crate) fn list_offsets(name: &str) -> ListOffsetsRequest {
     let partition = list_offsets_request::ListOffsetsPartition::default().with_timestamp(-1);
     let topic = list_offsets_request::ListOffsetsTopic::default()
         .with_name(topic_name(name))
@@ -249,7 +268,7 @@ fn list_offsets(name: &str) -> ListOffsetsRequest {
     ListOffsetsRequest::default().with_topics(vec![topic])
 }
 
-fn describe_configs(name: &str) -> DescribeConfigsRequest {
+pub(crate) fn describe_configs(name: &str) -> DescribeConfigsRequest {
     let resource = describe_configs_request::DescribeConfigsResource::default()
         .with_resource_type(2)
         .with_resource_name(text(name));
@@ -258,7 +277,7 @@ fn describe_configs(name: &str) -> DescribeConfigsRequest {
         .with_include_synonyms(true)
 }
 
-fn incremental_alter_configs(kind: i8, name: &str) -> IncrementalAlterConfigsRequest {
+pub(crate) fn incremental_alter_configs(kind: i8, name: &str) -> IncrementalAlterConfigsRequest {
     use incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
     let config = AlterableConfig::default()
         .with_name(text("retention.ms"))
@@ -270,7 +289,7 @@ fn incremental_alter_configs(kind: i8, name: &str) -> IncrementalAlterConfigsReq
     IncrementalAlterConfigsRequest::default().with_resources(vec![resource])
 }
 
-fn alter_configs(kind: i8, name: &str) -> AlterConfigsRequest {
+pub(crate) fn alter_configs(kind: i8, name: &str) -> AlterConfigsRequest {
     use alter_configs_request::{AlterConfigsResource, AlterableConfig};
     let config = AlterableConfig::default()
         .with_name(text("retention.ms"))
@@ -282,7 +301,7 @@ fn alter_configs(kind: i8, name: &str) -> AlterConfigsRequest {
     AlterConfigsRequest::default().with_resources(vec![resource])
 }
 
-fn delete_records(name: &str) -> DeleteRecordsRequest {
+pub(crate) fn delete_records(name: &str) -> DeleteRecordsRequest {
     let partition = delete_records_request::DeleteRecordsPartition::default();
     let topic = delete_records_request::DeleteRecordsTopic::default()
         .with_name(topic_name(name))
@@ -292,7 +311,7 @@ fn delete_records(name: &str) -> DeleteRecordsRequest {
         .with_timeout_ms(5_000)
 }
 
-fn offset_for_leader_epoch(name: &str) -> OffsetForLeaderEpochRequest {
+pub(crate) fn offset_for_leader_epoch(name: &str) -> OffsetForLeaderEpochRequest {
     let partition = offset_for_leader_epoch_request::OffsetForLeaderPartition::default();
     let topic = offset_for_leader_epoch_request::OffsetForLeaderTopic::default()
         .with_topic(topic_name(name))
@@ -309,7 +328,7 @@ fn describe_log_dirs(name: Option<&str>) -> DescribeLogDirsRequest {
     DescribeLogDirsRequest::default().with_topics(name.map(|name| vec![topic(name)]))
 }
 
-fn create_partitions(name: &str) -> CreatePartitionsRequest {
+pub(crate) fn create_partitions(name: &str) -> CreatePartitionsRequest {
     let topic = create_partitions_request::CreatePartitionsTopic::default()
         .with_name(topic_name(name))
         .with_count(1);
@@ -334,7 +353,7 @@ fn delete_topics(name: &str, version: i16) -> DeleteTopicsRequest {
     DeleteTopicsRequest::default().with_topic_names(vec![topic_name(name), topic_name("none")])
 }
 
-fn join(group_id: &str, member_id: &str) -> JoinGroupRequest {
+pub(crate) fn join(group_id: &str, member_id: &str) -> JoinGroupRequest {
     let protocol = join_group_request::JoinGroupRequestProtocol::default()
         .with_name(StrBytes::from_static_str("range"));
     JoinGroupRequest::default()
@@ -346,7 +365,7 @@ fn join(group_id: &str, member_id: &str) -> JoinGroupRequest {
         .with_protocols(vec![protocol])
 }
 
-fn offset_commit(group_id: &str, topic: &str) -> OffsetCommitRequest {
+pub(crate) fn offset_commit(group_id: &str, topic: &str) -> OffsetCommitRequest {
     let partition = offset_commit_request::OffsetCommitRequestPartition::default()
         .with_committed_offset(1)
         .with_committed_metadata(None);

@@ -16,8 +16,8 @@ use kafka_protocol::{
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security, client_quotas,
-    scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security, authorizer,
+    client_quotas, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
@@ -33,7 +33,7 @@ use millrace_objects::{
     bucket::{RetryPolicy, StoreBucket, TimeoutPolicy},
 };
 use millrace_purgatory::Timers;
-use millrace_security::quota::LiveQuotas;
+use millrace_security::{acl::AuthorizerConfig, quota::LiveQuotas};
 use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::Supervisor;
 use millrace_testkit::{FaultyBucket, SimDisk};
@@ -78,6 +78,8 @@ pub(crate) struct Settings {
     pub(crate) network: NetworkConfig,
     pub(crate) block_cache_bytes: u64,
     pub(crate) security: fn() -> Security,
+    /// With it, ACLs count.
+    pub(crate) authorizer: Option<AuthorizerConfig>,
 }
 
 impl Default for Settings {
@@ -96,6 +98,7 @@ impl Default for Settings {
             network: NetworkConfig::default(),
             block_cache_bytes: 16 << 20,
             security: Security::open,
+            authorizer: None,
         }
     }
 }
@@ -353,11 +356,19 @@ fn storage(bucket: &FaultyBucket, random: &SharedRandom, clock: &SharedClock) ->
     )
 }
 
-async fn with_users(security: Security, meta: &SqliteMeta) -> Security {
+async fn security(settings: &Settings, meta: &SqliteMeta) -> Security {
     let users = scram_users(meta).await.expect("reads");
+    let authorizer = match &settings.authorizer {
+        Some(config) => {
+            let loaded = authorizer(meta, config.clone()).await;
+            Some(Arc::new(loaded.expect("reads")))
+        }
+        None => None,
+    };
     Security {
+        authorizer,
         scram: Arc::new(users),
-        ..security
+        ..(settings.security)()
     }
 }
 
@@ -431,7 +442,7 @@ async fn start(
         timers,
         network: network.clone(),
         settings: Arc::new(KeptSettings::default()),
-        security: with_users((settings.security)(), meta).await,
+        security: security(settings, meta).await,
         quotas: stored_quotas(meta).await,
         config: config(settings.quotas),
     });

@@ -4,6 +4,7 @@
 //! where neither has one. Every error names the key, where it was set and what to write instead.
 
 mod accepted;
+mod authorization;
 mod compaction;
 mod connections;
 pub(crate) mod keys;
@@ -30,9 +31,11 @@ use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
 use millrace_properties::{Origin, Properties};
 use millrace_record::TimestampType;
+use millrace_security::acl::AuthorizerConfig;
 use millrace_tasks::{Task, UnknownTask};
 
 use self::{
+    authorization::read_authorizer,
     connections::{read_limits, read_listener_limits, read_quotas},
     listeners::Endpoints,
     memory::read_memory,
@@ -76,6 +79,8 @@ pub struct BrokerConfig {
     pub protections: BTreeMap<String, Protection>,
     /// How many connections each listener takes, by its name.
     pub listener_limits: HashMap<String, ListenerLimits>,
+    /// Who may do what; nothing where `authorizer.class.name` is empty.
+    pub authorizer: Option<AuthorizerConfig>,
     /// `advertised.listeners`: what clients are told, one for each listener. A port of 0 means the
     /// port that the listener got.
     pub advertised: Vec<Endpoint>,
@@ -202,6 +207,7 @@ impl BrokerConfig {
         let cluster_id = read_cluster_id(r);
         let (listeners, advertised) = read_listeners(r);
         let protections = read_protections(r, &listeners);
+        let authorizer = read_authorizer(r);
         let admin = r.text("admin.listener", "127.0.0.1:9644");
         let admin_listener = read_admin(r, &admin);
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
@@ -231,6 +237,7 @@ impl BrokerConfig {
             listeners,
             protections,
             listener_limits,
+            authorizer,
             advertised,
             admin_listener,
             admin_token_file,

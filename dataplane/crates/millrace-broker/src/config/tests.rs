@@ -1,6 +1,7 @@
 use millrace_limiter::LimiterMode;
 use millrace_net::ClientAuth;
 use millrace_objects::bucket::BucketUri;
+use millrace_security::Principal;
 
 use super::*;
 
@@ -401,4 +402,38 @@ fn what_would_be_less_secure_than_it_looks_is_refused() {
         &format!("sasl.enabled.mechanisms=PLAIN\n{module}"),
         "is not the module",
     );
+}
+
+#[test]
+fn who_may_do_what() {
+    const CLASS: &str = "authorizer.class.name";
+    assert!(legal("").authorizer.is_none());
+    let standard =
+        format!("{CLASS}=org.apache.kafka.metadata.authorizer.StandardAuthorizer\nsuper.users=");
+    let config = legal(&format!(
+        "{standard}User:admin; User:CN=ops,O=Example;\nallow.everyone.if.no.acl.found=true"
+    ));
+    let authorizer = config.authorizer.expect("configured");
+    let users: Vec<&str> = authorizer
+        .super_users
+        .iter()
+        .map(Principal::as_str)
+        .collect();
+    assert_eq!(users.len(), 2);
+    assert!(users.contains(&"User:admin") && users.contains(&"User:CN=ops,O=Example"));
+    assert!(authorizer.allow_if_no_rule);
+    let defaults = legal(&standard).authorizer.expect("configured");
+    assert_eq!(defaults, AuthorizerConfig::default());
+    for (text, named) in [
+        (
+            format!("{CLASS}=kafka.security.authorizer.AclAuthorizer"),
+            CLASS,
+        ),
+        (format!("{standard}admin"), "super.users"),
+        ("super.users=User:admin".to_owned(), CLASS),
+        ("allow.everyone.if.no.acl.found=true".to_owned(), CLASS),
+    ] {
+        let errors = errors(&text);
+        assert!(errors[0].starts_with(named), "{text}: {errors:?}");
+    }
 }

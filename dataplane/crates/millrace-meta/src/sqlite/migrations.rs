@@ -31,6 +31,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "client quotas",
         include_str!("../../../../../migrations/dataplane/0004_client_quotas.sql"),
     ),
+    (
+        5,
+        "acls",
+        include_str!("../../../../../migrations/dataplane/0005_acls.sql"),
+    ),
 ];
 
 /// All migrations, ascending.

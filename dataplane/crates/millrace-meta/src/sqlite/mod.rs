@@ -5,6 +5,7 @@
 //! changes, after its transaction. Each change runs as a task of its own, so that a caller who stops
 //! waiting cannot leave the index behind the database.
 
+mod acl;
 mod backup;
 mod compaction;
 mod identity;
@@ -52,10 +53,10 @@ use self::index::{Committed, Index};
 pub use self::records::{ObjectRecord, ObjectRecords, ObjectState, read_object_records};
 pub use self::restore::{Restore, RestoreError};
 use crate::{
-    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, Fenced,
-    MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow,
-    ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
-    SweepError, Topic, TopicError, TrimError, Upload,
+    AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
+    Fenced, MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange,
+    QuotaRow, ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary,
+    StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
 
 /// Connections that only read. Few reads reach the database at all; four keep a long listing from
@@ -511,6 +512,19 @@ impl MetaStore for SqliteMeta {
 
     async fn change_client_quotas(&self, changes: Vec<QuotaChange>) -> Result<(), StoreFailure> {
         self.detached(|inner| async move { inner.change_client_quotas(changes).await })
+            .await
+    }
+
+    async fn acls(&self) -> Result<Vec<AclRow>, StoreFailure> {
+        self.inner.acls().await
+    }
+
+    async fn change_acls(
+        &self,
+        added: Vec<AclRow>,
+        removed: Vec<AclRow>,
+    ) -> Result<(), StoreFailure> {
+        self.detached(|inner| async move { inner.change_acls(added, removed).await })
             .await
     }
 

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use millrace_meta::{
-    CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic, ObjectKind,
-    ObjectRange, OpenStreamError, QuotaChange, QuotaEntityRow, QuotaRow, ReserveError, ScramChange,
-    ScramRow, StreamObject, StreamSetObject, SweepError, Topic, TopicError, TrimError, Upload,
+    AclRow, CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic,
+    ObjectKind, ObjectRange, OpenStreamError, QuotaChange, QuotaEntityRow, QuotaRow, ReserveError,
+    ScramChange, ScramRow, StreamObject, StreamSetObject, SweepError, Topic, TopicError, TrimError,
+    Upload,
     sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{
@@ -36,6 +37,7 @@ async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     only_retired_objects_are_forgotten(open().await).await;
     values_are_kept(open().await).await;
     credentials_are_kept(open().await).await;
+    acls_are_kept(open().await).await;
     quotas_are_kept(open().await).await;
 }
 
@@ -753,4 +755,33 @@ async fn quotas_are_kept(store: Store) {
     let refused = vec![put(&other, 1.0), put(&other, 0.0)];
     assert!(store.change_client_quotas(refused).await.is_err());
     assert_eq!(store.client_quotas().await.expect("asked"), kept);
+}
+
+async fn acls_are_kept(store: Store) {
+    let row = |principal: &str, operation| AclRow {
+        resource_type: 2,
+        resource_name: "orders".to_owned(),
+        pattern_type: 3,
+        principal: principal.to_owned(),
+        host: "*".to_owned(),
+        operation,
+        permission: 3,
+    };
+    let kept = async || {
+        let mut rows = store.acls().await.expect("asked");
+        rows.sort_by(|a, b| (&a.principal, a.operation).cmp(&(&b.principal, b.operation)));
+        rows
+    };
+    let first = vec![row("User:a", 3), row("User:b", 3), row("User:a", 3)];
+    store.change_acls(first, Vec::new()).await.expect("kept");
+    let removed = vec![row("User:b", 3), row("User:c", 3)];
+    store
+        .change_acls(vec![row("User:a", 4)], removed)
+        .await
+        .expect("kept");
+    let expected = [row("User:a", 3), row("User:a", 4)];
+    assert_eq!(kept().await, expected);
+    let refused = vec![row("User:d", 3), row("User:d", 99)];
+    assert!(store.change_acls(refused, Vec::new()).await.is_err());
+    assert_eq!(kept().await, expected, "all or none");
 }

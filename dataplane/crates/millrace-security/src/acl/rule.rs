@@ -1,5 +1,7 @@
 //! One rule, and filters over rules.
 
+use std::fmt;
+
 use crate::{
     acl::{
         HOST_BYTES_MAX, RESOURCE_NAME_BYTES_MAX,
@@ -62,9 +64,6 @@ pub enum InvalidRule {
     /// A code that Kafka does not define, or that only filters may have.
     #[error("the ACL's {0} has the code {1}, which no ACL may have")]
     Code(&'static str, i8),
-    /// The operation makes no sense on the resource.
-    #[error("{1:?} is not an operation on {0:?}")]
-    Operation(ResourceType, Operation),
     /// The resource's name.
     #[error(
         "a resource name has 1 to {RESOURCE_NAME_BYTES_MAX} bytes, and the cluster's is {CLUSTER_NAME}"
@@ -92,10 +91,6 @@ impl RuleCodes<String> {
             .ok_or(InvalidRule::Code("operation", self.operation))?;
         let permission = Permission::from_code(self.permission)
             .ok_or(InvalidRule::Code("permission type", self.permission))?;
-        let fits = operation == Operation::All || resource_type.operations().contains(&operation);
-        if !fits {
-            return Err(InvalidRule::Operation(resource_type, operation));
-        }
         let name = &*self.resource_name;
         let is_cluster = resource_type == ResourceType::Cluster;
         let is_named = !name.is_empty() && name.len() <= RESOURCE_NAME_BYTES_MAX;
@@ -138,6 +133,25 @@ impl Rule {
             PatternType::Literal => &*self.resource_name == name || is_wildcard(self),
             PatternType::Prefixed => name.starts_with(&*self.resource_name),
         }
+    }
+}
+
+impl fmt::Display for Rule {
+    /// `Allow Write on Topic orders (Prefixed) to User:alice from *`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            resource_type,
+            resource_name,
+            pattern,
+            principal,
+            host,
+            operation,
+            permission,
+        } = self;
+        write!(
+            f,
+            "{permission:?} {operation:?} on {resource_type:?} {resource_name} ({pattern:?}) to {principal} from {host}"
+        )
     }
 }
 

@@ -254,7 +254,7 @@ fn illegal_rules_are_refused() {
     for code in [0, 1, 4] {
         refused(&|codes| codes.permission = code);
     }
-    refused(&|codes| codes.operation = 9);
+    refused(&|codes| codes.operation = 16);
     refused(&|codes| codes.operation = 1);
     refused(&|codes| codes.resource_name = String::new());
     refused(&|codes| codes.resource_name = "x".repeat(RESOURCE_NAME_BYTES_MAX + 1));

@@ -28,6 +28,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteRecords => (2, &DELETE_RECORDS),
         ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
         ApiKey::OffsetForLeaderEpoch => (4, &OFFSET_FOR_LEADER_EPOCH),
+        ApiKey::DescribeAcls => (2, &ACL),
+        ApiKey::CreateAcls => (2, &ACLS),
+        ApiKey::DeleteAcls => (2, &ACLS),
         ApiKey::DescribeConfigs => (4, &DESCRIBE_CONFIGS),
         ApiKey::AlterConfigs => (2, &ALTER_CONFIGS),
         ApiKey::DescribeLogDirs => (2, &DESCRIBE_LOG_DIRS),
@@ -327,6 +330,18 @@ static EPOCH_PARTITION: Schema = plain(&[
     always(INT32), // current leader epoch
     always(INT32), // leader epoch
 ]);
+
+/// A filter, which is the body of DescribeAcls and an element of DeleteAcls, or an ACL of CreateAcls.
+static ACL: Schema = plain(&[
+    always(INT8), // resource type
+    always(TEXT), // resource name
+    always(INT8), // pattern type
+    always(TEXT), // principal
+    always(TEXT), // host
+    always(INT8), // operation
+    always(INT8), // permission type
+]);
+static ACLS: Schema = plain(&[always(list_of!(ACL))]);
 
 static DESCRIBE_CONFIGS: Schema = plain(&[
     always(list_of!(CONFIG_RESOURCE)),

@@ -63,11 +63,12 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             ErrorCode::FetchSessionIdNotFound,
         )));
     }
+    let rights = context.rights(&call);
     let payer = context.quotas.consumer(&call);
     if let Some(until) = owes(context, payer.as_ref()) {
         return Ok(Taken::Now(answer::throttled(context, reply, until)));
     }
-    let fetch = ResolvedFetch::new(context, reply, &request, (call.peer.id, payer));
+    let fetch = ResolvedFetch::new((context, &rights), reply, &request, (call.peer.id, payer));
     let gathered = fetch.read_at_hand(context);
     let awaited = awaited::start(context, &fetch, &gathered);
     let more = awaited

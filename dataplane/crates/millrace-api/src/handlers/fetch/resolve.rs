@@ -10,6 +10,7 @@ use std::{
 
 use millrace_log::{LogManager, PartitionLog};
 use millrace_model::{Offset, TopicPartition};
+use millrace_security::acl::Operation;
 use millrace_wire::{
     error_code::ErrorCode,
     messages::{FetchRequest, fetch_request::FetchPartition},
@@ -20,12 +21,13 @@ use super::{
     answer::{Gathered, Part},
 };
 use crate::{
+    authorization::Rights,
     call::Reply,
     code,
     cold_reads::Source,
     context::Context,
     quota::Payer,
-    topics::{FIRST_WITH_TOPIC_IDS, check_leader_epoch, find, partition},
+    topics::{FIRST_WITH_TOPIC_IDS, check_leader_epoch, find, find_allowed, partition},
 };
 
 /// The longest that a fetch waits, whatever the client says; clients ask for 0.5 s, and give up on
@@ -60,15 +62,24 @@ pub(super) struct ResolvedFetch {
 
 impl ResolvedFetch {
     pub(super) fn new(
-        context: &Context,
+        (context, rights): (&Context, &Rights),
         reply: Reply,
         request: &FetchRequest,
         (connection, payer): (u64, Option<Payer>),
     ) -> Self {
         let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
+        let may_follow = may_follow(rights, request);
         let mut partitions = Vec::new();
         for (at, topic) in request.topics.iter().enumerate() {
-            let found = find(&context.logs, by_id, &topic.topic, topic.topic_id);
+            let (name, id) = (&topic.topic, topic.topic_id);
+            let found = match may_follow {
+                Some(true) => find(&context.logs, by_id, name, id),
+                Some(false) => Err(ErrorCode::TopicAuthorizationFailed),
+                None => {
+                    let right = (rights, Operation::Read);
+                    find_allowed(&context.logs, right, by_id, name, id)
+                }
+            };
             for asked in &topic.partitions {
                 let log = found.as_ref().map_err(|code| *code);
                 let log = log.and_then(|topic| partition(topic, asked.partition));
@@ -180,6 +191,12 @@ impl Watched {
             .wait(&self.keys, time, move || is_enough())
             .await;
     }
+}
+
+/// Whether a client that fetches as a replica may do so; nothing for consumers, who need to read.
+fn may_follow(rights: &Rights, request: &FetchRequest) -> Option<bool> {
+    let replica = request.replica_id.0.max(request.replica_state.replica_id.0);
+    (replica >= 0).then(|| rights.cluster(Operation::ClusterAction).is_ok())
 }
 
 fn size(bytes: i32) -> usize {

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, fmt::Debug, ops::Range};
 
 use async_trait::async_trait;
 use millrace_meta::{
-    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError, MetaStore,
-    NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError,
-    ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError,
-    Topic, TopicError, TrimError, Upload,
+    AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
+    MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow,
+    ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
+    SweepError, Topic, TopicError, TrimError, Upload,
 };
 use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
@@ -122,6 +122,14 @@ impl<O: Objects> MetaStore for FakeMeta<O> {
     }
 
     async fn change_client_quotas(&self, _: Vec<QuotaChange>) -> Result<(), StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn acls(&self) -> Result<Vec<AclRow>, StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn change_acls(&self, _: Vec<AclRow>, _: Vec<AclRow>) -> Result<(), StoreFailure> {
         panic!("not asked")
     }
 
