@@ -231,10 +231,25 @@ mod tests {
     ) -> Vec<u8> {
         let server_first = std::str::from_utf8(server_first).expect("text");
         let nonce = server_first.split(',').next().expect("a nonce");
-        let client_key = hash.hmac(salted, b"Client Key");
         let binding = STANDARD.encode(gs2_header);
         let without_proof = format!("c={binding},{nonce}");
-        let message = format!("{bare},{server_first},{without_proof}");
+        with_proof(
+            hash,
+            salted,
+            &format!("{bare},{server_first}"),
+            &without_proof,
+        )
+    }
+
+    /// A final message with the proof that belongs to it and to the two messages before.
+    fn with_proof(
+        hash: ScramHash,
+        salted: &[u8],
+        first_messages: &str,
+        without_proof: &str,
+    ) -> Vec<u8> {
+        let client_key = hash.hmac(salted, b"Client Key");
+        let message = format!("{first_messages},{without_proof}");
         let signature = hash.hmac(&hash.digest(&client_key), message.as_bytes());
         let proof: Vec<u8> = client_key
             .iter()
@@ -308,18 +323,10 @@ mod tests {
         let unproved = challenged.finish(twice.as_bytes());
         assert_eq!(unproved, Err(AuthenticationError::Credentials));
         let salted = hash.salted_password(b"secret", b"salt", 4_096);
-        let client_key = hash.hmac(&salted, b"Client Key");
-        let without_proof = "c=biws,r=abcabcdef";
         let server_first = String::from_utf8(server_first).expect("text");
-        let message = format!("{bare},{server_first},{without_proof}");
-        let signature = hash.hmac(&hash.digest(&client_key), message.as_bytes());
-        let proof: Vec<u8> = client_key
-            .iter()
-            .zip(&signature)
-            .map(|(a, b)| a ^ b)
-            .collect();
-        let last = format!("{without_proof},p={}", STANDARD.encode(proof));
-        assert!(challenged.finish(last.as_bytes()).is_ok());
+        let first_messages = format!("{bare},{server_first}");
+        let last = with_proof(hash, &salted, &first_messages, "c=biws,r=abcabcdef");
+        assert!(challenged.finish(&last).is_ok());
     }
 
     #[test]
