@@ -184,15 +184,15 @@ async fn errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Ve
                 |a| vec![a.responses[0].error_code]
             )
         }
-        ApiKey::OffsetCommit => ask!(world as peer, 9, offset_commit("g", topic), |a| vec![
-            a.topics[0].partitions[0].error_code
-        ]),
         _ => group_errors(world, peer, key, topic).await,
     }
 }
 
 async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
     match key {
+        ApiKey::OffsetCommit => ask!(world as peer, 9, offset_commit("g", topic), |a| vec![
+            a.topics[0].partitions[0].error_code
+        ]),
         ApiKey::OffsetFetch => ask!(world as peer, 9, offset_fetch_of(topic), |a| {
             let group = &a.groups[0];
             let partitions = group.topics.iter().flat_map(|topic| &topic.partitions);
