@@ -43,7 +43,9 @@ export function SecondFactorCard() {
               Second factor
             </Title>
             {enabled != null && (
-              <Badge color={enabled ? "green.9" : "gray.7"}>{enabled ? "On" : "Off"}</Badge>
+              <Badge variant="default" tt="none">
+                {enabled ? "On" : "Off"}
+              </Badge>
             )}
           </Group>
           <Text fz="sm" className="quiet">

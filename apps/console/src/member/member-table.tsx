@@ -41,7 +41,11 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
               return (
                 <Table.Tr key={member.id} data-member={member.email}>
                   <Table.Td fw={600}>
-                    {member.name} {isSelf && <Badge variant="default">You</Badge>}
+                    {member.name} {isSelf && (
+                      <Badge variant="default" tt="none">
+                        You
+                      </Badge>
+                    )}
                   </Table.Td>
                   <Table.Td>{member.email}</Table.Td>
                   <Table.Td>
