@@ -128,6 +128,26 @@ describe("allocate", () => {
   });
 });
 
+describe("the TLS listener", () => {
+  test("comes to a cluster of an earlier version with its next start, and not while it runs", async () => {
+    const wanted = await deployment("clu_a");
+    const { tlsPort: _, ...placement } = wanted.placement;
+    await driver.prepare({ ...wanted, placement });
+    await driver.ensureRunning({ ...wanted, placement });
+    const folder = join(home, "clusters", "clu_a");
+    const properties = () => readFileSync(join(folder, "server.properties"), "utf8");
+    await driver.ensureRunning(wanted);
+    expect(properties()).not.toContain("SASL_SSL");
+    expect(existsSync(join(folder, "server.pem"))).toBe(false);
+    await driver.stop("clu_a");
+    await driver.ensureRunning(wanted);
+    expect(properties()).toContain(`,SASL_SSL://127.0.0.1:${wanted.placement.tlsPort}\n`);
+    expect(statSync(join(folder, "server.pem")).mode & 0o777).toBe(0o600);
+    expect(readFileSync(join(folder, "server.pem"), "utf8")).toMatch(/CERTIFICATE[^]*PRIVATE KEY/);
+    await driver.waitReady(wanted);
+  });
+});
+
 describe("a running broker", () => {
   test("starts, becomes ready, is found by another driver, stops on SIGTERM", async () => {
     const wanted = await deployment("clu_a", { "fake.ready.delay.ms": "300" });
