@@ -41,7 +41,8 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
               return (
                 <Table.Tr key={member.id} data-member={member.email}>
                   <Table.Td fw={600}>
-                    {member.name} {isSelf && (
+                    {member.name}{" "}
+                    {isSelf && (
                       <Badge variant="default" tt="none">
                         You
                       </Badge>
