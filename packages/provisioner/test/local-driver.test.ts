@@ -143,7 +143,9 @@ describe("the TLS listener", () => {
     await driver.ensureRunning(wanted);
     expect(properties()).toContain(`,SASL_SSL://127.0.0.1:${wanted.placement.tlsPort}\n`);
     expect(statSync(join(folder, "server.pem")).mode & 0o777).toBe(0o600);
-    expect(readFileSync(join(folder, "server.pem"), "utf8")).toMatch(/CERTIFICATE[^]*PRIVATE KEY/);
+    expect(readFileSync(join(folder, "server.pem"), "utf8")).toMatch(
+      /CERTIFICATE[\s\S]*PRIVATE KEY/,
+    );
     await driver.waitReady(wanted);
   });
 });
