@@ -21,11 +21,26 @@ export interface Ids {
 }
 
 export type Case =
-  | { readonly kind: "by_id"; readonly path: (ids: Ids) => string; readonly body?: object }
+  | {
+      readonly kind: "by_id";
+      readonly path: (ids: Ids) => string;
+      readonly body?: object;
+      readonly query?: Readonly<Record<string, string>>;
+    }
   | { readonly kind: "in_body"; readonly body: (ids: Ids) => object }
   | { readonly kind: "list"; readonly query?: (ids: Ids) => string }
   /** Names no id: the credentials alone decide what is answered. */
   | { readonly kind: "own"; readonly body?: object };
+
+const ACL = {
+  principal: "User:mallory",
+  resource_type: "topic",
+  resource_name: "secret",
+  pattern_type: "literal",
+  operation: "read",
+  permission: "allow",
+  host: "*",
+};
 
 export const CASES: Record<string, Case> = {
   "cluster.create": {
@@ -118,6 +133,44 @@ export const CASES: Record<string, Case> = {
     body: { password: "a password of the intruder" },
   },
   "user.delete": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/users/secret` },
+  "acl.create": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/acls`,
+    body: ACL,
+  },
+  "acl.applyTemplate": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/acls/apply-template`,
+    body: { template: "producer", principal: "User:mallory", topic: "secret" },
+  },
+  "acl.list": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/acls` },
+  "acl.test": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/acls/test`,
+    query: {
+      principal: "User:mallory",
+      operation: "read",
+      resource_type: "topic",
+      resource_name: "secret",
+    },
+  },
+  "acl.delete": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/acls`,
+    query: ACL,
+  },
+  "quota.set": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/quotas`,
+    body: { user: "mallory", producer_byte_rate: 1 },
+  },
+  "quota.list": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/quotas` },
+  "quota.delete": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/quotas`,
+    query: { user: "mallory" },
+  },
+  "quota.usage": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/quota-usage` },
   "catchUp.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/catch-up` },
   "tuning.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/tuning` },
   "tuning.update": {
@@ -228,7 +281,11 @@ function requestOf(contract: Contract, ids: Ids): { path: string; query: string;
   const withBody = (body: object) => (hasBody(contract) ? { body } : {});
   switch (each.kind) {
     case "by_id":
-      return { path: each.path(ids), query: "", ...withBody(each.body ?? {}) };
+      return {
+        path: each.path(ids),
+        query: new URLSearchParams(each.query).toString(),
+        ...withBody(each.body ?? {}),
+      };
     case "in_body":
       return { path: contract.path, query: "", body: each.body(ids) };
     case "list":

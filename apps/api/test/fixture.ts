@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { createIdentity, newApiKeySecret } from "@millrace/auth";
 import { BrokerError, type BrokerSettings, type CatchUpAnswer } from "@millrace/broker-admin";
 import type { Contract } from "@millrace/contract";
@@ -10,9 +11,12 @@ import {
 } from "@millrace/core";
 import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import {
+  type Acl,
+  type AclFilter,
   type BrokerStorage,
   type BucketPolicy,
   bootstrapServers,
+  type ClientQuota,
   type Cluster,
   type ConsumerGroup,
   type DescribedTopic,
@@ -20,6 +24,10 @@ import {
   newId,
   type Operation,
   type Organization,
+  type QuotaChanges,
+  type QuotaEntity,
+  type QuotaUsage,
+  quotaKey,
   type Role,
   type ScramMechanism,
   systemClock,
@@ -278,6 +286,12 @@ export class FakeKafka {
   readonly groups = new Map<string, ConsumerGroup[]>();
   /** Passwords by address, user and mechanism. */
   readonly users = new Map<string, Map<string, Map<ScramMechanism, string>>>();
+  /** ACLs by address, and brokers without an authorizer. */
+  readonly acls = new Map<string, Acl[]>();
+  readonly withoutAuthorizer = new Set<string>();
+  /** Quotas by address and entity. */
+  readonly quotas = new Map<string, Map<string, ClientQuota>>();
+  readonly quotaUsages = new Map<string, QuotaUsage[]>();
   readonly settings = new Map<string, Map<string, string>>();
   /** What a broker says to settings that it refuses. */
   readonly refusals = new Map<string, string>();
@@ -330,6 +344,8 @@ export class FakeKafka {
         topics.set(name, { ...topicOf(topics, name), partitions });
       },
       ...this.#users(bootstrapServers),
+      ...this.#acls(bootstrapServers),
+      ...this.#quotas(bootstrapServers),
       listConsumerGroups: async (pick = (ids) => ids) => {
         const groups = this.groups.get(bootstrapServers) ?? [];
         const picked = new Set(pick(groups.map(({ groupId }) => groupId).sort()));
@@ -374,6 +390,60 @@ export class FakeKafka {
     };
   }
 
+  #acls(address: string) {
+    const acls = this.acls.get(address) ?? [];
+    this.acls.set(address, acls);
+    const check = () => {
+      if (this.withoutAuthorizer.has(address)) throw new BrokerError("authorization_off", "off");
+    };
+    return {
+      listAcls: async ({ patternType, resourceName, ...rest }: AclFilter = {}) => {
+        check();
+        const fits = (acl: Acl) => {
+          if (patternType !== "match") {
+            return patternType === undefined || acl.patternType === patternType;
+          }
+          return acl.patternType === "prefixed"
+            ? resourceName?.startsWith(acl.resourceName)
+            : [resourceName, "*"].includes(acl.resourceName);
+        };
+        const named = patternType === "match" ? rest : { ...rest, resourceName };
+        return acls.filter(
+          (acl) =>
+            fits(acl) &&
+            Object.entries(named).every(
+              ([field, value]) => value === undefined || acl[field as keyof Acl] === value,
+            ),
+        );
+      },
+      createAcls: async (added: readonly Acl[]) => {
+        check();
+        acls.push(...added.filter((acl) => !acls.some((known) => isDeepStrictEqual(known, acl))));
+      },
+      deleteAcl: async (acl: Acl) => {
+        check();
+        const at = acls.findIndex((known) => isDeepStrictEqual(known, acl));
+        if (at >= 0) acls.splice(at, 1);
+        return at >= 0;
+      },
+    };
+  }
+
+  #quotas(address: string) {
+    const quotas = this.quotas.get(address) ?? new Map<string, ClientQuota>();
+    this.quotas.set(address, quotas);
+    return {
+      listQuotas: async () => [...quotas.values()],
+      alterQuota: async (entity: QuotaEntity, changes: QuotaChanges) => {
+        const key = quotaKey(entity);
+        const changed = Object.entries({ ...quotas.get(key)?.limits, ...changes });
+        const limits = Object.fromEntries(changed.filter(([, value]) => value != null));
+        if (Object.keys(limits).length === 0) quotas.delete(key);
+        else quotas.set(key, { ...entity, limits });
+      },
+    };
+  }
+
   readonly http: BrokerHttpAccess = async (cluster) => {
     const address = bootstrapServers(cluster) ?? "";
     if (this.down.has(address)) throw new BrokerError("unreachable", "nothing listens");
@@ -386,6 +456,7 @@ export class FakeKafka {
           }),
         ),
       storage: async () => this.storages.get(address) ?? IDLE_STORAGE,
+      quotaUsage: async () => this.quotaUsages.get(address) ?? [],
       catchUp: async () => {
         const answer = this.catchUps.get(address);
         if (answer === undefined) throw new BrokerError("malformed_answer", "nothing was set");

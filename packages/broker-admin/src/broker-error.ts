@@ -26,6 +26,8 @@ export type BrokerErrorCode =
   | "user_not_found"
   /** The broker refuses a user's name or credential; `said` tells why. */
   | "invalid_user"
+  /** The broker has no authorizer: ACLs have no effect. */
+  | "authorization_off"
   | "group_not_found"
   /** The group has members; stop them first. */
   | "group_not_empty"
@@ -61,8 +63,10 @@ const CODE_BY_KAFKA_ERROR: Readonly<Record<string, BrokerErrorCode>> = {
   // Of users' credentials only.
   RESOURCE_NOT_FOUND: "user_not_found",
   UNACCEPTABLE_CREDENTIAL: "invalid_user",
+  SECURITY_DISABLED: "authorization_off",
   GROUP_ID_NOT_FOUND: "group_not_found",
   NON_EMPTY_GROUP: "group_not_empty",
+  INVALID_REQUEST: "invalid_request",
   REQUEST_TIMED_OUT: "timeout",
   UNSUPPORTED_VERSION: "unsupported",
 };

@@ -1,4 +1,4 @@
-import type { BrokerStorage } from "@millrace/domain";
+import type { BrokerStorage, QuotaUsage } from "@millrace/domain";
 import { type AdminAddress, AdminTransport } from "./admin-transport.ts";
 import { BrokerError } from "./broker-error.ts";
 import { BrokerRecords } from "./broker-records.ts";
@@ -6,6 +6,7 @@ import { type BrokerSettings, SettingsAnswer, settingsOf } from "./broker-settin
 import { StorageAnswer, storageOf } from "./broker-storage.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
 import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
+import { QuotaUsageAnswer, quotaUsageOf } from "./quota-usage.ts";
 
 /** A broker that does not answer its admin HTTP in this time is treated as not answering at all. */
 const REQUEST_TIMEOUT_MS = 2_000;
@@ -91,6 +92,11 @@ export class BrokerHttp {
   /** How far each group is behind, and what its reads cost. */
   async catchUp(): Promise<CatchUpAnswer> {
     return await this.#transport.json("/v1/catch-up", CatchUpAnswer, this.#bounds);
+  }
+
+  /** What clients with quotas used lately. */
+  async quotaUsage(): Promise<QuotaUsage[]> {
+    return quotaUsageOf(await this.#transport.json("/v1/quotas", QuotaUsageAnswer, this.#bounds));
   }
 
   async metrics(): Promise<MetricSample[]> {

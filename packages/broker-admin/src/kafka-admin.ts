@@ -1,7 +1,12 @@
 import type {
+  Acl,
+  AclFilter,
+  ClientQuota,
   ClusterUser,
   ConsumerGroup,
   DescribedTopic,
+  QuotaChanges,
+  QuotaEntity,
   ScramMechanism,
   Topic,
   TopicConfig,
@@ -15,7 +20,9 @@ import {
   IncrementalAlterConfigOperationTypes,
   UserError,
 } from "@platformatic/kafka";
+import { createAcls, deleteAcl, describeAcls } from "./acls.ts";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
+import { alterQuota, describeQuotas } from "./client-quotas.ts";
 import { describeGroups, type PickGroups } from "./group-lag.ts";
 import { OfflineTolerantAdmin } from "./offline-partitions.ts";
 import { describeUsers, putPassword, removeCredentials } from "./scram-users.ts";
@@ -213,6 +220,31 @@ export class KafkaAdmin {
     await this.#run(`remove credentials of user ${name}`, () =>
       removeCredentials(this.#admin, name, mechanisms),
     );
+  }
+
+  /** `authorization_off` where the broker has no authorizer; of all ACLs' methods. */
+  async listAcls(filter: AclFilter = {}): Promise<Acl[]> {
+    return await this.#run("list ACLs", () => describeAcls(this.#admin, filter));
+  }
+
+  /** One that is there already stays. */
+  async createAcls(acls: readonly Acl[]): Promise<void> {
+    await this.#run("create ACLs", () => createAcls(this.#admin, acls));
+  }
+
+  /** Whether the rule was there. */
+  async deleteAcl(acl: Acl): Promise<boolean> {
+    return await this.#run("delete an ACL", () => deleteAcl(this.#admin, acl));
+  }
+
+  /** Every quota of users and client ids. */
+  async listQuotas(): Promise<ClientQuota[]> {
+    return await this.#run("list quotas", () => describeQuotas(this.#admin));
+  }
+
+  /** Sets and removes limits of one entity; the others stay. */
+  async alterQuota(entity: QuotaEntity, changes: QuotaChanges): Promise<void> {
+    await this.#run("change a quota", () => alterQuota(this.#admin, entity, changes));
   }
 
   async close(): Promise<void> {

@@ -5,11 +5,10 @@ import type { ClusterUser, ScramMechanism } from "@millrace/domain";
 import {
   type Admin,
   alterUserScramCredentialsV0,
-  type Connection,
   describeUserScramCredentialsV0,
-  kGetBootstrapConnection,
   ScramMechanisms,
 } from "@platformatic/kafka";
+import { bootstrapConnection } from "./bootstrap-connection.ts";
 
 /** Twice Kafka's default; the broker takes 4,096 to 16,384. */
 const ITERATIONS = 8_192;
@@ -33,7 +32,7 @@ export async function describeUsers(
   admin: Admin,
   names: readonly string[] | null,
 ): Promise<ClusterUser[]> {
-  const connection = await connectionOf(admin);
+  const connection = await bootstrapConnection(admin);
   const asked = names?.map((name) => ({ name })) ?? null;
   const { results } = await describeUserScramCredentialsV0.api.async(connection, asked);
   return results.map(({ user, credentialInfos }) => {
@@ -61,7 +60,7 @@ export async function putPassword(
       return { name, mechanism: code, iterations: ITERATIONS, salt, saltedPassword };
     }),
   );
-  const connection = await connectionOf(admin);
+  const connection = await bootstrapConnection(admin);
   await alterUserScramCredentialsV0.api.async(connection, [], upsertions);
 }
 
@@ -72,15 +71,6 @@ export async function removeCredentials(
   mechanisms: readonly ScramMechanism[],
 ): Promise<void> {
   const deletions = mechanisms.map((mechanism) => ({ name, mechanism: HASHES[mechanism].code }));
-  const connection = await connectionOf(admin);
+  const connection = await bootstrapConnection(admin);
   await alterUserScramCredentialsV0.api.async(connection, deletions, []);
-}
-
-function connectionOf(admin: Admin): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    admin[kGetBootstrapConnection]((error, connection) => {
-      if (connection) resolve(connection);
-      else reject(error);
-    });
-  });
 }

@@ -1,4 +1,9 @@
 import { getMe } from "./account/get-me.ts";
+import { applyAclTemplate } from "./acl/apply-acl-template.ts";
+import { createAcl } from "./acl/create-acl.ts";
+import { deleteAcl } from "./acl/delete-acl.ts";
+import { listAcls } from "./acl/list-acls.ts";
+import { testAcl } from "./acl/test-acl.ts";
 import { createApiKey } from "./api-key/create-api-key.ts";
 import { deleteApiKey } from "./api-key/delete-api-key.ts";
 import { getApiKey } from "./api-key/get-api-key.ts";
@@ -51,6 +56,10 @@ import { getOperationPlan } from "./operation/get-operation-plan.ts";
 import { listOperations } from "./operation/list-operations.ts";
 import { retryOperation } from "./operation/retry-operation.ts";
 import { watchOperation } from "./operation/watch-operation.ts";
+import { deleteQuota } from "./quota/delete-quota.ts";
+import { getQuotaUsage } from "./quota/get-quota-usage.ts";
+import { listQuotas } from "./quota/list-quotas.ts";
+import { setQuota } from "./quota/set-quota.ts";
 import { listRecords } from "./record/list-records.ts";
 import { produceRecords } from "./record/produce-records.ts";
 import { streamRecords } from "./record/stream-records.ts";
@@ -110,6 +119,15 @@ export const contracts: readonly Contract[] = [
   updateUser,
   rotateUser,
   deleteUser,
+  createAcl,
+  applyAclTemplate,
+  listAcls,
+  testAcl,
+  deleteAcl,
+  setQuota,
+  listQuotas,
+  deleteQuota,
+  getQuotaUsage,
   getCatchUp,
   getTuning,
   updateTuning,

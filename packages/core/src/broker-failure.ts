@@ -25,6 +25,11 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
       });
     case "topic_not_found":
       return new DomainError("not_found", `There is no topic ${name}.`, { cause: error });
+    case "authorization_off":
+      return new DomainError("not_supported", "This cluster does not check ACLs.", {
+        remedy: "Its broker has no authorizer: every client may do everything.",
+        cause: error,
+      });
     case "user_not_found":
       return new DomainError("not_found", `There is no user ${name}.`, { cause: error });
     case "invalid_user":
@@ -32,6 +37,8 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
       return invalid("/name", error);
     case "invalid_partitions":
       return invalid("/partitions", error);
+    case "invalid_request":
+      return invalid("", error);
     case "invalid_config":
       return invalid("/configs", error);
     case "unreachable":

@@ -4,7 +4,10 @@ import { type ClusterDriver, ProvisionError } from "@millrace/provisioner";
 import { deploymentOf } from "./engine/index.ts";
 
 /** The part of a broker's admin HTTP that use cases speak. */
-export type BrokerHttpPort = Pick<BrokerHttp, "settings" | "catchUp" | "storage" | "records">;
+export type BrokerHttpPort = Pick<
+  BrokerHttp,
+  "settings" | "catchUp" | "storage" | "records" | "quotaUsage"
+>;
 
 /** The way to one cluster's broker. Throws `BrokerError` `unreachable` where there is none yet. */
 export type BrokerHttpAccess = (cluster: Cluster) => Promise<BrokerHttpPort>;

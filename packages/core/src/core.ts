@@ -23,6 +23,11 @@ export type KafkaAdminPort = Pick<
   | "describeUser"
   | "putPassword"
   | "removeCredentials"
+  | "listAcls"
+  | "createAcls"
+  | "deleteAcl"
+  | "listQuotas"
+  | "alterQuota"
   | "setBrokerSettings"
 >;
 
@@ -47,7 +52,7 @@ export interface RegionDrivers {
 /** What every use case that answers a caller works with; `db` has the rows of the caller's tenant alone. */
 export interface Core extends Tools {
   readonly db: TenantDatabase;
-  /** Awaited right before a broker is told to change a topic or a user, once all checks have passed. */
+  /** Awaited right before a broker is told to change something, once all checks have passed. */
   readonly beforeBrokerChange?: () => Promise<void>;
 }
 

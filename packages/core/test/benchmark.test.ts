@@ -79,6 +79,9 @@ function core() {
       catchUp: async () => {
         throw new Error("benchmarks do not ask for it");
       },
+      quotaUsage: async () => {
+        throw new Error("benchmarks do not ask for it");
+      },
       records,
     }),
   });

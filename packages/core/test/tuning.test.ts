@@ -49,6 +49,7 @@ beforeEach(async () => {
       settings: readSettings,
       catchUp: neverAsked,
       storage: neverAsked,
+      quotaUsage: neverAsked,
       records,
     }),
     kafka: async (_address, work) =>
@@ -66,6 +67,11 @@ beforeEach(async () => {
         describeUser: neverAsked,
         putPassword: neverAsked,
         removeCredentials: neverAsked,
+        listAcls: neverAsked,
+        createAcls: neverAsked,
+        deleteAcl: neverAsked,
+        listQuotas: neverAsked,
+        alterQuota: neverAsked,
       }),
   });
   cluster = await runningCluster("dev");

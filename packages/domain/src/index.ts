@@ -1,4 +1,5 @@
 export * from "./account.ts";
+export * from "./acl.ts";
 export * from "./audit.ts";
 export * from "./aws-network.ts";
 export * from "./aws-size.ts";
@@ -11,6 +12,7 @@ export * from "./broker-slot.ts";
 export * from "./broker-version.ts";
 export * from "./byte-text.ts";
 export * from "./catch-up.ts";
+export * from "./client-quota.ts";
 export * from "./clock.ts";
 export * from "./cluster.ts";
 export * from "./cluster-user.ts";

@@ -1,4 +1,9 @@
 import { getMeProcedure } from "./account/get-me.ts";
+import { applyAclTemplateProcedure } from "./acl/apply-acl-template.ts";
+import { createAclProcedure } from "./acl/create-acl.ts";
+import { deleteAclProcedure } from "./acl/delete-acl.ts";
+import { listAclsProcedure } from "./acl/list-acls.ts";
+import { testAclProcedure } from "./acl/test-acl.ts";
 import { createApiKeyProcedure } from "./api-key/create-api-key.ts";
 import { deleteApiKeyProcedure } from "./api-key/delete-api-key.ts";
 import { getApiKeyProcedure } from "./api-key/get-api-key.ts";
@@ -51,6 +56,10 @@ import { listOperationsProcedure } from "./operation/list-operations.ts";
 import { retryOperationProcedure } from "./operation/retry-operation.ts";
 import { watchOperationProcedure } from "./operation/watch-operation.ts";
 import { createCallerFactory, router } from "./procedure.ts";
+import { deleteQuotaProcedure } from "./quota/delete-quota.ts";
+import { getQuotaUsageProcedure } from "./quota/get-quota-usage.ts";
+import { listQuotasProcedure } from "./quota/list-quotas.ts";
+import { setQuotaProcedure } from "./quota/set-quota.ts";
 import { listRecordsProcedure } from "./record/list-records.ts";
 import { produceRecordsProcedure } from "./record/produce-records.ts";
 import { streamRecordsProcedure } from "./record/stream-records.ts";
@@ -74,6 +83,13 @@ import { updateUserProcedure } from "./user/update-user.ts";
 
 /** Every procedure at the name of its contract. */
 export const appRouter = router({
+  acl: router({
+    create: createAclProcedure,
+    applyTemplate: applyAclTemplateProcedure,
+    list: listAclsProcedure,
+    test: testAclProcedure,
+    delete: deleteAclProcedure,
+  }),
   account: router({ me: getMeProcedure, leave: leaveOrganizationProcedure }),
   apiKey: router({
     create: createApiKeyProcedure,
@@ -134,6 +150,12 @@ export const appRouter = router({
     approve: approveOperationProcedure,
     cancel: cancelOperationProcedure,
     retry: retryOperationProcedure,
+  }),
+  quota: router({
+    set: setQuotaProcedure,
+    list: listQuotasProcedure,
+    delete: deleteQuotaProcedure,
+    usage: getQuotaUsageProcedure,
   }),
   record: router({
     list: listRecordsProcedure,

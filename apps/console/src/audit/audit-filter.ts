@@ -19,6 +19,7 @@ export const ANY_EVENT: AuditFilter = { kind: "", result: "", targetId: "", peri
 
 const TITLES: Readonly<Record<string, string>> = {
   account: "Accounts",
+  acl: "ACLs",
   apiKey: "API keys",
   benchmark: "Benchmarks",
   cluster: "Clusters",
@@ -26,6 +27,7 @@ const TITLES: Readonly<Record<string, string>> = {
   invitation: "Invitations",
   member: "Members",
   operation: "Operations",
+  quota: "Quotas",
   record: "Records",
   session: "Sign-ins and sessions",
   topic: "Topics",

@@ -18,6 +18,312 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for AclOperation.
+const (
+	AclOperationAll             AclOperation = "all"
+	AclOperationAlter           AclOperation = "alter"
+	AclOperationAlterConfigs    AclOperation = "alter_configs"
+	AclOperationClusterAction   AclOperation = "cluster_action"
+	AclOperationCreate          AclOperation = "create"
+	AclOperationCreateTokens    AclOperation = "create_tokens"
+	AclOperationDelete          AclOperation = "delete"
+	AclOperationDescribe        AclOperation = "describe"
+	AclOperationDescribeConfigs AclOperation = "describe_configs"
+	AclOperationDescribeTokens  AclOperation = "describe_tokens"
+	AclOperationIdempotentWrite AclOperation = "idempotent_write"
+	AclOperationRead            AclOperation = "read"
+	AclOperationTwoPhaseCommit  AclOperation = "two_phase_commit"
+	AclOperationWrite           AclOperation = "write"
+)
+
+// Valid indicates whether the value is a known member of the AclOperation enum.
+func (e AclOperation) Valid() bool {
+	switch e {
+	case AclOperationAll:
+		return true
+	case AclOperationAlter:
+		return true
+	case AclOperationAlterConfigs:
+		return true
+	case AclOperationClusterAction:
+		return true
+	case AclOperationCreate:
+		return true
+	case AclOperationCreateTokens:
+		return true
+	case AclOperationDelete:
+		return true
+	case AclOperationDescribe:
+		return true
+	case AclOperationDescribeConfigs:
+		return true
+	case AclOperationDescribeTokens:
+		return true
+	case AclOperationIdempotentWrite:
+		return true
+	case AclOperationRead:
+		return true
+	case AclOperationTwoPhaseCommit:
+		return true
+	case AclOperationWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclPatternType.
+const (
+	AclPatternTypeLiteral  AclPatternType = "literal"
+	AclPatternTypePrefixed AclPatternType = "prefixed"
+)
+
+// Valid indicates whether the value is a known member of the AclPatternType enum.
+func (e AclPatternType) Valid() bool {
+	switch e {
+	case AclPatternTypeLiteral:
+		return true
+	case AclPatternTypePrefixed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclPermission.
+const (
+	AclPermissionAllow AclPermission = "allow"
+	AclPermissionDeny  AclPermission = "deny"
+)
+
+// Valid indicates whether the value is a known member of the AclPermission enum.
+func (e AclPermission) Valid() bool {
+	switch e {
+	case AclPermissionAllow:
+		return true
+	case AclPermissionDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclResourceType.
+const (
+	AclResourceTypeCluster         AclResourceType = "cluster"
+	AclResourceTypeDelegationToken AclResourceType = "delegation_token"
+	AclResourceTypeGroup           AclResourceType = "group"
+	AclResourceTypeTopic           AclResourceType = "topic"
+	AclResourceTypeTransactionalId AclResourceType = "transactional_id"
+	AclResourceTypeUser            AclResourceType = "user"
+)
+
+// Valid indicates whether the value is a known member of the AclResourceType enum.
+func (e AclResourceType) Valid() bool {
+	switch e {
+	case AclResourceTypeCluster:
+		return true
+	case AclResourceTypeDelegationToken:
+		return true
+	case AclResourceTypeGroup:
+		return true
+	case AclResourceTypeTopic:
+		return true
+	case AclResourceTypeTransactionalId:
+		return true
+	case AclResourceTypeUser:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclApplyTemplateRequestPatternType.
+const (
+	AclApplyTemplateRequestPatternTypeLiteral  AclApplyTemplateRequestPatternType = "literal"
+	AclApplyTemplateRequestPatternTypePrefixed AclApplyTemplateRequestPatternType = "prefixed"
+)
+
+// Valid indicates whether the value is a known member of the AclApplyTemplateRequestPatternType enum.
+func (e AclApplyTemplateRequestPatternType) Valid() bool {
+	switch e {
+	case AclApplyTemplateRequestPatternTypeLiteral:
+		return true
+	case AclApplyTemplateRequestPatternTypePrefixed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclApplyTemplateRequestTemplate.
+const (
+	AclApplyTemplateRequestTemplateConsumer AclApplyTemplateRequestTemplate = "consumer"
+	AclApplyTemplateRequestTemplateProducer AclApplyTemplateRequestTemplate = "producer"
+)
+
+// Valid indicates whether the value is a known member of the AclApplyTemplateRequestTemplate enum.
+func (e AclApplyTemplateRequestTemplate) Valid() bool {
+	switch e {
+	case AclApplyTemplateRequestTemplateConsumer:
+		return true
+	case AclApplyTemplateRequestTemplateProducer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclCreateRequestOperation.
+const (
+	AclCreateRequestOperationAll             AclCreateRequestOperation = "all"
+	AclCreateRequestOperationAlter           AclCreateRequestOperation = "alter"
+	AclCreateRequestOperationAlterConfigs    AclCreateRequestOperation = "alter_configs"
+	AclCreateRequestOperationClusterAction   AclCreateRequestOperation = "cluster_action"
+	AclCreateRequestOperationCreate          AclCreateRequestOperation = "create"
+	AclCreateRequestOperationCreateTokens    AclCreateRequestOperation = "create_tokens"
+	AclCreateRequestOperationDelete          AclCreateRequestOperation = "delete"
+	AclCreateRequestOperationDescribe        AclCreateRequestOperation = "describe"
+	AclCreateRequestOperationDescribeConfigs AclCreateRequestOperation = "describe_configs"
+	AclCreateRequestOperationDescribeTokens  AclCreateRequestOperation = "describe_tokens"
+	AclCreateRequestOperationIdempotentWrite AclCreateRequestOperation = "idempotent_write"
+	AclCreateRequestOperationRead            AclCreateRequestOperation = "read"
+	AclCreateRequestOperationTwoPhaseCommit  AclCreateRequestOperation = "two_phase_commit"
+	AclCreateRequestOperationWrite           AclCreateRequestOperation = "write"
+)
+
+// Valid indicates whether the value is a known member of the AclCreateRequestOperation enum.
+func (e AclCreateRequestOperation) Valid() bool {
+	switch e {
+	case AclCreateRequestOperationAll:
+		return true
+	case AclCreateRequestOperationAlter:
+		return true
+	case AclCreateRequestOperationAlterConfigs:
+		return true
+	case AclCreateRequestOperationClusterAction:
+		return true
+	case AclCreateRequestOperationCreate:
+		return true
+	case AclCreateRequestOperationCreateTokens:
+		return true
+	case AclCreateRequestOperationDelete:
+		return true
+	case AclCreateRequestOperationDescribe:
+		return true
+	case AclCreateRequestOperationDescribeConfigs:
+		return true
+	case AclCreateRequestOperationDescribeTokens:
+		return true
+	case AclCreateRequestOperationIdempotentWrite:
+		return true
+	case AclCreateRequestOperationRead:
+		return true
+	case AclCreateRequestOperationTwoPhaseCommit:
+		return true
+	case AclCreateRequestOperationWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclCreateRequestPatternType.
+const (
+	AclCreateRequestPatternTypeLiteral  AclCreateRequestPatternType = "literal"
+	AclCreateRequestPatternTypePrefixed AclCreateRequestPatternType = "prefixed"
+)
+
+// Valid indicates whether the value is a known member of the AclCreateRequestPatternType enum.
+func (e AclCreateRequestPatternType) Valid() bool {
+	switch e {
+	case AclCreateRequestPatternTypeLiteral:
+		return true
+	case AclCreateRequestPatternTypePrefixed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclCreateRequestPermission.
+const (
+	AclCreateRequestPermissionAllow AclCreateRequestPermission = "allow"
+	AclCreateRequestPermissionDeny  AclCreateRequestPermission = "deny"
+)
+
+// Valid indicates whether the value is a known member of the AclCreateRequestPermission enum.
+func (e AclCreateRequestPermission) Valid() bool {
+	switch e {
+	case AclCreateRequestPermissionAllow:
+		return true
+	case AclCreateRequestPermissionDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclCreateRequestResourceType.
+const (
+	AclCreateRequestResourceTypeCluster         AclCreateRequestResourceType = "cluster"
+	AclCreateRequestResourceTypeDelegationToken AclCreateRequestResourceType = "delegation_token"
+	AclCreateRequestResourceTypeGroup           AclCreateRequestResourceType = "group"
+	AclCreateRequestResourceTypeTopic           AclCreateRequestResourceType = "topic"
+	AclCreateRequestResourceTypeTransactionalId AclCreateRequestResourceType = "transactional_id"
+	AclCreateRequestResourceTypeUser            AclCreateRequestResourceType = "user"
+)
+
+// Valid indicates whether the value is a known member of the AclCreateRequestResourceType enum.
+func (e AclCreateRequestResourceType) Valid() bool {
+	switch e {
+	case AclCreateRequestResourceTypeCluster:
+		return true
+	case AclCreateRequestResourceTypeDelegationToken:
+		return true
+	case AclCreateRequestResourceTypeGroup:
+		return true
+	case AclCreateRequestResourceTypeTopic:
+		return true
+	case AclCreateRequestResourceTypeTransactionalId:
+		return true
+	case AclCreateRequestResourceTypeUser:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclDecisionReason.
+const (
+	AclDecisionReasonAllowedByAcl     AclDecisionReason = "allowed_by_acl"
+	AclDecisionReasonAuthorizationOff AclDecisionReason = "authorization_off"
+	AclDecisionReasonDeniedByAcl      AclDecisionReason = "denied_by_acl"
+	AclDecisionReasonNoAclAllows      AclDecisionReason = "no_acl_allows"
+	AclDecisionReasonNoAclForResource AclDecisionReason = "no_acl_for_resource"
+	AclDecisionReasonSuperUser        AclDecisionReason = "super_user"
+)
+
+// Valid indicates whether the value is a known member of the AclDecisionReason enum.
+func (e AclDecisionReason) Valid() bool {
+	switch e {
+	case AclDecisionReasonAllowedByAcl:
+		return true
+	case AclDecisionReasonAuthorizationOff:
+		return true
+	case AclDecisionReasonDeniedByAcl:
+		return true
+	case AclDecisionReasonNoAclAllows:
+		return true
+	case AclDecisionReasonNoAclForResource:
+		return true
+	case AclDecisionReasonSuperUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ActorKind.
 const (
 	ActorKindApiKey ActorKind = "api_key"
@@ -40,6 +346,8 @@ func (e ActorKind) Valid() bool {
 const (
 	ApiKeyPermissionsAccountRead      ApiKeyPermissions = "account:read"
 	ApiKeyPermissionsAccountWrite     ApiKeyPermissions = "account:write"
+	ApiKeyPermissionsAclRead          ApiKeyPermissions = "acl:read"
+	ApiKeyPermissionsAclWrite         ApiKeyPermissions = "acl:write"
 	ApiKeyPermissionsApikeyRead       ApiKeyPermissions = "apikey:read"
 	ApiKeyPermissionsApikeyWrite      ApiKeyPermissions = "apikey:write"
 	ApiKeyPermissionsAuditRead        ApiKeyPermissions = "audit:read"
@@ -58,6 +366,8 @@ const (
 	ApiKeyPermissionsOperationCancel  ApiKeyPermissions = "operation:cancel"
 	ApiKeyPermissionsOperationRead    ApiKeyPermissions = "operation:read"
 	ApiKeyPermissionsOperationWrite   ApiKeyPermissions = "operation:write"
+	ApiKeyPermissionsQuotaRead        ApiKeyPermissions = "quota:read"
+	ApiKeyPermissionsQuotaWrite       ApiKeyPermissions = "quota:write"
 	ApiKeyPermissionsRecordRead       ApiKeyPermissions = "record:read"
 	ApiKeyPermissionsRecordWrite      ApiKeyPermissions = "record:write"
 	ApiKeyPermissionsTopicRead        ApiKeyPermissions = "topic:read"
@@ -74,6 +384,10 @@ func (e ApiKeyPermissions) Valid() bool {
 	case ApiKeyPermissionsAccountRead:
 		return true
 	case ApiKeyPermissionsAccountWrite:
+		return true
+	case ApiKeyPermissionsAclRead:
+		return true
+	case ApiKeyPermissionsAclWrite:
 		return true
 	case ApiKeyPermissionsApikeyRead:
 		return true
@@ -110,6 +424,10 @@ func (e ApiKeyPermissions) Valid() bool {
 	case ApiKeyPermissionsOperationRead:
 		return true
 	case ApiKeyPermissionsOperationWrite:
+		return true
+	case ApiKeyPermissionsQuotaRead:
+		return true
+	case ApiKeyPermissionsQuotaWrite:
 		return true
 	case ApiKeyPermissionsRecordRead:
 		return true
@@ -163,6 +481,8 @@ func (e ApiKeyRole) Valid() bool {
 const (
 	ApiKeyCreateRequestPermissionsAccountRead      ApiKeyCreateRequestPermissions = "account:read"
 	ApiKeyCreateRequestPermissionsAccountWrite     ApiKeyCreateRequestPermissions = "account:write"
+	ApiKeyCreateRequestPermissionsAclRead          ApiKeyCreateRequestPermissions = "acl:read"
+	ApiKeyCreateRequestPermissionsAclWrite         ApiKeyCreateRequestPermissions = "acl:write"
 	ApiKeyCreateRequestPermissionsApikeyRead       ApiKeyCreateRequestPermissions = "apikey:read"
 	ApiKeyCreateRequestPermissionsApikeyWrite      ApiKeyCreateRequestPermissions = "apikey:write"
 	ApiKeyCreateRequestPermissionsAuditRead        ApiKeyCreateRequestPermissions = "audit:read"
@@ -181,6 +501,8 @@ const (
 	ApiKeyCreateRequestPermissionsOperationCancel  ApiKeyCreateRequestPermissions = "operation:cancel"
 	ApiKeyCreateRequestPermissionsOperationRead    ApiKeyCreateRequestPermissions = "operation:read"
 	ApiKeyCreateRequestPermissionsOperationWrite   ApiKeyCreateRequestPermissions = "operation:write"
+	ApiKeyCreateRequestPermissionsQuotaRead        ApiKeyCreateRequestPermissions = "quota:read"
+	ApiKeyCreateRequestPermissionsQuotaWrite       ApiKeyCreateRequestPermissions = "quota:write"
 	ApiKeyCreateRequestPermissionsRecordRead       ApiKeyCreateRequestPermissions = "record:read"
 	ApiKeyCreateRequestPermissionsRecordWrite      ApiKeyCreateRequestPermissions = "record:write"
 	ApiKeyCreateRequestPermissionsTopicRead        ApiKeyCreateRequestPermissions = "topic:read"
@@ -197,6 +519,10 @@ func (e ApiKeyCreateRequestPermissions) Valid() bool {
 	case ApiKeyCreateRequestPermissionsAccountRead:
 		return true
 	case ApiKeyCreateRequestPermissionsAccountWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsAclRead:
+		return true
+	case ApiKeyCreateRequestPermissionsAclWrite:
 		return true
 	case ApiKeyCreateRequestPermissionsApikeyRead:
 		return true
@@ -233,6 +559,10 @@ func (e ApiKeyCreateRequestPermissions) Valid() bool {
 	case ApiKeyCreateRequestPermissionsOperationRead:
 		return true
 	case ApiKeyCreateRequestPermissionsOperationWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsQuotaRead:
+		return true
+	case ApiKeyCreateRequestPermissionsQuotaWrite:
 		return true
 	case ApiKeyCreateRequestPermissionsRecordRead:
 		return true
@@ -286,6 +616,8 @@ func (e ApiKeyCreateRequestRole) Valid() bool {
 const (
 	ApiKeyWithSecretPermissionsAccountRead      ApiKeyWithSecretPermissions = "account:read"
 	ApiKeyWithSecretPermissionsAccountWrite     ApiKeyWithSecretPermissions = "account:write"
+	ApiKeyWithSecretPermissionsAclRead          ApiKeyWithSecretPermissions = "acl:read"
+	ApiKeyWithSecretPermissionsAclWrite         ApiKeyWithSecretPermissions = "acl:write"
 	ApiKeyWithSecretPermissionsApikeyRead       ApiKeyWithSecretPermissions = "apikey:read"
 	ApiKeyWithSecretPermissionsApikeyWrite      ApiKeyWithSecretPermissions = "apikey:write"
 	ApiKeyWithSecretPermissionsAuditRead        ApiKeyWithSecretPermissions = "audit:read"
@@ -304,6 +636,8 @@ const (
 	ApiKeyWithSecretPermissionsOperationCancel  ApiKeyWithSecretPermissions = "operation:cancel"
 	ApiKeyWithSecretPermissionsOperationRead    ApiKeyWithSecretPermissions = "operation:read"
 	ApiKeyWithSecretPermissionsOperationWrite   ApiKeyWithSecretPermissions = "operation:write"
+	ApiKeyWithSecretPermissionsQuotaRead        ApiKeyWithSecretPermissions = "quota:read"
+	ApiKeyWithSecretPermissionsQuotaWrite       ApiKeyWithSecretPermissions = "quota:write"
 	ApiKeyWithSecretPermissionsRecordRead       ApiKeyWithSecretPermissions = "record:read"
 	ApiKeyWithSecretPermissionsRecordWrite      ApiKeyWithSecretPermissions = "record:write"
 	ApiKeyWithSecretPermissionsTopicRead        ApiKeyWithSecretPermissions = "topic:read"
@@ -320,6 +654,10 @@ func (e ApiKeyWithSecretPermissions) Valid() bool {
 	case ApiKeyWithSecretPermissionsAccountRead:
 		return true
 	case ApiKeyWithSecretPermissionsAccountWrite:
+		return true
+	case ApiKeyWithSecretPermissionsAclRead:
+		return true
+	case ApiKeyWithSecretPermissionsAclWrite:
 		return true
 	case ApiKeyWithSecretPermissionsApikeyRead:
 		return true
@@ -356,6 +694,10 @@ func (e ApiKeyWithSecretPermissions) Valid() bool {
 	case ApiKeyWithSecretPermissionsOperationRead:
 		return true
 	case ApiKeyWithSecretPermissionsOperationWrite:
+		return true
+	case ApiKeyWithSecretPermissionsQuotaRead:
+		return true
+	case ApiKeyWithSecretPermissionsQuotaWrite:
 		return true
 	case ApiKeyWithSecretPermissionsRecordRead:
 		return true
@@ -1680,6 +2022,30 @@ func (e PolicyFindingSeverity) Valid() bool {
 	}
 }
 
+// Defines values for QuotaUsageQuota.
+const (
+	QuotaUsageQuotaConsumerByteRate       QuotaUsageQuota = "consumer_byte_rate"
+	QuotaUsageQuotaControllerMutationRate QuotaUsageQuota = "controller_mutation_rate"
+	QuotaUsageQuotaProducerByteRate       QuotaUsageQuota = "producer_byte_rate"
+	QuotaUsageQuotaRequestPercentage      QuotaUsageQuota = "request_percentage"
+)
+
+// Valid indicates whether the value is a known member of the QuotaUsageQuota enum.
+func (e QuotaUsageQuota) Valid() bool {
+	switch e {
+	case QuotaUsageQuotaConsumerByteRate:
+		return true
+	case QuotaUsageQuotaControllerMutationRate:
+		return true
+	case QuotaUsageQuotaProducerByteRate:
+		return true
+	case QuotaUsageQuotaRequestPercentage:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RecordTimestampType.
 const (
 	RecordTimestampTypeCreateTime    RecordTimestampType = "create_time"
@@ -2130,6 +2496,333 @@ func (e AuditEventExportParamsResult) Valid() bool {
 	}
 }
 
+// Defines values for AclDeleteParamsResourceType.
+const (
+	AclDeleteParamsResourceTypeCluster         AclDeleteParamsResourceType = "cluster"
+	AclDeleteParamsResourceTypeDelegationToken AclDeleteParamsResourceType = "delegation_token"
+	AclDeleteParamsResourceTypeGroup           AclDeleteParamsResourceType = "group"
+	AclDeleteParamsResourceTypeTopic           AclDeleteParamsResourceType = "topic"
+	AclDeleteParamsResourceTypeTransactionalId AclDeleteParamsResourceType = "transactional_id"
+	AclDeleteParamsResourceTypeUser            AclDeleteParamsResourceType = "user"
+)
+
+// Valid indicates whether the value is a known member of the AclDeleteParamsResourceType enum.
+func (e AclDeleteParamsResourceType) Valid() bool {
+	switch e {
+	case AclDeleteParamsResourceTypeCluster:
+		return true
+	case AclDeleteParamsResourceTypeDelegationToken:
+		return true
+	case AclDeleteParamsResourceTypeGroup:
+		return true
+	case AclDeleteParamsResourceTypeTopic:
+		return true
+	case AclDeleteParamsResourceTypeTransactionalId:
+		return true
+	case AclDeleteParamsResourceTypeUser:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclDeleteParamsPatternType.
+const (
+	AclDeleteParamsPatternTypeLiteral  AclDeleteParamsPatternType = "literal"
+	AclDeleteParamsPatternTypePrefixed AclDeleteParamsPatternType = "prefixed"
+)
+
+// Valid indicates whether the value is a known member of the AclDeleteParamsPatternType enum.
+func (e AclDeleteParamsPatternType) Valid() bool {
+	switch e {
+	case AclDeleteParamsPatternTypeLiteral:
+		return true
+	case AclDeleteParamsPatternTypePrefixed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclDeleteParamsOperation.
+const (
+	AclDeleteParamsOperationAll             AclDeleteParamsOperation = "all"
+	AclDeleteParamsOperationAlter           AclDeleteParamsOperation = "alter"
+	AclDeleteParamsOperationAlterConfigs    AclDeleteParamsOperation = "alter_configs"
+	AclDeleteParamsOperationClusterAction   AclDeleteParamsOperation = "cluster_action"
+	AclDeleteParamsOperationCreate          AclDeleteParamsOperation = "create"
+	AclDeleteParamsOperationCreateTokens    AclDeleteParamsOperation = "create_tokens"
+	AclDeleteParamsOperationDelete          AclDeleteParamsOperation = "delete"
+	AclDeleteParamsOperationDescribe        AclDeleteParamsOperation = "describe"
+	AclDeleteParamsOperationDescribeConfigs AclDeleteParamsOperation = "describe_configs"
+	AclDeleteParamsOperationDescribeTokens  AclDeleteParamsOperation = "describe_tokens"
+	AclDeleteParamsOperationIdempotentWrite AclDeleteParamsOperation = "idempotent_write"
+	AclDeleteParamsOperationRead            AclDeleteParamsOperation = "read"
+	AclDeleteParamsOperationTwoPhaseCommit  AclDeleteParamsOperation = "two_phase_commit"
+	AclDeleteParamsOperationWrite           AclDeleteParamsOperation = "write"
+)
+
+// Valid indicates whether the value is a known member of the AclDeleteParamsOperation enum.
+func (e AclDeleteParamsOperation) Valid() bool {
+	switch e {
+	case AclDeleteParamsOperationAll:
+		return true
+	case AclDeleteParamsOperationAlter:
+		return true
+	case AclDeleteParamsOperationAlterConfigs:
+		return true
+	case AclDeleteParamsOperationClusterAction:
+		return true
+	case AclDeleteParamsOperationCreate:
+		return true
+	case AclDeleteParamsOperationCreateTokens:
+		return true
+	case AclDeleteParamsOperationDelete:
+		return true
+	case AclDeleteParamsOperationDescribe:
+		return true
+	case AclDeleteParamsOperationDescribeConfigs:
+		return true
+	case AclDeleteParamsOperationDescribeTokens:
+		return true
+	case AclDeleteParamsOperationIdempotentWrite:
+		return true
+	case AclDeleteParamsOperationRead:
+		return true
+	case AclDeleteParamsOperationTwoPhaseCommit:
+		return true
+	case AclDeleteParamsOperationWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclDeleteParamsPermission.
+const (
+	AclDeleteParamsPermissionAllow AclDeleteParamsPermission = "allow"
+	AclDeleteParamsPermissionDeny  AclDeleteParamsPermission = "deny"
+)
+
+// Valid indicates whether the value is a known member of the AclDeleteParamsPermission enum.
+func (e AclDeleteParamsPermission) Valid() bool {
+	switch e {
+	case AclDeleteParamsPermissionAllow:
+		return true
+	case AclDeleteParamsPermissionDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclListParamsResourceType.
+const (
+	AclListParamsResourceTypeCluster         AclListParamsResourceType = "cluster"
+	AclListParamsResourceTypeDelegationToken AclListParamsResourceType = "delegation_token"
+	AclListParamsResourceTypeGroup           AclListParamsResourceType = "group"
+	AclListParamsResourceTypeTopic           AclListParamsResourceType = "topic"
+	AclListParamsResourceTypeTransactionalId AclListParamsResourceType = "transactional_id"
+	AclListParamsResourceTypeUser            AclListParamsResourceType = "user"
+)
+
+// Valid indicates whether the value is a known member of the AclListParamsResourceType enum.
+func (e AclListParamsResourceType) Valid() bool {
+	switch e {
+	case AclListParamsResourceTypeCluster:
+		return true
+	case AclListParamsResourceTypeDelegationToken:
+		return true
+	case AclListParamsResourceTypeGroup:
+		return true
+	case AclListParamsResourceTypeTopic:
+		return true
+	case AclListParamsResourceTypeTransactionalId:
+		return true
+	case AclListParamsResourceTypeUser:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclListParamsPatternType.
+const (
+	AclListParamsPatternTypeLiteral  AclListParamsPatternType = "literal"
+	AclListParamsPatternTypeMatch    AclListParamsPatternType = "match"
+	AclListParamsPatternTypePrefixed AclListParamsPatternType = "prefixed"
+)
+
+// Valid indicates whether the value is a known member of the AclListParamsPatternType enum.
+func (e AclListParamsPatternType) Valid() bool {
+	switch e {
+	case AclListParamsPatternTypeLiteral:
+		return true
+	case AclListParamsPatternTypeMatch:
+		return true
+	case AclListParamsPatternTypePrefixed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclListParamsOperation.
+const (
+	AclListParamsOperationAll             AclListParamsOperation = "all"
+	AclListParamsOperationAlter           AclListParamsOperation = "alter"
+	AclListParamsOperationAlterConfigs    AclListParamsOperation = "alter_configs"
+	AclListParamsOperationClusterAction   AclListParamsOperation = "cluster_action"
+	AclListParamsOperationCreate          AclListParamsOperation = "create"
+	AclListParamsOperationCreateTokens    AclListParamsOperation = "create_tokens"
+	AclListParamsOperationDelete          AclListParamsOperation = "delete"
+	AclListParamsOperationDescribe        AclListParamsOperation = "describe"
+	AclListParamsOperationDescribeConfigs AclListParamsOperation = "describe_configs"
+	AclListParamsOperationDescribeTokens  AclListParamsOperation = "describe_tokens"
+	AclListParamsOperationIdempotentWrite AclListParamsOperation = "idempotent_write"
+	AclListParamsOperationRead            AclListParamsOperation = "read"
+	AclListParamsOperationTwoPhaseCommit  AclListParamsOperation = "two_phase_commit"
+	AclListParamsOperationWrite           AclListParamsOperation = "write"
+)
+
+// Valid indicates whether the value is a known member of the AclListParamsOperation enum.
+func (e AclListParamsOperation) Valid() bool {
+	switch e {
+	case AclListParamsOperationAll:
+		return true
+	case AclListParamsOperationAlter:
+		return true
+	case AclListParamsOperationAlterConfigs:
+		return true
+	case AclListParamsOperationClusterAction:
+		return true
+	case AclListParamsOperationCreate:
+		return true
+	case AclListParamsOperationCreateTokens:
+		return true
+	case AclListParamsOperationDelete:
+		return true
+	case AclListParamsOperationDescribe:
+		return true
+	case AclListParamsOperationDescribeConfigs:
+		return true
+	case AclListParamsOperationDescribeTokens:
+		return true
+	case AclListParamsOperationIdempotentWrite:
+		return true
+	case AclListParamsOperationRead:
+		return true
+	case AclListParamsOperationTwoPhaseCommit:
+		return true
+	case AclListParamsOperationWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclListParamsPermission.
+const (
+	AclListParamsPermissionAllow AclListParamsPermission = "allow"
+	AclListParamsPermissionDeny  AclListParamsPermission = "deny"
+)
+
+// Valid indicates whether the value is a known member of the AclListParamsPermission enum.
+func (e AclListParamsPermission) Valid() bool {
+	switch e {
+	case AclListParamsPermissionAllow:
+		return true
+	case AclListParamsPermissionDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclTestParamsOperation.
+const (
+	AclTestParamsOperationAll             AclTestParamsOperation = "all"
+	AclTestParamsOperationAlter           AclTestParamsOperation = "alter"
+	AclTestParamsOperationAlterConfigs    AclTestParamsOperation = "alter_configs"
+	AclTestParamsOperationClusterAction   AclTestParamsOperation = "cluster_action"
+	AclTestParamsOperationCreate          AclTestParamsOperation = "create"
+	AclTestParamsOperationCreateTokens    AclTestParamsOperation = "create_tokens"
+	AclTestParamsOperationDelete          AclTestParamsOperation = "delete"
+	AclTestParamsOperationDescribe        AclTestParamsOperation = "describe"
+	AclTestParamsOperationDescribeConfigs AclTestParamsOperation = "describe_configs"
+	AclTestParamsOperationDescribeTokens  AclTestParamsOperation = "describe_tokens"
+	AclTestParamsOperationIdempotentWrite AclTestParamsOperation = "idempotent_write"
+	AclTestParamsOperationRead            AclTestParamsOperation = "read"
+	AclTestParamsOperationTwoPhaseCommit  AclTestParamsOperation = "two_phase_commit"
+	AclTestParamsOperationWrite           AclTestParamsOperation = "write"
+)
+
+// Valid indicates whether the value is a known member of the AclTestParamsOperation enum.
+func (e AclTestParamsOperation) Valid() bool {
+	switch e {
+	case AclTestParamsOperationAll:
+		return true
+	case AclTestParamsOperationAlter:
+		return true
+	case AclTestParamsOperationAlterConfigs:
+		return true
+	case AclTestParamsOperationClusterAction:
+		return true
+	case AclTestParamsOperationCreate:
+		return true
+	case AclTestParamsOperationCreateTokens:
+		return true
+	case AclTestParamsOperationDelete:
+		return true
+	case AclTestParamsOperationDescribe:
+		return true
+	case AclTestParamsOperationDescribeConfigs:
+		return true
+	case AclTestParamsOperationDescribeTokens:
+		return true
+	case AclTestParamsOperationIdempotentWrite:
+		return true
+	case AclTestParamsOperationRead:
+		return true
+	case AclTestParamsOperationTwoPhaseCommit:
+		return true
+	case AclTestParamsOperationWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AclTestParamsResourceType.
+const (
+	AclTestParamsResourceTypeCluster         AclTestParamsResourceType = "cluster"
+	AclTestParamsResourceTypeDelegationToken AclTestParamsResourceType = "delegation_token"
+	AclTestParamsResourceTypeGroup           AclTestParamsResourceType = "group"
+	AclTestParamsResourceTypeTopic           AclTestParamsResourceType = "topic"
+	AclTestParamsResourceTypeTransactionalId AclTestParamsResourceType = "transactional_id"
+	AclTestParamsResourceTypeUser            AclTestParamsResourceType = "user"
+)
+
+// Valid indicates whether the value is a known member of the AclTestParamsResourceType enum.
+func (e AclTestParamsResourceType) Valid() bool {
+	switch e {
+	case AclTestParamsResourceTypeCluster:
+		return true
+	case AclTestParamsResourceTypeDelegationToken:
+		return true
+	case AclTestParamsResourceTypeGroup:
+		return true
+	case AclTestParamsResourceTypeTopic:
+		return true
+	case AclTestParamsResourceTypeTransactionalId:
+		return true
+	case AclTestParamsResourceTypeUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TopicListParamsInclude.
 const (
 	TopicListParamsIncludeConfigs TopicListParamsInclude = "configs"
@@ -2263,6 +2956,117 @@ func (e SizeListParamsRegion) Valid() bool {
 type AccountLeaveRequest struct {
 	// OrganizationId ID with the prefix org_
 	OrganizationId string `json:"organization_id"`
+}
+
+// Acl defines model for Acl.
+type Acl struct {
+	Host      string       `json:"host"`
+	Operation AclOperation `json:"operation"`
+
+	// PatternType literal: exactly this name, or * for all. prefixed: every name that begins with it
+	PatternType AclPatternType `json:"pattern_type"`
+
+	// Permission deny wins over allow
+	Permission   AclPermission   `json:"permission"`
+	Principal    string          `json:"principal"`
+	ResourceName string          `json:"resource_name"`
+	ResourceType AclResourceType `json:"resource_type"`
+}
+
+// AclOperation defines model for Acl.Operation.
+type AclOperation string
+
+// AclPatternType literal: exactly this name, or * for all. prefixed: every name that begins with it
+type AclPatternType string
+
+// AclPermission deny wins over allow
+type AclPermission string
+
+// AclResourceType defines model for Acl.ResourceType.
+type AclResourceType string
+
+// AclApplyTemplateRequest defines model for AclApplyTemplateRequest.
+type AclApplyTemplateRequest struct {
+	// Group Consumer group; for consumers
+	Group *string `json:"group,omitempty"`
+
+	// Host Address of the client; * is every address
+	Host *string `json:"host,omitempty"`
+
+	// PatternType literal: exactly this name, or * for all. prefixed: every name that begins with it
+	PatternType *AclApplyTemplateRequestPatternType `json:"pattern_type,omitempty"`
+
+	// Principal User:alice; User:* is every user
+	Principal string                          `json:"principal"`
+	Template  AclApplyTemplateRequestTemplate `json:"template"`
+
+	// Topic A name, a prefix, or * for every name; kafka-cluster for the cluster
+	Topic string `json:"topic"`
+
+	// TransactionalId For producers that use transactions
+	TransactionalId *string `json:"transactional_id,omitempty"`
+}
+
+// AclApplyTemplateRequestPatternType literal: exactly this name, or * for all. prefixed: every name that begins with it
+type AclApplyTemplateRequestPatternType string
+
+// AclApplyTemplateRequestTemplate defines model for AclApplyTemplateRequest.Template.
+type AclApplyTemplateRequestTemplate string
+
+// AclCreateRequest defines model for AclCreateRequest.
+type AclCreateRequest struct {
+	// Host Address of the client; * is every address
+	Host      *string                   `json:"host,omitempty"`
+	Operation AclCreateRequestOperation `json:"operation"`
+
+	// PatternType literal: exactly this name, or * for all. prefixed: every name that begins with it
+	PatternType *AclCreateRequestPatternType `json:"pattern_type,omitempty"`
+
+	// Permission deny wins over allow
+	Permission *AclCreateRequestPermission `json:"permission,omitempty"`
+
+	// Principal User:alice; User:* is every user
+	Principal string `json:"principal"`
+
+	// ResourceName A name, a prefix, or * for every name; kafka-cluster for the cluster
+	ResourceName string                       `json:"resource_name"`
+	ResourceType AclCreateRequestResourceType `json:"resource_type"`
+}
+
+// AclCreateRequestOperation defines model for AclCreateRequest.Operation.
+type AclCreateRequestOperation string
+
+// AclCreateRequestPatternType literal: exactly this name, or * for all. prefixed: every name that begins with it
+type AclCreateRequestPatternType string
+
+// AclCreateRequestPermission deny wins over allow
+type AclCreateRequestPermission string
+
+// AclCreateRequestResourceType defines model for AclCreateRequest.ResourceType.
+type AclCreateRequestResourceType string
+
+// AclDecision defines model for AclDecision.
+type AclDecision struct {
+	// Acl The ACL that decides, where one does
+	Acl     *Acl `json:"acl"`
+	Allowed bool `json:"allowed"`
+
+	// Reason authorization_off: the cluster does not check ACLs. no_acl_for_resource: no ACL names the resource, so allow.everyone.if.no.acl.found decides. no_acl_allows: ACLs name the resource, and none allows this
+	Reason AclDecisionReason `json:"reason"`
+}
+
+// AclDecisionReason authorization_off: the cluster does not check ACLs. no_acl_for_resource: no ACL names the resource, so allow.everyone.if.no.acl.found decides. no_acl_allows: ACLs name the resource, and none allows this
+type AclDecisionReason string
+
+// AclList defines model for AclList.
+type AclList struct {
+	Items []Acl `json:"items"`
+}
+
+// AclPage defines model for AclPage.
+type AclPage struct {
+	Items         []Acl   `json:"items"`
+	NextPageToken *string `json:"next_page_token,omitempty"`
 }
 
 // Actor defines model for Actor.
@@ -2777,6 +3581,30 @@ type ChangeSummary struct {
 	Import  int `json:"import"`
 	Replace int `json:"replace"`
 	Update  int `json:"update"`
+}
+
+// ClientQuota defines model for ClientQuota.
+type ClientQuota struct {
+	ClientId *string `json:"client_id"`
+
+	// ConsumerByteRate Bytes per second that clients read
+	ConsumerByteRate *int `json:"consumer_byte_rate"`
+
+	// ControllerMutationRate Partitions per second that clients create or delete
+	ControllerMutationRate *float64 `json:"controller_mutation_rate"`
+
+	// ProducerByteRate Bytes per second that clients write
+	ProducerByteRate *int `json:"producer_byte_rate"`
+
+	// RequestPercentage Percent of one processor's time
+	RequestPercentage *float64 `json:"request_percentage"`
+	User              *string  `json:"user"`
+}
+
+// ClientQuotaPage defines model for ClientQuotaPage.
+type ClientQuotaPage struct {
+	Items         []ClientQuota `json:"items"`
+	NextPageToken *string       `json:"next_page_token,omitempty"`
 }
 
 // Cluster defines model for Cluster.
@@ -3538,6 +4366,49 @@ type ProducedRecord struct {
 	TimestampMs *string `json:"timestamp_ms,omitempty"`
 }
 
+// QuotaSetRequest defines model for QuotaSetRequest.
+type QuotaSetRequest struct {
+	// ClientId <default>: every client ID without a quota of its own
+	ClientId *string `json:"client_id,omitempty"`
+
+	// ConsumerByteRate Bytes per second that clients read
+	ConsumerByteRate *int `json:"consumer_byte_rate,omitempty"`
+
+	// ControllerMutationRate Partitions per second that clients create or delete
+	ControllerMutationRate *float64 `json:"controller_mutation_rate,omitempty"`
+
+	// ProducerByteRate Bytes per second that clients write
+	ProducerByteRate *int `json:"producer_byte_rate,omitempty"`
+
+	// RequestPercentage Percent of one processor's time
+	RequestPercentage *float64 `json:"request_percentage,omitempty"`
+
+	// User <default>: every user without a quota of its own
+	User *string `json:"user,omitempty"`
+}
+
+// QuotaUsage defines model for QuotaUsage.
+type QuotaUsage struct {
+	ClientId *string         `json:"client_id"`
+	Limit    float64         `json:"limit"`
+	Quota    QuotaUsageQuota `json:"quota"`
+
+	// Rate Used per second lately, in the unit of the limit
+	Rate float64 `json:"rate"`
+
+	// ThrottleMs How long the clients are slowed down now
+	ThrottleMs float64 `json:"throttle_ms"`
+	User       *string `json:"user"`
+}
+
+// QuotaUsageQuota defines model for QuotaUsage.Quota.
+type QuotaUsageQuota string
+
+// QuotaUsageList defines model for QuotaUsageList.
+type QuotaUsageList struct {
+	Items []QuotaUsage `json:"items"`
+}
+
 // Range defines model for Range.
 type Range struct {
 	Max int `json:"max"`
@@ -4155,6 +5026,98 @@ type ClusterAcceptDriftParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// AclDeleteParams defines parameters for AclDelete.
+type AclDeleteParams struct {
+	// Principal User:alice; User:* is every user
+	Principal    string                      `form:"principal" json:"principal"`
+	ResourceType AclDeleteParamsResourceType `form:"resource_type" json:"resource_type"`
+
+	// ResourceName A name, a prefix, or * for every name; kafka-cluster for the cluster
+	ResourceName string `form:"resource_name" json:"resource_name"`
+
+	// PatternType literal: exactly this name, or * for all. prefixed: every name that begins with it
+	PatternType AclDeleteParamsPatternType `form:"pattern_type" json:"pattern_type"`
+	Operation   AclDeleteParamsOperation   `form:"operation" json:"operation"`
+
+	// Permission deny wins over allow
+	Permission AclDeleteParamsPermission `form:"permission" json:"permission"`
+
+	// Host Address of the client; * is every address
+	Host string `form:"host" json:"host"`
+}
+
+// AclDeleteParamsResourceType defines parameters for AclDelete.
+type AclDeleteParamsResourceType string
+
+// AclDeleteParamsPatternType defines parameters for AclDelete.
+type AclDeleteParamsPatternType string
+
+// AclDeleteParamsOperation defines parameters for AclDelete.
+type AclDeleteParamsOperation string
+
+// AclDeleteParamsPermission defines parameters for AclDelete.
+type AclDeleteParamsPermission string
+
+// AclListParams defines parameters for AclList.
+type AclListParams struct {
+	// PageSize Items per page, 50 by default
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
+	PageToken    *string                    `form:"page_token,omitempty" json:"page_token,omitempty"`
+	Principal    *string                    `form:"principal,omitempty" json:"principal,omitempty"`
+	ResourceType *AclListParamsResourceType `form:"resource_type,omitempty" json:"resource_type,omitempty"`
+	ResourceName *string                    `form:"resource_name,omitempty" json:"resource_name,omitempty"`
+
+	// PatternType match: every ACL that applies to resource_name, by its name, by a prefix or by *
+	PatternType *AclListParamsPatternType `form:"pattern_type,omitempty" json:"pattern_type,omitempty"`
+	Operation   *AclListParamsOperation   `form:"operation,omitempty" json:"operation,omitempty"`
+	Permission  *AclListParamsPermission  `form:"permission,omitempty" json:"permission,omitempty"`
+	Host        *string                   `form:"host,omitempty" json:"host,omitempty"`
+}
+
+// AclListParamsResourceType defines parameters for AclList.
+type AclListParamsResourceType string
+
+// AclListParamsPatternType defines parameters for AclList.
+type AclListParamsPatternType string
+
+// AclListParamsOperation defines parameters for AclList.
+type AclListParamsOperation string
+
+// AclListParamsPermission defines parameters for AclList.
+type AclListParamsPermission string
+
+// AclCreateParams defines parameters for AclCreate.
+type AclCreateParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// AclApplyTemplateParams defines parameters for AclApplyTemplate.
+type AclApplyTemplateParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// AclTestParams defines parameters for AclTest.
+type AclTestParams struct {
+	// Principal User:alice; User:* is every user
+	Principal    string                    `form:"principal" json:"principal"`
+	Operation    AclTestParamsOperation    `form:"operation" json:"operation"`
+	ResourceType AclTestParamsResourceType `form:"resource_type" json:"resource_type"`
+
+	// ResourceName A name, a prefix, or * for every name; kafka-cluster for the cluster
+	ResourceName string  `form:"resource_name" json:"resource_name"`
+	Address      *string `form:"address,omitempty" json:"address,omitempty"`
+}
+
+// AclTestParamsOperation defines parameters for AclTest.
+type AclTestParamsOperation string
+
+// AclTestParamsResourceType defines parameters for AclTest.
+type AclTestParamsResourceType string
+
 // BenchmarkListParams defines parameters for BenchmarkList.
 type BenchmarkListParams struct {
 	// PageSize Items per page, 50 by default
@@ -4221,6 +5184,30 @@ type ClusterPauseParams struct {
 	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
 
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// QuotaDeleteParams defines parameters for QuotaDelete.
+type QuotaDeleteParams struct {
+	// User <default>: every user without a quota of its own
+	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// ClientId <default>: every client ID without a quota of its own
+	ClientId *string `form:"client_id,omitempty" json:"client_id,omitempty"`
+}
+
+// QuotaListParams defines parameters for QuotaList.
+type QuotaListParams struct {
+	// PageSize Items per page, 50 by default
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
+	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
+}
+
+// QuotaSetParams defines parameters for QuotaSet.
+type QuotaSetParams struct {
 	// IdempotencyKey Makes the request safe to retry for 24 hours
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
@@ -4558,8 +5545,17 @@ type ClusterUpdateApplicationMergePatchPlusJSONRequestBody = ClusterUpdateReques
 // ClusterAcceptDriftJSONRequestBody defines body for ClusterAcceptDrift for application/json ContentType.
 type ClusterAcceptDriftJSONRequestBody = ClusterAcceptDriftRequest
 
+// AclCreateJSONRequestBody defines body for AclCreate for application/json ContentType.
+type AclCreateJSONRequestBody = AclCreateRequest
+
+// AclApplyTemplateJSONRequestBody defines body for AclApplyTemplate for application/json ContentType.
+type AclApplyTemplateJSONRequestBody = AclApplyTemplateRequest
+
 // BenchmarkRunJSONRequestBody defines body for BenchmarkRun for application/json ContentType.
 type BenchmarkRunJSONRequestBody = BenchmarkRunRequest
+
+// QuotaSetJSONRequestBody defines body for QuotaSet for application/json ContentType.
+type QuotaSetJSONRequestBody = QuotaSetRequest
 
 // TopicCreateJSONRequestBody defines body for TopicCreate for application/json ContentType.
 type TopicCreateJSONRequestBody = TopicCreateRequest
@@ -4900,6 +5896,63 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDrift(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, body ClusterAcceptDriftJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// AclDelete Delete an ACL
+	//
+	// Deletes the ACL with exactly these fields.
+	//
+	// Corresponds with DELETE /v1/clusters/{cluster_id}/acls (the `AclDelete` operationId).
+	AclDelete(ctx context.Context, clusterId string, params *AclDeleteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AclList List ACLs
+	//
+	// Ordered by resource, then principal. Filters that are absent match everything.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/acls (the `AclList` operationId).
+	AclList(ctx context.Context, clusterId string, params *AclListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AclCreateWithBody Create an ACL
+	//
+	// Takes effect at once. An ACL that exists already stays as it is.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/acls (the `AclCreate` operationId).
+	AclCreateWithBody(ctx context.Context, clusterId string, params *AclCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AclCreate Create an ACL
+	//
+	// Takes effect at once. An ACL that exists already stays as it is.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/acls (the `AclCreate` operationId).
+	AclCreate(ctx context.Context, clusterId string, params *AclCreateParams, body AclCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AclApplyTemplateWithBody Allow a producer or consumer
+	//
+	// The same ACLs as kafka-acls --producer and --consumer create.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/acls/apply-template (the `AclApplyTemplate` operationId).
+	AclApplyTemplateWithBody(ctx context.Context, clusterId string, params *AclApplyTemplateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AclApplyTemplate Allow a producer or consumer
+	//
+	// The same ACLs as kafka-acls --producer and --consumer create.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/acls/apply-template (the `AclApplyTemplate` operationId).
+	AclApplyTemplate(ctx context.Context, clusterId string, params *AclApplyTemplateParams, body AclApplyTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AclTest Test what a principal may do
+	//
+	// Whether the broker would allow it, and which ACL decides.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/acls/test (the `AclTest` operationId).
+	AclTest(ctx context.Context, clusterId string, params *AclTestParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// BenchmarkList List benchmarks
 	//
 	// Newest first, without their samples. The last 50 of a cluster are kept.
@@ -4978,6 +6031,45 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 	ClusterPause(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// QuotaUsage Get the usage of quotas
+	//
+	// Clients with a quota that were active lately, those nearest to their limit first; at most 1,000.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/quota-usage (the `QuotaUsage` operationId).
+	QuotaUsage(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// QuotaDelete Delete a quota
+	//
+	// Removes every limit of exactly this user, client ID or pair.
+	//
+	// Corresponds with DELETE /v1/clusters/{cluster_id}/quotas (the `QuotaDelete` operationId).
+	QuotaDelete(ctx context.Context, clusterId string, params *QuotaDeleteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// QuotaList List quotas
+	//
+	// Of a client, the most specific quota counts: user and client ID, user, client ID.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/quotas (the `QuotaList` operationId).
+	QuotaList(ctx context.Context, clusterId string, params *QuotaListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// QuotaSetWithBody Set a quota
+	//
+	// Takes effect at once. Absent limits stay, null removes one.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/quotas (the `QuotaSet` operationId).
+	QuotaSetWithBody(ctx context.Context, clusterId string, params *QuotaSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// QuotaSet Set a quota
+	//
+	// Takes effect at once. Absent limits stay, null removes one.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/quotas (the `QuotaSet` operationId).
+	QuotaSet(ctx context.Context, clusterId string, params *QuotaSetParams, body QuotaSetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ClusterReconcile Undo drift
 	//
@@ -5822,6 +6914,133 @@ func (c *Client) ClusterAcceptDrift(ctx context.Context, clusterId string, param
 	return c.Client.Do(req)
 }
 
+// AclDelete Delete an ACL
+//
+// Deletes the ACL with exactly these fields.
+//
+// Corresponds with DELETE /v1/clusters/{cluster_id}/acls (the `AclDelete` operationId).
+func (c *Client) AclDelete(ctx context.Context, clusterId string, params *AclDeleteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAclDeleteRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AclList List ACLs
+//
+// Ordered by resource, then principal. Filters that are absent match everything.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/acls (the `AclList` operationId).
+func (c *Client) AclList(ctx context.Context, clusterId string, params *AclListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAclListRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AclCreateWithBody Create an ACL
+//
+// Takes effect at once. An ACL that exists already stays as it is.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/acls (the `AclCreate` operationId).
+func (c *Client) AclCreateWithBody(ctx context.Context, clusterId string, params *AclCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAclCreateRequestWithBody(c.Server, clusterId, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AclCreate Create an ACL
+//
+// Takes effect at once. An ACL that exists already stays as it is.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/acls (the `AclCreate` operationId).
+func (c *Client) AclCreate(ctx context.Context, clusterId string, params *AclCreateParams, body AclCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAclCreateRequest(c.Server, clusterId, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AclApplyTemplateWithBody Allow a producer or consumer
+//
+// The same ACLs as kafka-acls --producer and --consumer create.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/acls/apply-template (the `AclApplyTemplate` operationId).
+func (c *Client) AclApplyTemplateWithBody(ctx context.Context, clusterId string, params *AclApplyTemplateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAclApplyTemplateRequestWithBody(c.Server, clusterId, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AclApplyTemplate Allow a producer or consumer
+//
+// The same ACLs as kafka-acls --producer and --consumer create.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/acls/apply-template (the `AclApplyTemplate` operationId).
+func (c *Client) AclApplyTemplate(ctx context.Context, clusterId string, params *AclApplyTemplateParams, body AclApplyTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAclApplyTemplateRequest(c.Server, clusterId, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AclTest Test what a principal may do
+//
+// Whether the broker would allow it, and which ACL decides.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/acls/test (the `AclTest` operationId).
+func (c *Client) AclTest(ctx context.Context, clusterId string, params *AclTestParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAclTestRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // BenchmarkList List benchmarks
 //
 // Newest first, without their samples. The last 50 of a cluster are kept.
@@ -6001,6 +7220,95 @@ func (c *Client) MetricsQuery(ctx context.Context, clusterId string, params *Met
 // Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 func (c *Client) ClusterPause(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewClusterPauseRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// QuotaUsage Get the usage of quotas
+//
+// Clients with a quota that were active lately, those nearest to their limit first; at most 1,000.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/quota-usage (the `QuotaUsage` operationId).
+func (c *Client) QuotaUsage(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQuotaUsageRequest(c.Server, clusterId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// QuotaDelete Delete a quota
+//
+// Removes every limit of exactly this user, client ID or pair.
+//
+// Corresponds with DELETE /v1/clusters/{cluster_id}/quotas (the `QuotaDelete` operationId).
+func (c *Client) QuotaDelete(ctx context.Context, clusterId string, params *QuotaDeleteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQuotaDeleteRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// QuotaList List quotas
+//
+// Of a client, the most specific quota counts: user and client ID, user, client ID.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/quotas (the `QuotaList` operationId).
+func (c *Client) QuotaList(ctx context.Context, clusterId string, params *QuotaListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQuotaListRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// QuotaSetWithBody Set a quota
+//
+// Takes effect at once. Absent limits stay, null removes one.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/quotas (the `QuotaSet` operationId).
+func (c *Client) QuotaSetWithBody(ctx context.Context, clusterId string, params *QuotaSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQuotaSetRequestWithBody(c.Server, clusterId, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// QuotaSet Set a quota
+//
+// Takes effect at once. Absent limits stay, null removes one.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/quotas (the `QuotaSet` operationId).
+func (c *Client) QuotaSet(ctx context.Context, clusterId string, params *QuotaSetParams, body QuotaSetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQuotaSetRequest(c.Server, clusterId, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8131,6 +9439,485 @@ func NewClusterAcceptDriftRequestWithBody(server string, clusterId string, param
 	return req, nil
 }
 
+// NewAclDeleteRequest constructs an http.Request for the AclDelete method
+func NewAclDeleteRequest(server string, clusterId string, params *AclDeleteParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/acls", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "principal", params.Principal, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resource_type", params.ResourceType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resource_name", params.ResourceName, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "pattern_type", params.PatternType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "operation", params.Operation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "permission", params.Permission, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "host", params.Host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAclListRequest constructs an http.Request for the AclList method
+func NewAclListRequest(server string, clusterId string, params *AclListParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/acls", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PageSize != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PageToken != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Principal != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "principal", *params.Principal, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ResourceType != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resource_type", *params.ResourceType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ResourceName != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resource_name", *params.ResourceName, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PatternType != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "pattern_type", *params.PatternType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Operation != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "operation", *params.Operation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Permission != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "permission", *params.Permission, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Host != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "host", *params.Host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAclCreateRequest calls the generic AclCreate builder with application/json body
+func NewAclCreateRequest(server string, clusterId string, params *AclCreateParams, body AclCreateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAclCreateRequestWithBody(server, clusterId, params, "application/json", bodyReader)
+}
+
+// NewAclCreateRequestWithBody constructs an http.Request for the AclCreate method, with any body, and a specified content type
+func NewAclCreateRequestWithBody(server string, clusterId string, params *AclCreateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/acls", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewAclApplyTemplateRequest calls the generic AclApplyTemplate builder with application/json body
+func NewAclApplyTemplateRequest(server string, clusterId string, params *AclApplyTemplateParams, body AclApplyTemplateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAclApplyTemplateRequestWithBody(server, clusterId, params, "application/json", bodyReader)
+}
+
+// NewAclApplyTemplateRequestWithBody constructs an http.Request for the AclApplyTemplate method, with any body, and a specified content type
+func NewAclApplyTemplateRequestWithBody(server string, clusterId string, params *AclApplyTemplateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/acls/apply-template", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewAclTestRequest constructs an http.Request for the AclTest method
+func NewAclTestRequest(server string, clusterId string, params *AclTestParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/acls/test", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "principal", params.Principal, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "operation", params.Operation, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resource_type", params.ResourceType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "resource_name", params.ResourceName, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Address != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "address", *params.Address, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewBenchmarkListRequest constructs an http.Request for the BenchmarkList method
 func NewBenchmarkListRequest(server string, clusterId string, params *BenchmarkListParams) (*http.Request, error) {
 	var err error
@@ -8680,6 +10467,248 @@ func NewClusterPauseRequest(server string, clusterId string, params *ClusterPaus
 			}
 
 			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewQuotaUsageRequest constructs an http.Request for the QuotaUsage method
+func NewQuotaUsageRequest(server string, clusterId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/quota-usage", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewQuotaDeleteRequest constructs an http.Request for the QuotaDelete method
+func NewQuotaDeleteRequest(server string, clusterId string, params *QuotaDeleteParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/quotas", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.User != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user", *params.User, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ClientId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "client_id", *params.ClientId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewQuotaListRequest constructs an http.Request for the QuotaList method
+func NewQuotaListRequest(server string, clusterId string, params *QuotaListParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/quotas", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PageSize != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PageToken != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewQuotaSetRequest calls the generic QuotaSet builder with application/json body
+func NewQuotaSetRequest(server string, clusterId string, params *QuotaSetParams, body QuotaSetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewQuotaSetRequestWithBody(server, clusterId, params, "application/json", bodyReader)
+}
+
+// NewQuotaSetRequestWithBody constructs an http.Request for the QuotaSet method, with any body, and a specified content type
+func NewQuotaSetRequestWithBody(server string, clusterId string, params *QuotaSetParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/quotas", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
 	}
@@ -11826,6 +13855,69 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/accept-drift (the `ClusterAcceptDrift` operationId).
 	ClusterAcceptDriftWithResponse(ctx context.Context, clusterId string, params *ClusterAcceptDriftParams, body ClusterAcceptDriftJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterAcceptDriftResponse, error)
 
+	// AclDeleteWithResponse Delete an ACL
+	//
+	// Deletes the ACL with exactly these fields.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/clusters/{cluster_id}/acls (the `AclDelete` operationId).
+	AclDeleteWithResponse(ctx context.Context, clusterId string, params *AclDeleteParams, reqEditors ...RequestEditorFn) (*AclDeleteResponse, error)
+
+	// AclListWithResponse List ACLs
+	//
+	// Ordered by resource, then principal. Filters that are absent match everything.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/acls (the `AclList` operationId).
+	AclListWithResponse(ctx context.Context, clusterId string, params *AclListParams, reqEditors ...RequestEditorFn) (*AclListResponse, error)
+
+	// AclCreateWithBodyWithResponse Create an ACL
+	//
+	// Takes effect at once. An ACL that exists already stays as it is.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/acls (the `AclCreate` operationId).
+	AclCreateWithBodyWithResponse(ctx context.Context, clusterId string, params *AclCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AclCreateResponse, error)
+
+	// AclCreateWithResponse Create an ACL
+	//
+	// Takes effect at once. An ACL that exists already stays as it is.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/acls (the `AclCreate` operationId).
+	AclCreateWithResponse(ctx context.Context, clusterId string, params *AclCreateParams, body AclCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*AclCreateResponse, error)
+
+	// AclApplyTemplateWithBodyWithResponse Allow a producer or consumer
+	//
+	// The same ACLs as kafka-acls --producer and --consumer create.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/acls/apply-template (the `AclApplyTemplate` operationId).
+	AclApplyTemplateWithBodyWithResponse(ctx context.Context, clusterId string, params *AclApplyTemplateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AclApplyTemplateResponse, error)
+
+	// AclApplyTemplateWithResponse Allow a producer or consumer
+	//
+	// The same ACLs as kafka-acls --producer and --consumer create.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/acls/apply-template (the `AclApplyTemplate` operationId).
+	AclApplyTemplateWithResponse(ctx context.Context, clusterId string, params *AclApplyTemplateParams, body AclApplyTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*AclApplyTemplateResponse, error)
+
+	// AclTestWithResponse Test what a principal may do
+	//
+	// Whether the broker would allow it, and which ACL decides.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/acls/test (the `AclTest` operationId).
+	AclTestWithResponse(ctx context.Context, clusterId string, params *AclTestParams, reqEditors ...RequestEditorFn) (*AclTestResponse, error)
+
 	// BenchmarkListWithResponse List benchmarks
 	//
 	// Newest first, without their samples. The last 50 of a cluster are kept.
@@ -11922,6 +14014,51 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 	ClusterPauseWithResponse(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*ClusterPauseResponse, error)
+
+	// QuotaUsageWithResponse Get the usage of quotas
+	//
+	// Clients with a quota that were active lately, those nearest to their limit first; at most 1,000.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/quota-usage (the `QuotaUsage` operationId).
+	QuotaUsageWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*QuotaUsageResponse, error)
+
+	// QuotaDeleteWithResponse Delete a quota
+	//
+	// Removes every limit of exactly this user, client ID or pair.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/clusters/{cluster_id}/quotas (the `QuotaDelete` operationId).
+	QuotaDeleteWithResponse(ctx context.Context, clusterId string, params *QuotaDeleteParams, reqEditors ...RequestEditorFn) (*QuotaDeleteResponse, error)
+
+	// QuotaListWithResponse List quotas
+	//
+	// Of a client, the most specific quota counts: user and client ID, user, client ID.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/quotas (the `QuotaList` operationId).
+	QuotaListWithResponse(ctx context.Context, clusterId string, params *QuotaListParams, reqEditors ...RequestEditorFn) (*QuotaListResponse, error)
+
+	// QuotaSetWithBodyWithResponse Set a quota
+	//
+	// Takes effect at once. Absent limits stay, null removes one.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/quotas (the `QuotaSet` operationId).
+	QuotaSetWithBodyWithResponse(ctx context.Context, clusterId string, params *QuotaSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*QuotaSetResponse, error)
+
+	// QuotaSetWithResponse Set a quota
+	//
+	// Takes effect at once. Absent limits stay, null removes one.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/quotas (the `QuotaSet` operationId).
+	QuotaSetWithResponse(ctx context.Context, clusterId string, params *QuotaSetParams, body QuotaSetJSONRequestBody, reqEditors ...RequestEditorFn) (*QuotaSetResponse, error)
 
 	// ClusterReconcileWithResponse Undo drift
 	//
@@ -13151,6 +15288,239 @@ func (r ClusterAcceptDriftResponse) ContentType() string {
 	return ""
 }
 
+type AclDeleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AclDeleteResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AclDeleteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AclDeleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AclDeleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AclDeleteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AclListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AclPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AclListResponse) GetJSON200() *AclPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AclListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AclListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AclListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AclListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AclListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AclCreateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Acl
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r AclCreateResponse) GetJSON201() *Acl {
+	return r.JSON201
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AclCreateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AclCreateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AclCreateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AclCreateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AclCreateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AclApplyTemplateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *AclList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r AclApplyTemplateResponse) GetJSON201() *AclList {
+	return r.JSON201
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AclApplyTemplateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AclApplyTemplateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AclApplyTemplateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AclApplyTemplateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AclApplyTemplateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AclTestResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AclDecision
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AclTestResponse) GetJSON200() *AclDecision {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AclTestResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AclTestResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AclTestResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AclTestResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AclTestResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type BenchmarkListResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -13639,6 +16009,191 @@ func (r ClusterPauseResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ClusterPauseResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type QuotaUsageResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *QuotaUsageList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r QuotaUsageResponse) GetJSON200() *QuotaUsageList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r QuotaUsageResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r QuotaUsageResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r QuotaUsageResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r QuotaUsageResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r QuotaUsageResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type QuotaDeleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r QuotaDeleteResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r QuotaDeleteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r QuotaDeleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r QuotaDeleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r QuotaDeleteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type QuotaListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ClientQuotaPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r QuotaListResponse) GetJSON200() *ClientQuotaPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r QuotaListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r QuotaListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r QuotaListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r QuotaListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r QuotaListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type QuotaSetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ClientQuota
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r QuotaSetResponse) GetJSON200() *ClientQuota {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r QuotaSetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r QuotaSetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r QuotaSetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r QuotaSetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r QuotaSetResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -16262,6 +18817,111 @@ func (c *ClientWithResponses) ClusterAcceptDriftWithResponse(ctx context.Context
 	return ParseClusterAcceptDriftResponse(rsp)
 }
 
+// AclDeleteWithResponse Delete an ACL
+//
+// Deletes the ACL with exactly these fields.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/clusters/{cluster_id}/acls (the `AclDelete` operationId).
+func (c *ClientWithResponses) AclDeleteWithResponse(ctx context.Context, clusterId string, params *AclDeleteParams, reqEditors ...RequestEditorFn) (*AclDeleteResponse, error) {
+	rsp, err := c.AclDelete(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAclDeleteResponse(rsp)
+}
+
+// AclListWithResponse List ACLs
+//
+// Ordered by resource, then principal. Filters that are absent match everything.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/acls (the `AclList` operationId).
+func (c *ClientWithResponses) AclListWithResponse(ctx context.Context, clusterId string, params *AclListParams, reqEditors ...RequestEditorFn) (*AclListResponse, error) {
+	rsp, err := c.AclList(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAclListResponse(rsp)
+}
+
+// AclCreateWithBodyWithResponse Create an ACL
+//
+// Takes effect at once. An ACL that exists already stays as it is.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/acls (the `AclCreate` operationId).
+func (c *ClientWithResponses) AclCreateWithBodyWithResponse(ctx context.Context, clusterId string, params *AclCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AclCreateResponse, error) {
+	rsp, err := c.AclCreateWithBody(ctx, clusterId, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAclCreateResponse(rsp)
+}
+
+// AclCreateWithResponse Create an ACL
+//
+// Takes effect at once. An ACL that exists already stays as it is.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/acls (the `AclCreate` operationId).
+func (c *ClientWithResponses) AclCreateWithResponse(ctx context.Context, clusterId string, params *AclCreateParams, body AclCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*AclCreateResponse, error) {
+	rsp, err := c.AclCreate(ctx, clusterId, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAclCreateResponse(rsp)
+}
+
+// AclApplyTemplateWithBodyWithResponse Allow a producer or consumer
+//
+// The same ACLs as kafka-acls --producer and --consumer create.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/acls/apply-template (the `AclApplyTemplate` operationId).
+func (c *ClientWithResponses) AclApplyTemplateWithBodyWithResponse(ctx context.Context, clusterId string, params *AclApplyTemplateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AclApplyTemplateResponse, error) {
+	rsp, err := c.AclApplyTemplateWithBody(ctx, clusterId, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAclApplyTemplateResponse(rsp)
+}
+
+// AclApplyTemplateWithResponse Allow a producer or consumer
+//
+// The same ACLs as kafka-acls --producer and --consumer create.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/acls/apply-template (the `AclApplyTemplate` operationId).
+func (c *ClientWithResponses) AclApplyTemplateWithResponse(ctx context.Context, clusterId string, params *AclApplyTemplateParams, body AclApplyTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*AclApplyTemplateResponse, error) {
+	rsp, err := c.AclApplyTemplate(ctx, clusterId, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAclApplyTemplateResponse(rsp)
+}
+
+// AclTestWithResponse Test what a principal may do
+//
+// Whether the broker would allow it, and which ACL decides.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/acls/test (the `AclTest` operationId).
+func (c *ClientWithResponses) AclTestWithResponse(ctx context.Context, clusterId string, params *AclTestParams, reqEditors ...RequestEditorFn) (*AclTestResponse, error) {
+	rsp, err := c.AclTest(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAclTestResponse(rsp)
+}
+
 // BenchmarkListWithResponse List benchmarks
 //
 // Newest first, without their samples. The last 50 of a cluster are kept.
@@ -16423,6 +19083,81 @@ func (c *ClientWithResponses) ClusterPauseWithResponse(ctx context.Context, clus
 		return nil, err
 	}
 	return ParseClusterPauseResponse(rsp)
+}
+
+// QuotaUsageWithResponse Get the usage of quotas
+//
+// Clients with a quota that were active lately, those nearest to their limit first; at most 1,000.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/quota-usage (the `QuotaUsage` operationId).
+func (c *ClientWithResponses) QuotaUsageWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*QuotaUsageResponse, error) {
+	rsp, err := c.QuotaUsage(ctx, clusterId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQuotaUsageResponse(rsp)
+}
+
+// QuotaDeleteWithResponse Delete a quota
+//
+// Removes every limit of exactly this user, client ID or pair.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/clusters/{cluster_id}/quotas (the `QuotaDelete` operationId).
+func (c *ClientWithResponses) QuotaDeleteWithResponse(ctx context.Context, clusterId string, params *QuotaDeleteParams, reqEditors ...RequestEditorFn) (*QuotaDeleteResponse, error) {
+	rsp, err := c.QuotaDelete(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQuotaDeleteResponse(rsp)
+}
+
+// QuotaListWithResponse List quotas
+//
+// Of a client, the most specific quota counts: user and client ID, user, client ID.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/quotas (the `QuotaList` operationId).
+func (c *ClientWithResponses) QuotaListWithResponse(ctx context.Context, clusterId string, params *QuotaListParams, reqEditors ...RequestEditorFn) (*QuotaListResponse, error) {
+	rsp, err := c.QuotaList(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQuotaListResponse(rsp)
+}
+
+// QuotaSetWithBodyWithResponse Set a quota
+//
+// Takes effect at once. Absent limits stay, null removes one.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/quotas (the `QuotaSet` operationId).
+func (c *ClientWithResponses) QuotaSetWithBodyWithResponse(ctx context.Context, clusterId string, params *QuotaSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*QuotaSetResponse, error) {
+	rsp, err := c.QuotaSetWithBody(ctx, clusterId, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQuotaSetResponse(rsp)
+}
+
+// QuotaSetWithResponse Set a quota
+//
+// Takes effect at once. Absent limits stay, null removes one.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/quotas (the `QuotaSet` operationId).
+func (c *ClientWithResponses) QuotaSetWithResponse(ctx context.Context, clusterId string, params *QuotaSetParams, body QuotaSetJSONRequestBody, reqEditors ...RequestEditorFn) (*QuotaSetResponse, error) {
+	rsp, err := c.QuotaSet(ctx, clusterId, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQuotaSetResponse(rsp)
 }
 
 // ClusterReconcileWithResponse Undo drift
@@ -17880,6 +20615,167 @@ func ParseClusterAcceptDriftResponse(rsp *http.Response) (*ClusterAcceptDriftRes
 	return response, nil
 }
 
+// ParseAclDeleteResponse parses an HTTP response from a AclDeleteWithResponse call
+func ParseAclDeleteResponse(rsp *http.Response) (*AclDeleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AclDeleteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAclListResponse parses an HTTP response from a AclListWithResponse call
+func ParseAclListResponse(rsp *http.Response) (*AclListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AclListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AclPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAclCreateResponse parses an HTTP response from a AclCreateWithResponse call
+func ParseAclCreateResponse(rsp *http.Response) (*AclCreateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AclCreateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Acl
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAclApplyTemplateResponse parses an HTTP response from a AclApplyTemplateWithResponse call
+func ParseAclApplyTemplateResponse(rsp *http.Response) (*AclApplyTemplateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AclApplyTemplateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest AclList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAclTestResponse parses an HTTP response from a AclTestWithResponse call
+func ParseAclTestResponse(rsp *http.Response) (*AclTestResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AclTestResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AclDecision
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseBenchmarkListResponse parses an HTTP response from a BenchmarkListWithResponse call
 func ParseBenchmarkListResponse(rsp *http.Response) (*BenchmarkListResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -18237,6 +21133,134 @@ func ParseClusterPauseResponse(rsp *http.Response) (*ClusterPauseResponse, error
 			headers.Location = value
 		}
 		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseQuotaUsageResponse parses an HTTP response from a QuotaUsageWithResponse call
+func ParseQuotaUsageResponse(rsp *http.Response) (*QuotaUsageResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &QuotaUsageResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest QuotaUsageList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseQuotaDeleteResponse parses an HTTP response from a QuotaDeleteWithResponse call
+func ParseQuotaDeleteResponse(rsp *http.Response) (*QuotaDeleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &QuotaDeleteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseQuotaListResponse parses an HTTP response from a QuotaListWithResponse call
+func ParseQuotaListResponse(rsp *http.Response) (*QuotaListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &QuotaListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClientQuotaPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseQuotaSetResponse parses an HTTP response from a QuotaSetWithResponse call
+func ParseQuotaSetResponse(rsp *http.Response) (*QuotaSetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &QuotaSetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClientQuota
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
 	}
 
 	return response, nil

@@ -35,6 +35,7 @@ type fakeAPI struct {
 	topics             map[string]map[string]any
 	// passwords of users by name.
 	passwords map[string]string
+	quotas    []map[string]any
 	keys      map[string]map[string]any
 	keysMade  int
 	// hasMore: the list of clusters has another page.
@@ -138,6 +139,8 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 		f.answerTopic(w, r.Method, path[3:], body)
 	case len(path) >= 3 && path[2] == "users":
 		f.answerUser(w, r.Method, path[3:], body)
+	case len(path) >= 3 && path[2] == "quotas":
+		f.answerQuota(w, r, body)
 	case r.Method == http.MethodGet:
 		f.writeCluster(w, http.StatusOK, "")
 	case r.Method == http.MethodPatch:
@@ -315,6 +318,22 @@ func (f *fakeAPI) answerUser(w http.ResponseWriter, method string, path []string
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		writeJSON(w, http.StatusOK, user)
+	}
+}
+
+func (f *fakeAPI) answerQuota(w http.ResponseWriter, r *http.Request, body map[string]any) {
+	switch r.Method {
+	case http.MethodPost:
+		isIts := func(quota map[string]any) bool {
+			return quota["user"] == body["user"] && quota["client_id"] == body["client_id"]
+		}
+		f.quotas = append(slices.DeleteFunc(f.quotas, isIts), body)
+		writeJSON(w, http.StatusOK, body)
+	case http.MethodDelete:
+		f.quotas = slices.DeleteFunc(f.quotas, func(quota map[string]any) bool { return quota["user"] == r.URL.Query().Get("user") })
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		writeJSON(w, http.StatusOK, map[string]any{"items": append([]map[string]any{}, f.quotas...)})
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/terraform-provider-millrace/internal/cluster"
 	"github.com/millrace/terraform-provider-millrace/internal/environment"
 	"github.com/millrace/terraform-provider-millrace/internal/operation"
+	"github.com/millrace/terraform-provider-millrace/internal/quota"
 	"github.com/millrace/terraform-provider-millrace/internal/session"
 	"github.com/millrace/terraform-provider-millrace/internal/topic"
 	"github.com/millrace/terraform-provider-millrace/internal/tuning"
@@ -67,7 +68,7 @@ func (p *millraceProvider) Metadata(_ context.Context, _ provider.MetadataReques
 
 func (p *millraceProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages Millrace: Kafka clusters, their topics, users and tuning, environments and API keys.",
+		MarkdownDescription: "Manages Millrace: Kafka clusters, their topics, users, quotas and tuning, environments and API keys.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint": schema.StringAttribute{
 				Optional:            true,
@@ -137,6 +138,7 @@ func (p *millraceProvider) Resources(context.Context) []func() resource.Resource
 		apikey.NewResource,
 		cluster.NewResource,
 		environment.NewResource,
+		quota.NewResource,
 		topic.NewResource,
 		tuning.NewResource,
 		user.NewResource,

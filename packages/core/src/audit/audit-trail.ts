@@ -31,6 +31,11 @@ const AT_BROKER: ReadonlySet<string> = new Set([
   "user.update",
   "user.rotate",
   "user.delete",
+  "acl.create",
+  "acl.applyTemplate",
+  "acl.delete",
+  "quota.set",
+  "quota.delete",
   PRODUCE,
 ]);
 /** The field of the request that names what is changed. */

@@ -1,0 +1,30 @@
+import { type Acl, type ClusterId, DomainError, type Principal } from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+
+export interface DeleteAclInput {
+  readonly clusterId: ClusterId;
+  readonly acl: Acl;
+}
+
+/**
+ * Deletes exactly this rule. Throws `not_found`, `cluster_not_ready`, `not_supported` where the cluster does
+ * not check ACLs, `broker_unavailable`.
+ */
+export async function deleteAcl(
+  core: Core,
+  principal: Principal,
+  { clusterId, acl }: DeleteAclInput,
+): Promise<void> {
+  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  await atBroker(undefined, () =>
+    core.kafka({ bootstrapServers }, async (admin) => {
+      await core.beforeBrokerChange?.();
+      if (await admin.deleteAcl(acl)) return;
+      throw new DomainError("not_found", "There is no such ACL.", {
+        remedy: "List the ACLs: all fields must be those of the rule.",
+      });
+    }),
+  );
+}

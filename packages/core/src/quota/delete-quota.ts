@@ -1,0 +1,36 @@
+import {
+  type ClusterId,
+  DomainError,
+  type Principal,
+  type QuotaEntity,
+  quotaKey,
+} from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+import { assertEntity } from "./quota-entity.ts";
+
+export interface DeleteQuotaInput {
+  readonly clusterId: ClusterId;
+  readonly entity: QuotaEntity;
+}
+
+/** Removes every limit of the entity. Throws `not_found`, `cluster_not_ready`, `broker_unavailable`. */
+export async function deleteQuota(
+  core: Core,
+  principal: Principal,
+  { clusterId, entity }: DeleteQuotaInput,
+): Promise<void> {
+  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  assertEntity(entity);
+  await atBroker(undefined, () =>
+    core.kafka({ bootstrapServers }, async (admin) => {
+      const quotas = await admin.listQuotas();
+      const quota = quotas.find((each) => quotaKey(each) === quotaKey(entity));
+      if (quota === undefined) throw new DomainError("not_found", "There is no such quota.");
+      await core.beforeBrokerChange?.();
+      const removed = Object.keys(quota.limits).map((limit) => [limit, null]);
+      await admin.alterQuota(entity, Object.fromEntries(removed));
+    }),
+  );
+}

@@ -1,0 +1,8 @@
+import { type QuotaEntity, validationFailed } from "@millrace/domain";
+
+/** Throws `validation_failed` where neither a user nor a client id is named. */
+export function assertEntity({ user, clientId }: QuotaEntity): void {
+  if (user !== undefined || clientId !== undefined) return;
+  const message = "must have a user, a client_id or both";
+  throw validationFailed([{ pointer: "/user", code: "required", message }]);
+}

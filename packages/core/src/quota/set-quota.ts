@@ -1,0 +1,46 @@
+import {
+  type ClientQuota,
+  type ClusterId,
+  type Principal,
+  QUOTA_LIMITS,
+  type QuotaChanges,
+  type QuotaEntity,
+  quotaKey,
+  validationFailed,
+} from "@millrace/domain";
+import { atBroker } from "../broker-failure.ts";
+import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
+import { assertEntity } from "./quota-entity.ts";
+
+export interface SetQuotaInput {
+  readonly clusterId: ClusterId;
+  readonly entity: QuotaEntity;
+  readonly changes: QuotaChanges;
+}
+
+/**
+ * Sets limits of one entity, effective at once. Absent ones stay, null removes one. Throws
+ * `validation_failed` without an entity or a limit, `not_found`, `cluster_not_ready`, `broker_unavailable`.
+ */
+export async function setQuota(
+  core: Core,
+  principal: Principal,
+  { clusterId, entity, changes }: SetQuotaInput,
+): Promise<ClientQuota> {
+  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  assertEntity(entity);
+  if (QUOTA_LIMITS.every((limit) => changes[limit] === undefined)) {
+    const message = `must have at least one of ${QUOTA_LIMITS.join(", ")}`;
+    throw validationFailed([{ pointer: "", code: "required", message }]);
+  }
+  return atBroker(undefined, () =>
+    core.kafka({ bootstrapServers }, async (admin) => {
+      await core.beforeBrokerChange?.();
+      await admin.alterQuota(entity, changes);
+      const quotas = await admin.listQuotas();
+      const now = quotas.find((quota) => quotaKey(quota) === quotaKey(entity));
+      return now ?? { ...entity, limits: {} };
+    }),
+  );
+}
