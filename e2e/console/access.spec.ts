@@ -3,6 +3,7 @@ import { Admin } from "@platformatic/kafka";
 import { expect, type Page, test } from "@playwright/test";
 import {
   createCluster,
+  createTopic,
   credentials,
   deleteCluster,
   rest,
@@ -91,12 +92,43 @@ test("create a user who can sign in, rotate the password, set a quota, delete bo
     await expect(page.getByRole("heading", { name: "No quotas yet" })).toBeVisible();
   });
 
-  await test.step("a cluster that does not check ACLs says so", async () => {
+  await test.step("an ACL lets the user see a topic, and the test names it", async () => {
+    await createTopic(cluster.id, "orders", 1);
+    await expect(topicsSeenBy("alice", password)).resolves.toEqual([]);
     await page.getByRole("tab", { name: "ACLs" }).click();
+    await page.getByRole("button", { name: "Allow a client" }).click();
+    await dialog.getByText("Consumer", { exact: true }).click();
+    await dialog.getByLabel("Principal").fill("User:alice");
+    await dialog.getByLabel("Topic").fill("orders");
+    await dialog.getByLabel("Consumer group").fill("billing");
+    await checkPage(page, "allow-client");
+    await dialog.getByRole("button", { name: "Allow", exact: true }).click();
     await expect(
-      page.getByRole("heading", { name: "This cluster does not check ACLs" }),
+      page.getByRole("row", { name: /User:alice allow read topic orders/ }),
     ).toBeVisible();
+    await expect(topicsSeenBy("alice", password)).resolves.toEqual(["orders"]);
+    const tester = page.getByRole("region", { name: "Test a principal" });
+    await tester.getByLabel("Tested principal").fill("User:alice");
+    await tester.getByLabel("Name").fill("orders");
+    await tester.getByRole("button", { name: "Test" }).click();
+    await expect(tester.getByRole("status")).toContainText(
+      "Allow read on topic orders to User:alice",
+    );
+    await tester.getByLabel("Tested principal").fill("User:bob");
+    await tester.getByRole("button", { name: "Test" }).click();
+    await expect(tester.getByRole("status")).toContainText("Denied");
     await checkPage(page, "acls");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await checkPage(page, "acls-narrow");
+    await page.setViewportSize({ width: 1360, height: 860 });
+    await page
+      .getByRole("button", { name: "Delete ACL: Allow read on topic orders to User:alice" })
+      .click();
+    await dialog.getByLabel("Type User:alice to confirm").fill("User:alice");
+    await dialog.getByRole("button", { name: "Delete ACL" }).click();
+    await expect(page.getByRole("row", { name: /User:alice allow read topic orders/ })).toHaveCount(
+      0,
+    );
   });
 
   await test.step("the user is deleted, and cannot sign in any more", async () => {

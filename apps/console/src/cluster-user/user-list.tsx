@@ -57,7 +57,7 @@ export function UserList({ clusterId }: { clusterId: string }) {
       {users.length > 0 && (
         <Group justify="space-between">
           <Text className="quiet" fz="sm">
-            Kafka clients sign in as these users with SCRAM.
+            Kafka clients sign in as these users with SCRAM. ACLs say what a user may do.
           </Text>
           {create}
         </Group>

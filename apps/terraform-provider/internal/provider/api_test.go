@@ -34,10 +34,10 @@ type fakeAPI struct {
 	operations         map[string]*fakeOperation
 	topics             map[string]map[string]any
 	// passwords of users by name.
-	passwords map[string]string
-	quotas    []map[string]any
-	keys      map[string]map[string]any
-	keysMade  int
+	passwords    map[string]string
+	acls, quotas []map[string]any
+	keys         map[string]map[string]any
+	keysMade     int
 	// hasMore: the list of clusters has another page.
 	hasMore   bool
 	createdAt time.Time
@@ -139,6 +139,8 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 		f.answerTopic(w, r.Method, path[3:], body)
 	case len(path) >= 3 && path[2] == "users":
 		f.answerUser(w, r.Method, path[3:], body)
+	case len(path) >= 3 && path[2] == "acls":
+		f.answerACL(w, r, body)
 	case len(path) >= 3 && path[2] == "quotas":
 		f.answerQuota(w, r, body)
 	case r.Method == http.MethodGet:
@@ -318,6 +320,32 @@ func (f *fakeAPI) answerUser(w http.ResponseWriter, method string, path []string
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		writeJSON(w, http.StatusOK, user)
+	}
+}
+
+func (f *fakeAPI) answerACL(w http.ResponseWriter, r *http.Request, body map[string]any) {
+	isMeant := func(acl map[string]any) bool {
+		for name, values := range r.URL.Query() {
+			if acl[name] != values[0] {
+				return false
+			}
+		}
+		return true
+	}
+	switch r.Method {
+	case http.MethodPost:
+		f.acls = append(f.acls, body)
+		writeJSON(w, http.StatusCreated, body)
+	case http.MethodDelete:
+		before := len(f.acls)
+		if f.acls = slices.DeleteFunc(f.acls, isMeant); len(f.acls) == before {
+			problem(w, http.StatusNotFound, "not_found", "")
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		found := slices.DeleteFunc(slices.Clone(f.acls), func(acl map[string]any) bool { return !isMeant(acl) })
+		writeJSON(w, http.StatusOK, map[string]any{"items": append([]map[string]any{}, found...)})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/millrace/terraform-provider-millrace/internal/acl"
 	"github.com/millrace/terraform-provider-millrace/internal/api"
 	"github.com/millrace/terraform-provider-millrace/internal/apikey"
 	"github.com/millrace/terraform-provider-millrace/internal/catalog"
@@ -68,7 +69,7 @@ func (p *millraceProvider) Metadata(_ context.Context, _ provider.MetadataReques
 
 func (p *millraceProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages Millrace: Kafka clusters, their topics, users, quotas and tuning, environments and API keys.",
+		MarkdownDescription: "Manages Millrace: Kafka clusters, their topics, users, ACLs, quotas and tuning, environments and API keys.",
 		Attributes: map[string]schema.Attribute{
 			"endpoint": schema.StringAttribute{
 				Optional:            true,
@@ -135,6 +136,7 @@ func (p *millraceProvider) Configure(ctx context.Context, req provider.Configure
 
 func (p *millraceProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
+		acl.NewResource,
 		apikey.NewResource,
 		cluster.NewResource,
 		environment.NewResource,

@@ -16,7 +16,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { endpointsAt } from "@millrace/domain";
+import { endpointsAt, INITIAL_CLUSTER_USER } from "@millrace/domain";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import { isMissing, readIfThere, replaceFile } from "./state-file.ts";
 
@@ -25,6 +25,12 @@ const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const TOKEN = /^[0-9a-f]{64}$/;
 /** Where `renderProperties` writes the capacity of the log. */
 const WAL_CAPACITY = /^s3\.wal\.path=.*[?&]capacity=(\d+)/m;
+const AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+/**
+ * Whoever reaches the plaintext listener, which is on loopback and serves the control plane, and the cluster's
+ * first user. Every other user may do what its ACLs allow.
+ */
+const SUPER_USERS = `User:ANONYMOUS;User:${INITIAL_CLUSTER_USER}`;
 /** Keys that only the driver may set. */
 const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "node.id",
@@ -34,6 +40,8 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "ssl.keystore.type",
   "ssl.keystore.location",
   "sasl.enabled.mechanisms",
+  "authorizer.class.name",
+  "super.users",
   "admin.listener",
   "admin.token.file",
   "data.dir",
@@ -190,6 +198,8 @@ export function renderProperties(files: BrokerFiles, deployment: ClusterDeployme
       "ssl.keystore.type": "PEM",
       "ssl.keystore.location": files.certificateFile,
       "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
+      "authorizer.class.name": AUTHORIZER,
+      "super.users": SUPER_USERS,
     }),
     "admin.listener": `${host}:${adminPort}`,
     "admin.token.file": files.tokenFile,
