@@ -5,7 +5,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use millrace_security::{
     acl::Authorizer,
     credentials::{PlainUsers, ScramUsers},
-    sasl::{AuthenticationError, HandshakeError, Identified, Mechanism, Reply, Session, Users},
+    sasl::{
+        AuthenticationError, HandshakeError, Identified, Mechanism, Reply, Session, Users,
+        oauth::Tokens,
+    },
 };
 use millrace_wire::{
     ApiKey, encode_bare,
@@ -35,6 +38,8 @@ pub struct SaslListener {
     pub mechanisms: Vec<Mechanism>,
     /// The users of PLAIN.
     pub plain: PlainUsers,
+    /// Who verifies the tokens of OAUTHBEARER, where that is enabled.
+    pub tokens: Option<Arc<Tokens>>,
     /// `connections.max.reauth.ms`: after this long, a client has to authenticate again.
     pub session_max: Option<Duration>,
 }
@@ -101,8 +106,9 @@ impl SignIn {
     /// The same where a handshake may come: at first, and again where sessions have an end.
     pub(crate) fn expects_handshake(&self, peer: &Peer) -> Option<&SaslListener> {
         let is_new = peer.identity.principal().is_none();
-        self.listener(peer)
-            .filter(|listener| is_new || listener.session_max.is_some())
+        self.listener(peer).filter(|listener| {
+            is_new || listener.session_max.is_some() || listener.tokens.is_some()
+        })
     }
 
     fn users<'a>(&'a self, listener: &'a SaslListener) -> Users<'a> {
@@ -110,6 +116,7 @@ impl SignIn {
             mechanisms: &listener.mechanisms,
             plain: &listener.plain,
             scram: &self.security.scram,
+            tokens: listener.tokens.as_deref(),
         }
     }
 
@@ -160,8 +167,10 @@ impl SignIn {
                 let Identified {
                     principal,
                     mechanism,
+                    lifetime,
                 } = identified;
-                let lifetime = listener.session_max;
+                let lifetimes = listener.session_max.into_iter().chain(lifetime);
+                let lifetime = lifetimes.min();
                 let expires = lifetime.map(|lifetime| now.saturating_add(lifetime));
                 peer.identity.authenticated(principal.as_str(), expires);
                 count(peer, mechanism.name(), "accepted");
@@ -169,6 +178,9 @@ impl SignIn {
                 Ok(SignedIn { token, lifetime })
             }
             Err(error) => {
+                if let AuthenticationError::Token(why) = error {
+                    tracing::info!(client = %peer.address, listener = peer.listener, "a token is refused: {why}");
+                }
                 count(peer, "any", "refused");
                 Err(error)
             }

@@ -1,6 +1,6 @@
 //! The composition root: starts every part in order, drains and stops them in the opposite order.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, authorizer,
@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     admin::{Admin, AdminError, AdminListener, Token},
     catch_up::{CatchUp, Tracker},
-    config::{BrokerConfig, Endpoint, HostPort, InjectedPanic, SaslConfig},
+    config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
     folder::{DataFolder, FolderError},
     memory::{MemoryBudgets, MemoryError},
     own_listener,
@@ -30,6 +30,7 @@ use crate::{
     storage::{Seams, Storage, StorageError},
     telemetry::{Telemetry, TelemetryError},
     tls::{CertificateError, Certificates},
+    token_keys::{KeySetError, KeySets},
 };
 
 /// How often metric samples are folded into their buckets: bounds the memory of unread samples.
@@ -62,6 +63,9 @@ pub enum StartError {
     /// The certificate of a listener.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    /// The keys of a listener's tokens.
+    #[error(transparent)]
+    KeySet(#[from] KeySetError),
     /// The admin HTTP.
     #[error(transparent)]
     Admin(#[from] AdminError),
@@ -170,7 +174,7 @@ impl Broker {
             network: storage.network.clone(),
             tasks: tasks.clone(),
             settings,
-            security: security(&config, &storage).await?,
+            security: security(&config, &storage, &seams).await?,
             quotas: Arc::clone(&quotas),
             config: api_config(&config, &storage, &advertised),
         };
@@ -373,21 +377,32 @@ fn listener_configs(config: &BrokerConfig, certificates: &Certificates) -> Vec<L
     config.listeners.iter().map(listener).collect()
 }
 
-/// Who may sign in at which listener, and do what.
-async fn security(config: &BrokerConfig, storage: &Storage) -> Result<Security, StartError> {
-    let sasl = config.protections.iter().filter_map(|(name, protection)| {
-        let SaslConfig {
-            mechanisms,
-            plain,
-            session_max,
-        } = protection.sasl.clone()?;
-        let listener = SaslListener {
-            mechanisms,
-            plain,
-            session_max,
+/// Who may sign in at which listener, and do what. The keys of tokens are fetched from now on.
+async fn security(
+    config: &BrokerConfig,
+    storage: &Storage,
+    seams: &Seams,
+) -> Result<Security, StartError> {
+    let mut key_sets = KeySets::new(seams.clock.clone());
+    let mut sasl = HashMap::new();
+    for (name, protection) in &config.protections {
+        let Some(settings) = protection.sasl.clone() else {
+            continue;
         };
-        Some((name.clone(), listener))
-    });
+        let oauth = settings.oauth.as_ref();
+        let tokens = oauth.map(|oauth| key_sets.add(name, oauth)).transpose()?;
+        let listener = SaslListener {
+            mechanisms: settings.mechanisms,
+            plain: settings.plain,
+            tokens,
+            session_max: settings.session_max,
+        };
+        sasl.insert(name.clone(), listener);
+    }
+    if !key_sets.is_empty() {
+        key_sets.fetch().await;
+        seams.tasks.spawn(Task::TokenKeys, key_sets.follow());
+    }
     let users = scram_users(&*storage.meta).await;
     let authorizer = match &config.authorizer {
         Some(config) => {
@@ -398,7 +413,7 @@ async fn security(config: &BrokerConfig, storage: &Storage) -> Result<Security, 
     };
     Ok(Security {
         authorizer,
-        sasl: sasl.collect(),
+        sasl,
         scram: Arc::new(users.map_err(StorageError::MetaUse)?),
     })
 }

@@ -17,6 +17,7 @@
 //! | `admin` | the admin HTTP |
 //! | `own_listener` | how the broker's own client reaches the broker |
 //! | `tls` | the certificates of listeners |
+//! | `token_keys` | the keys that tokens of OAUTHBEARER are signed with |
 //! | `telemetry` | the metrics recorder |
 
 mod admin;
@@ -36,6 +37,7 @@ mod state;
 mod storage;
 mod telemetry;
 mod tls;
+mod token_keys;
 
 pub use broker::{Broker, BrokerFailure, StartError, StopReport};
 pub use config::BrokerConfig;
@@ -46,3 +48,4 @@ pub use millrace_stream::Closed;
 pub use millrace_tasks::{Supervisor, Task};
 pub use storage::{Seams, StorageError};
 pub use tls::CertificateError;
+pub use token_keys::KeySetError;

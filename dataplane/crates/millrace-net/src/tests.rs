@@ -3,6 +3,7 @@
 mod certificates;
 mod limits;
 mod mute;
+mod strangers;
 mod tls;
 mod transport;
 mod turns;

@@ -5,6 +5,9 @@ use std::{collections::BTreeMap, str::FromStr};
 
 /// The module of PLAIN.
 pub const PLAIN_MODULE: &str = "org.apache.kafka.common.security.plain.PlainLoginModule";
+/// The module of OAUTHBEARER.
+pub const OAUTH_MODULE: &str =
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule";
 /// The module of SCRAM.
 pub const SCRAM_MODULE: &str = "org.apache.kafka.common.security.scram.ScramLoginModule";
 

@@ -12,6 +12,6 @@ mod jaas;
 mod pem;
 mod properties;
 
-pub use jaas::{InvalidJaas, JaasEntry, PLAIN_MODULE, SCRAM_MODULE};
+pub use jaas::{InvalidJaas, JaasEntry, OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE};
 pub use pem::pem_lines;
 pub use properties::{InvalidProperties, Origin, PROPERTIES_BYTES_MAX, Properties, Value};

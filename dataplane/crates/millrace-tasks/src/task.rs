@@ -81,6 +81,8 @@ tasks! {
     TelemetryFold = "telemetry-fold",
     /// Fires timeouts.
     Timers = "timers",
+    /// Fetches the keys that tokens are signed with.
+    TokenKeys = "token-keys",
     /// Creates, grows and deletes topics.
     TopicChanges = "topic-changes",
     /// Opens new partitions once the metadata is backed up.

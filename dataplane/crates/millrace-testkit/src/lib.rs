@@ -4,8 +4,10 @@ mod faulty_bucket;
 mod kafka_client;
 mod property;
 mod sim_disk;
+mod token_issuer;
 
 pub use faulty_bucket::{BucketCounts, BucketFaults, FaultyBucket};
 pub use kafka_client::{Fetched, KafkaClient, PRODUCE_VERSION, produce_request};
 pub use property::{property_cases, two_threads};
 pub use sim_disk::{Crash, SimDisk};
+pub use token_issuer::TokenIssuer;

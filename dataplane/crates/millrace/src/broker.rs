@@ -179,7 +179,10 @@ fn exit_code(error: &StartError) -> u8 {
         StartError::Task(_) => EXIT_TASK,
         StartError::Storage(error) if error.is_mismatch() => EXIT_MISMATCH,
         StartError::Folder(FolderError::InUse { .. }) => EXIT_IN_USE,
-        StartError::Admin(_) | StartError::Bind(_) | StartError::Memory(_) => EXIT_CONFIG,
+        StartError::Admin(_)
+        | StartError::Bind(_)
+        | StartError::KeySet(_)
+        | StartError::Memory(_) => EXIT_CONFIG,
         _ => EXIT_NOT_STARTED,
     }
 }

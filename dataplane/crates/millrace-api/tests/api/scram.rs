@@ -35,6 +35,7 @@ fn security() -> Security {
     let listener = SaslListener {
         mechanisms: vec![Mechanism::Scram(ScramHash::Sha256)],
         plain: PlainUsers::new([]),
+        tokens: None,
         session_max: None,
     };
     Security {

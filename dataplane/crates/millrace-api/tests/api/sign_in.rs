@@ -29,6 +29,7 @@ fn listener(session_max: Option<Duration>) -> SaslListener {
     SaslListener {
         mechanisms: vec![Mechanism::Plain],
         plain: PlainUsers::new([user("alice"), user("bob")]),
+        tokens: None,
         session_max,
     }
 }

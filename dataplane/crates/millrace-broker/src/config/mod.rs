@@ -10,6 +10,7 @@ mod connections;
 pub(crate) mod keys;
 mod listeners;
 mod memory;
+mod oauth;
 mod reader;
 mod security;
 mod storage;
@@ -55,6 +56,7 @@ pub(crate) use self::{
 pub use self::{
     listeners::{Endpoint, HostPort, InvalidListener},
     memory::MemoryConfig,
+    oauth::{KeySource, OauthConfig},
     security::{Keystore, Protection, SaslConfig, TlsConfig, Truststore},
     storage::StorageConfig,
     wal_uri::{InvalidWalUri, WalBackend, WalUri},

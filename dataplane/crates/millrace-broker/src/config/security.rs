@@ -11,7 +11,11 @@ use millrace_security::{
     sasl::Mechanism,
 };
 
-use super::{Endpoint, MILLIS_MAX, reader::Reader};
+use super::{
+    Endpoint, MILLIS_MAX,
+    oauth::{OauthConfig, read_oauth},
+    reader::Reader,
+};
 
 const PROTOCOL_MAP: &str = "listener.security.protocol.map";
 const MECHANISMS: &str = "sasl.enabled.mechanisms";
@@ -99,6 +103,8 @@ pub struct SaslConfig {
     pub mechanisms: Vec<Mechanism>,
     /// The users of PLAIN.
     pub plain: PlainUsers,
+    /// OAUTHBEARER, if it is enabled.
+    pub oauth: Option<OauthConfig>,
     /// `connections.max.reauth.ms`, if sessions have an end.
     pub session_max: Option<Duration>,
 }
@@ -318,9 +324,12 @@ fn read_sasl(r: &mut Reader<'_>, listener: &str) -> SaslConfig {
         true => read_plain_users(r, listener),
         false => Vec::new(),
     };
+    let oauth = mechanisms.contains(&Mechanism::OauthBearer);
+    let oauth = oauth.then(|| read_oauth(r, listener)).flatten();
     SaslConfig {
         mechanisms,
         plain: PlainUsers::new(plain),
+        oauth,
         session_max: read_session_max(r, listener),
     }
 }
@@ -340,7 +349,7 @@ fn read_mechanisms(r: &mut Reader<'_>, listener: &str) -> Vec<Mechanism> {
     }
     if text.is_empty() {
         let problem = format!("clients of the listener {listener} have no mechanism to sign in by");
-        let remedy = "write one or more of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512";
+        let remedy = "write one or more of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER";
         r.fail(MECHANISMS, problem, remedy);
     }
     mechanisms

@@ -331,6 +331,34 @@ fn listeners_are_protected_by_protocol() {
 }
 
 #[test]
+fn tokens_are_verified_by_kafkas_properties() {
+    let text = "listeners=SASL_SSL://h:1\nssl.keystore.location=/a/server.pem\n\
+        sasl.enabled.mechanisms=OAUTHBEARER\n\
+        sasl.oauthbearer.jwks.endpoint.url=https://issuer/keys\n\
+        sasl.oauthbearer.expected.audience=kafka, other\n\
+        listener.name.sasl_ssl.sasl.oauthbearer.expected.issuer=https://issuer\n\
+        sasl.oauthbearer.sub.claim.name=client_id\nsasl.oauthbearer.clock.skew.seconds=5\n\
+        sasl.oauthbearer.jwks.endpoint.refresh.ms=60000\n\
+        listener.name.sasl_ssl.oauthbearer.sasl.jaas.config=\
+        org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \
+        ssl.truststore.location=\"/a/issuer.pem\";";
+    let config = legal(text);
+    assert_eq!(config.unknown, Vec::<String>::new());
+    let sasl = config.protections["SASL_SSL"].sasl.as_ref();
+    let oauth = sasl.and_then(|sasl| sasl.oauth.as_ref()).expect("tokens");
+    assert_eq!(oauth.keys, KeySource::Https("https://issuer/keys".into()));
+    assert_eq!(oauth.refresh, Duration::from_secs(60));
+    assert_eq!(oauth.truststore, Some("/a/issuer.pem".into()));
+    assert_eq!(oauth.rules.audiences, ["kafka", "other"]);
+    assert_eq!(oauth.rules.issuer.as_deref(), Some("https://issuer"));
+    assert_eq!(
+        (&*oauth.rules.sub_claim, &*oauth.rules.scope_claim),
+        ("client_id", "scope")
+    );
+    assert_eq!(oauth.rules.clock_skew, Duration::from_secs(5));
+}
+
+#[test]
 fn client_certificates_are_asked_for_by_listener() {
     let text = format!(
         "listeners=SSL://:1,OWN://:2,SASL_SSL://:3\n\
@@ -388,6 +416,26 @@ fn what_would_be_less_secure_than_it_looks_is_refused() {
     refused("ssl.enabled.protocols=TLSv1.1", "TLSv1.1");
     refused("sasl.enabled.mechanisms=GSSAPI", "GSSAPI");
     refused("sasl.enabled.mechanisms=PLAIN", "has no users");
+    let bearer = "sasl.enabled.mechanisms=OAUTHBEARER";
+    refused(bearer, "has no keys");
+    let url = "sasl.oauthbearer.jwks.endpoint.url";
+    refused(
+        &format!("{bearer}\n{url}=http://issuer/keys"),
+        "neither an https: nor a file: URL",
+    );
+    for (key, value) in [
+        ("sasl.oauthbearer.clock.skew.seconds", "601"),
+        ("sasl.oauthbearer.jwks.endpoint.refresh.ms", "10"),
+        (
+            "oauthbearer.sasl.jaas.config",
+            "some.Module required a=hunter2;",
+        ),
+    ] {
+        refused(
+            &format!("{bearer}\n{url}=file:///k\nlistener.name.sasl_ssl.{key}={value}"),
+            key,
+        );
+    }
     refused(
         "connections.max.reauth.ms=soon",
         "connections.max.reauth.ms",

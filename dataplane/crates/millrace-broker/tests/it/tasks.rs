@@ -60,6 +60,17 @@ fn settings(home: &Home, task: Task) -> Vec<String> {
                 format!("ssl.keystore.location={}", pem.display()),
             ]
         }
+        Task::TokenKeys => {
+            let keys = home.path().join("keys.json");
+            vec![
+                "listeners=PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0".to_owned(),
+                "sasl.enabled.mechanisms=OAUTHBEARER".to_owned(),
+                format!(
+                    "sasl.oauthbearer.jwks.endpoint.url=file://{}",
+                    keys.display()
+                ),
+            ]
+        }
         Task::LimiterGrant => vec!["s3.network.egress.baseline.bandwidth=1048576".to_owned()],
         _ => Vec::new(),
     }

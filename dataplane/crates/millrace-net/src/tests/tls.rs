@@ -45,7 +45,7 @@ async fn tls_rig(sasl: bool) -> (Rig, Arc<Tls>, CertificateDer<'static>) {
     (secure_rig(NetConfig::default(), security).await, tls, root)
 }
 
-async fn connect(
+pub(super) async fn connect(
     rig: &Rig,
     root: &CertificateDer<'static>,
     version: &'static SupportedProtocolVersion,

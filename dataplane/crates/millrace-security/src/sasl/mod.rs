@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `plain` | PLAIN (RFC 4616) |
 //! | `scram` | SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677) |
+//! | `oauth` | OAUTHBEARER (RFC 7628): tokens that somebody else has signed |
 //! | `session` | a connection: handshake, exchange, and authentication again (KIP-43, KIP-368) |
 
+pub mod oauth;
 mod plain;
 mod scram;
 mod session;
@@ -26,14 +28,17 @@ pub enum Mechanism {
     Plain,
     /// A proof that the password is known.
     Scram(ScramHash),
+    /// A token.
+    OauthBearer,
 }
 
 impl Mechanism {
     /// All of them.
-    pub const EVERY: [Self; 3] = [
+    pub const EVERY: [Self; 4] = [
         Self::Plain,
         Self::Scram(ScramHash::Sha256),
         Self::Scram(ScramHash::Sha512),
+        Self::OauthBearer,
     ];
 
     /// As it is written.
@@ -43,6 +48,7 @@ impl Mechanism {
             Self::Plain => "PLAIN",
             Self::Scram(ScramHash::Sha256) => "SCRAM-SHA-256",
             Self::Scram(ScramHash::Sha512) => "SCRAM-SHA-512",
+            Self::OauthBearer => "OAUTHBEARER",
         }
     }
 }
@@ -55,7 +61,9 @@ impl fmt::Display for Mechanism {
 
 /// No mechanism has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a SASL mechanism that is served; PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are")]
+#[error(
+    "{0:?} is not a SASL mechanism that is served; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER are"
+)]
 pub struct UnknownMechanism(pub String);
 
 impl FromStr for Mechanism {
@@ -84,6 +92,9 @@ pub enum AuthenticationError {
     /// Wrong user or password.
     #[error("Authentication failed: Invalid username or password")]
     Credentials,
+    /// The token of OAUTHBEARER is not accepted. Why is for the operator only.
+    #[error("Authentication failed: {{\"status\":\"invalid_token\"}}")]
+    Token(oauth::TokenError),
     /// No exchange is under way, or it has ended.
     #[error("Authentication failed: a SASL token came where none is expected")]
     State,

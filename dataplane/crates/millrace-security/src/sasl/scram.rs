@@ -311,6 +311,24 @@ mod tests {
 
     /// librdkafka 2.0 sends its nonce twice, and Kafka lets it.
     #[test]
+    fn a_replayed_or_cut_exchange_is_refused() {
+        let hash = ScramHash::Sha256;
+        let users = user_of(hash, "a", "secret", b"salt");
+        let salted = hash.salted_password(b"secret", b"salt", 4_096);
+        let begin = |own_nonce| challenge(hash, &users, b"n,,n=a,r=b", own_nonce).expect("legal");
+        let (challenged, server_first) = begin("x");
+        let last = prove(hash, &salted, "n=a,r=b", "n,,", &server_first);
+        assert!(challenged.finish(&last).is_ok());
+        // Whoever has listened has the proof of an exchange, not of the next.
+        let (challenged, _) = begin("y");
+        assert!(challenged.finish(&last).is_err());
+        let (challenged, _) = begin("x");
+        for length in 0..last.len() {
+            assert!(challenged.finish(&last[..length]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
     fn a_nonce_may_stand_behind_another_that_the_proof_covers() {
         let hash = ScramHash::Sha256;
         let users = user_of(hash, "alice", "secret", b"salt");

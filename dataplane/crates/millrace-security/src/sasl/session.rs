@@ -1,9 +1,15 @@
 //! One connection: which mechanism, how far, who, and whether it may authenticate again.
 
+use std::time::Duration;
+
 use crate::{
     credentials::{PlainUsers, ScramUsers},
     principal::Principal,
-    sasl::{AuthenticationError, Mechanism, TOKEN_BYTES_MAX, UnknownMechanism, plain, scram},
+    sasl::{
+        AuthenticationError, Mechanism, TOKEN_BYTES_MAX, UnknownMechanism,
+        oauth::{self, TokenError, Tokens},
+        plain, scram,
+    },
 };
 
 /// Who may sign in, and how.
@@ -15,6 +21,8 @@ pub struct Users<'a> {
     pub plain: &'a PlainUsers,
     /// The users of SCRAM.
     pub scram: &'a ScramUsers,
+    /// Who verifies the tokens of OAUTHBEARER, where that is enabled.
+    pub tokens: Option<&'a Tokens>,
 }
 
 /// A connection's place in SASL. It is told of every SaslHandshake and SaslAuthenticate, in order.
@@ -32,6 +40,8 @@ pub struct Identified {
     pub principal: Principal,
     /// How.
     pub mechanism: Mechanism,
+    /// How long that holds, where a token says so.
+    pub lifetime: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +53,8 @@ enum State {
     Begun(Mechanism),
     /// The last token may come.
     Challenged(Box<scram::Challenged>),
+    /// The token is refused, and the client was told so; its confirmation may come (RFC 7628, section 3.2.3).
+    Refused(TokenError),
     /// An exchange has failed.
     Failed,
 }
@@ -106,8 +118,9 @@ impl Session {
             State::Begun(mechanism) => self.begin(users, mechanism, token),
             State::Challenged(challenged) => {
                 let last = challenged.finish(token)?;
-                self.end(challenged.mechanism(), &challenged.user, last)
+                self.end(challenged.mechanism(), &challenged.user, last, None)
             }
+            State::Refused(error) => Err(AuthenticationError::Token(error)),
             State::Rest | State::Failed => Err(AuthenticationError::State),
         }
     }
@@ -131,8 +144,9 @@ impl Session {
         match mechanism {
             Mechanism::Plain => {
                 let user = plain::authenticate(users.plain, token)?;
-                self.end(mechanism, user, Vec::new())
+                self.end(mechanism, user, Vec::new(), None)
             }
+            Mechanism::OauthBearer => self.show_token(users, token),
             Mechanism::Scram(hash) => {
                 let own_nonce = scram::nonce();
                 let (challenged, reply) = scram::challenge(hash, users.scram, token, &own_nonce)?;
@@ -142,11 +156,33 @@ impl Session {
         }
     }
 
+    fn show_token(
+        &mut self,
+        users: Users<'_>,
+        message: &[u8],
+    ) -> Result<Reply, AuthenticationError> {
+        let tokens = users.tokens.ok_or(AuthenticationError::Unsupported)?;
+        let (token, user) = oauth::bearer_token(message)?;
+        match tokens.accept(token) {
+            Ok(accepted) if user.is_some_and(|user| user != accepted.user) => {
+                Err(AuthenticationError::Unsupported)
+            }
+            Ok(oauth::Accepted { user, lifetime }) => {
+                self.end(Mechanism::OauthBearer, &user, Vec::new(), Some(lifetime))
+            }
+            Err(error) => {
+                self.state = State::Refused(error);
+                Ok(Reply::Challenge(oauth::REFUSAL.to_vec()))
+            }
+        }
+    }
+
     fn end(
         &mut self,
         mechanism: Mechanism,
         user: &str,
         last: Vec<u8>,
+        lifetime: Option<Duration>,
     ) -> Result<Reply, AuthenticationError> {
         let principal = Principal::user(user).map_err(|_| AuthenticationError::Malformed)?;
         let former = self.identified.as_ref();
@@ -156,6 +192,7 @@ impl Session {
         let identified = Identified {
             principal,
             mechanism,
+            lifetime,
         };
         self.identified = Some(identified.clone());
         self.state = State::Rest;
@@ -171,28 +208,53 @@ impl scram::Challenged {
 
 #[cfg(test)]
 mod tests {
+    use millrace_testkit::TokenIssuer;
+    use millrace_time::ManualClock;
+    use proptest::prelude::*;
+    use serde_json::json;
+
     use super::*;
-    use crate::credentials::ScramHash;
+    use crate::{credentials::ScramHash, sasl::oauth::TokenRules};
 
     struct World {
         plain: PlainUsers,
         scram: ScramUsers,
+        tokens: Tokens,
+        issuer: TokenIssuer,
     }
 
     impl World {
         fn new() -> Self {
             let user = |name: &str| (name.to_owned(), "secret".to_owned());
+            let rules = TokenRules {
+                audiences: Vec::new(),
+                issuer: None,
+                scope_claim: "scope".to_owned(),
+                sub_claim: "sub".to_owned(),
+                clock_skew: Duration::ZERO,
+            };
+            let tokens = Tokens::new(rules, ManualClock::shared());
+            let issuer = TokenIssuer::new("key");
+            let keys = TokenIssuer::key_set(&[&issuer]);
+            tokens.set_keys(keys.as_bytes()).expect("a key set");
             Self {
                 plain: PlainUsers::new([user("alice"), user("bob")]),
                 scram: ScramUsers::new([]),
+                tokens,
+                issuer,
             }
         }
 
         fn users(&self) -> Users<'_> {
             Users {
-                mechanisms: &[Mechanism::Plain, Mechanism::Scram(ScramHash::Sha256)],
+                mechanisms: &[
+                    Mechanism::Plain,
+                    Mechanism::Scram(ScramHash::Sha256),
+                    Mechanism::OauthBearer,
+                ],
                 plain: &self.plain,
                 scram: &self.scram,
+                tokens: Some(&self.tokens),
             }
         }
     }
@@ -285,5 +347,166 @@ mod tests {
         let token = vec![b'n'; TOKEN_BYTES_MAX + 1];
         let long = session.authenticate(world.users(), &token);
         assert_eq!(long, Err(AuthenticationError::Malformed));
+    }
+
+    fn bearer(world: &World, user: &str) -> Vec<u8> {
+        let token = world.issuer.sign(&json!({"sub": user, "exp": 60}));
+        format!("n,,\u{1}auth=Bearer {token}\u{1}\u{1}").into_bytes()
+    }
+
+    #[test]
+    fn a_token_signs_its_user_in_for_as_long_as_it_lasts() {
+        let world = World::new();
+        let mut session = Session::default();
+        for _ in 0..2 {
+            session
+                .handshake(world.users(), "OAUTHBEARER")
+                .expect("enabled");
+            let reply = session.authenticate(world.users(), &bearer(&world, "alice"));
+            let Ok(Reply::Done(token, identified)) = reply else {
+                panic!("{reply:?}");
+            };
+            assert!(token.is_empty());
+            assert_eq!(identified.principal.as_str(), "User:alice");
+            assert_eq!(identified.lifetime, Some(Duration::from_secs(60)));
+        }
+        session
+            .handshake(world.users(), "OAUTHBEARER")
+            .expect("again");
+        let other = session.authenticate(world.users(), &bearer(&world, "bob"));
+        assert_eq!(other, Err(AuthenticationError::PrincipalChanged));
+
+        let mut session = Session::default();
+        session
+            .handshake(world.users(), "OAUTHBEARER")
+            .expect("enabled");
+        let named = String::from_utf8(bearer(&world, "alice")).expect("text");
+        let named = named.replace("n,,", "n,a=bob,");
+        let other = session.authenticate(world.users(), named.as_bytes());
+        assert_eq!(other, Err(AuthenticationError::Unsupported));
+    }
+
+    #[test]
+    fn a_refused_token_is_answered_before_the_exchange_fails() {
+        let world = World::new();
+        let foreign = World::new();
+        for confirmation in [&b"\x01"[..], b"", b"n,,\x01auth=Bearer x\x01\x01"] {
+            let mut session = Session::default();
+            session
+                .handshake(world.users(), "OAUTHBEARER")
+                .expect("enabled");
+            let refused = session.authenticate(world.users(), &bearer(&foreign, "alice"));
+            let told = br#"{"status":"invalid_token"}"#.to_vec();
+            assert_eq!(refused, Ok(Reply::Challenge(told)));
+            assert!(!session.is_settled());
+            let failed = session.authenticate(world.users(), confirmation);
+            let error = AuthenticationError::Token(TokenError::Signature);
+            assert_eq!(failed, Err(error));
+            let late = session.authenticate(world.users(), &bearer(&world, "alice"));
+            assert_eq!(late, Err(AuthenticationError::State));
+        }
+    }
+
+    /// What a client may do, in any order.
+    #[derive(Debug, Clone)]
+    enum Step {
+        Handshake(&'static str),
+        /// PLAIN, as this user, with the right password.
+        Plain(&'static str),
+        /// OAUTHBEARER, as this user, with a good token.
+        Bearer(&'static str),
+        /// A good message whose byte at this place is another, or that ends there.
+        Changed(bool, usize, Option<u8>),
+        Noise(Vec<u8>),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let users = || prop_oneof![Just("alice"), Just("bob")];
+        let step = prop_oneof![
+            4 => prop_oneof![Just("PLAIN"), Just("SCRAM-SHA-256"), Just("OAUTHBEARER"), Just("GSSAPI")]
+                .prop_map(Step::Handshake),
+            2 => users().prop_map(Step::Plain),
+            2 => users().prop_map(Step::Bearer),
+            2 => (any::<bool>(), any::<usize>(), proptest::option::of(any::<u8>()))
+                .prop_map(|(plain, at, byte)| Step::Changed(plain, at, byte)),
+            1 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(Step::Noise),
+            1 => Just(Step::Noise(b"n,,n=alice,r=abc".to_vec())),
+            1 => Just(Step::Noise(b"c=biws,r=abc,p=AAAA".to_vec())),
+        ];
+        proptest::collection::vec(step, 1..12)
+    }
+
+    fn changed(mut message: Vec<u8>, at: usize, byte: Option<u8>) -> Vec<u8> {
+        // What stands before the user's name is the identity that the client asks for.
+        let at = at % message.len();
+        match byte {
+            Some(byte) => message[at] = byte,
+            None => message.truncate(at),
+        }
+        message
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        /// Only a right message at its place authenticates, as the user that it names; nothing comes after a
+        /// failure; a connection keeps its user and its mechanism.
+        #[test]
+        fn nothing_else_authenticates(steps in steps()) {
+            let world = World::new();
+            let mut session = Session::default();
+            let (mut chosen, mut failed) = (None, false);
+            let mut former: Option<(String, &str)> = None;
+            for step in steps {
+                let (message, right) = match step {
+                    Step::Handshake(name) => {
+                        match session.handshake(world.users(), name) {
+                            Ok(_) => {
+                                prop_assert!(!failed && chosen.is_none() && name != "GSSAPI");
+                                chosen = Some(name);
+                            }
+                            Err(HandshakeError::State) => {
+                                prop_assert!(failed || chosen.is_some());
+                                failed = true;
+                            }
+                            Err(HandshakeError::Mechanism(_)) => prop_assert_eq!(name, "GSSAPI"),
+                        }
+                        continue;
+                    }
+                    Step::Plain(user) => {
+                        (format!("\0{user}\0secret").into_bytes(), Some(("PLAIN", user)))
+                    }
+                    Step::Bearer(user) => (bearer(&world, user), Some(("OAUTHBEARER", user))),
+                    Step::Changed(true, at, byte) => {
+                        let right = b"\0alice\0secret".to_vec();
+                        let message = changed(right.clone(), at, byte);
+                        let is_right = message == right;
+                        (message, is_right.then_some(("PLAIN", "alice")))
+                    }
+                    Step::Changed(false, at, byte) => {
+                        let right = bearer(&world, "alice");
+                        // The scheme's case means nothing, nor do some bits of a signature's last digit.
+                        let message = changed(right.clone(), 20 + at % (right.len() - 23), byte);
+                        let is_right = message == right;
+                        (message, is_right.then_some(("OAUTHBEARER", "alice")))
+                    }
+                    Step::Noise(bytes) => (bytes, None),
+                };
+                match session.authenticate(world.users(), &message) {
+                    Ok(Reply::Done(_, identified)) => {
+                        let (mechanism, user) = right.expect("a right message");
+                        prop_assert!(!failed && chosen.take() == Some(mechanism));
+                        let name = format!("User:{user}");
+                        prop_assert_eq!(identified.principal.as_str(), &name);
+                        let same = former.is_none_or(|former| former == (name.clone(), mechanism));
+                        prop_assert!(same);
+                        former = Some((name, mechanism));
+                    }
+                    Ok(Reply::Challenge(_)) => prop_assert!(!failed && chosen.is_some()),
+                    Err(_) => failed = true,
+                }
+                prop_assert_eq!(session.is_settled(), !failed && chosen.is_none() && former.is_some());
+            }
+        }
     }
 }
