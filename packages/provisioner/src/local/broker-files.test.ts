@@ -35,6 +35,20 @@ test("backslashes are escaped, line breaks and odd keys are refused", () => {
   expect(() => renderProperties(files, deployment({ listeners: "x" }))).toThrow("listeners");
 });
 
+test("users need ACLs where there is a TLS listener, except the first one and this machine's programs", () => {
+  const files = new BrokerFiles("/home", "clu_a");
+  const plain = deployment({});
+  const text = renderProperties(files, {
+    ...plain,
+    placement: { ...plain.placement, tlsPort: 20_092 },
+  });
+  expect(text).toMatch(/^authorizer\.class\.name=.*StandardAuthorizer$/m);
+  expect(text).toContain("\nsuper.users=User:ANONYMOUS;User:admin\n");
+  expect(text).toContain("\nlisteners=PLAINTEXT://127.0.0.1:19092,SASL_SSL://127.0.0.1:20092\n");
+  expect(renderProperties(files, plain)).not.toMatch(/authorizer|SASL|ssl/);
+  expect(() => renderProperties(files, deployment({ "super.users": "User:eve" }))).toThrow("super");
+});
+
 test("a log that exists keeps the capacity that it was formatted for", async () => {
   const home = await mkdtemp(join(tmpdir(), "millrace-files-"));
   const files = new BrokerFiles(home, "clu_a");
