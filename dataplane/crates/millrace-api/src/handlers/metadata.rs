@@ -7,7 +7,7 @@ use millrace_log::{PartitionLog, Topic, error::CreateTopicError};
 use millrace_model::{TopicId, TopicName};
 use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
 use millrace_wire::{
-    decode,
+    ApiKey, decode,
     error_code::{ErrorCode, NONE},
     messages::{
         MetadataRequest, MetadataResponse, TopicName as WireTopic,
@@ -24,6 +24,7 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, first_error},
     code,
     context::{Context, text},
+    quota::Mutations,
     topic_changes::enqueue,
     topics::{OPERATIONS_NOT_ASKED, is_internal},
 };
@@ -32,6 +33,8 @@ use crate::{
 const EMPTY_MEANS_ALL: i16 = 0;
 /// The first version in which clients may forbid creation.
 const FIRST_WITH_AUTO_CREATION: i16 = 4;
+/// No version is refused a topic because of the client's quota: clients do not expect that (KIP-599).
+const NEVER_STRICT: i16 = i16::MAX;
 /// The first version that may leave out the name of a topic asked for by id.
 const FIRST_WITH_NULL_NAME: i16 = 12;
 
@@ -63,22 +66,34 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         return Ok(Taken::Now(answer));
     }
     let (own, asking) = (Arc::clone(context), rights.clone());
+    let mut mutations = context.quotas.mutations(&call, NEVER_STRICT);
     let change = async move {
         let mut begun = Vec::with_capacity(found.len());
         for (found, topic) in found.into_iter().zip(request.topics.iter().flatten()) {
             begun.push(match found.filter(is_denied) {
                 Some(denied) => Box::pin(ready(denied)) as BoxFuture<'_, _>,
-                None => existing_or_new((&own, &asking), reply, topic).await,
+                None => existing_or_new((&own, &asking), reply, topic, &mut mutations).await,
             });
         }
-        (begun, request)
+        (begun, request, mutations)
     };
     let own = Arc::clone(context);
-    let rest = move |(begun, request)| async move {
+    let rest = move |(begun, request, mutations): (_, _, Mutations)| async move {
         let topics = join_all::<Vec<BoxFuture<'_, _>>>(begun).await;
-        answer((&own, &rights), &call.peer, reply, &request, topics)
+        let throttle_ms = mutations.throttle_time_ms(own.now());
+        let answer = answer((&own, &rights), &call.peer, reply, &request, topics);
+        told(answer, reply, throttle_ms)
     };
     enqueue(context, change, rest).await
+}
+
+/// The same answer, telling the client to wait.
+fn told(answer: Answer, reply: Reply, throttle_ms: i32) -> Answer {
+    let response = answer.response;
+    Answer {
+        response: response.with_throttle_time(ApiKey::Metadata, reply.version, throttle_ms),
+        ..answer
+    }
 }
 
 /// Whether client and broker agree that topics which do not exist are created.
@@ -144,6 +159,7 @@ async fn existing_or_new(
     (context, rights): (&Arc<Context>, &Rights),
     reply: Reply,
     asked: &MetadataRequestTopic,
+    mutations: &mut Mutations,
 ) -> BoxFuture<'static, MetadataResponseTopic> {
     if let Some(found) = existing((context, rights), reply, asked) {
         return Box::pin(ready(found));
@@ -152,7 +168,7 @@ async fn existing_or_new(
     if let Err(code) = check_create(rights, &name) {
         return Box::pin(ready(failed(&name, code)));
     }
-    let creating = create(context, &name).await;
+    let creating = create(context, &name, mutations).await;
     let context = Arc::clone(context);
     Box::pin(async move {
         let created = match creating {
@@ -176,7 +192,11 @@ fn check_create(rights: &Rights, name: &str) -> Result<(), ErrorCode> {
 
 type Creating = BoxFuture<'static, Result<Arc<Topic>, ErrorCode>>;
 
-async fn create(context: &Arc<Context>, name: &WireTopic) -> Result<Creating, ErrorCode> {
+async fn create(
+    context: &Arc<Context>,
+    name: &WireTopic,
+    mutations: &mut Mutations,
+) -> Result<Creating, ErrorCode> {
     let legal = TopicName::new(name.as_str()).map_err(|_| ErrorCode::InvalidTopicException)?;
     let context = Arc::clone(context);
     if is_internal(name) {
@@ -188,6 +208,9 @@ async fn create(context: &Arc<Context>, name: &WireTopic) -> Result<Creating, Er
         }));
     }
     let logs = context.logs.clone();
+    let partitions = logs.defaults().num_partitions as usize;
+    let counted = mutations.spend(partitions, context.now());
+    counted.map_err(|refused| refused.code)?;
     let begun = logs.begin_create_topic(&legal, None, BTreeMap::new()).await;
     Ok(Box::pin(async move {
         let created = match begun {

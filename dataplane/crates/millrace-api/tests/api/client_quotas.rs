@@ -10,6 +10,7 @@ use kafka_protocol::messages::{
     create_topics_request::CreatableTopic,
     delete_topics_request::DeleteTopicState,
     describe_client_quotas_request::ComponentData,
+    metadata_request::MetadataRequestTopic,
 };
 use millrace_record::{BatchBuilder, Compression};
 
@@ -320,6 +321,14 @@ async fn changes_of_topics_are_limited() {
         .with_timeout_ms(10_000);
     let answer = world.ask(6, &delete).await;
     assert_eq!(answer.responses[0].error_code, THROTTLING_QUOTA_EXCEEDED);
+    // A topic that is created because a client asked for it counts, and is not refused.
+    let topic = MetadataRequestTopic::default().with_name(Some(topic_name("fourth")));
+    let asked = MetadataRequest::default()
+        .with_topics(Some(vec![topic]))
+        .with_allow_auto_topic_creation(true);
+    let metadata = world.ask(9, &asked).await;
+    assert_eq!(metadata.topics[0].error_code, 0);
+    assert!(metadata.throttle_time_ms > 150_000, "{metadata:?}");
     world
         .set_quota(user, "controller_mutation_rate", None)
         .await;
