@@ -7,6 +7,7 @@ import { acceptInvitation, openInvitation } from "@millrace/core";
 import { DomainError, LABEL_MAX, PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "@millrace/domain";
 import { type Context, Hono } from "hono";
 import { z } from "zod";
+import { addressNetwork } from "./client-address.ts";
 import { problemResponse } from "./problem-response.ts";
 import type { ApiEnv, ApiParts } from "./request-context.ts";
 
@@ -33,7 +34,7 @@ export function invitationRoutes(
   app.use(async (c, next) => {
     assertOwnPage(parts.authenticator, { method: c.req.method, headers: c.req.raw.headers });
     const tries = await db.rateLimits.count(
-      `invitation|${c.get("context").clientAddress}`,
+      `invitation|${addressNetwork(c.get("context").clientAddress)}`,
       MINUTE_MS,
       Date.now(),
     );

@@ -2,7 +2,7 @@ import { contracts } from "@millrace/contract";
 import { allows, ROLES, type Role } from "@millrace/domain";
 import { beforeAll, describe, expect, test } from "vitest";
 import { ABSENT, askProcedure, askRoute, type Sender } from "./every-contract.ts";
-import { apiFixture, CONSOLE_URL, call, keyOfRole, personOfRole } from "./fixture.ts";
+import { apiFixture, CONSOLE_URL, call, keyOfRole, personOfRole, sessionOf } from "./fixture.ts";
 
 const fixture = apiFixture();
 /** Headers by which a key, or a person, of each role is known. */
@@ -73,10 +73,7 @@ test("a key that nobody gave a role has the least", async () => {
 
 test("a foreign page cannot use a person's session to change things", async () => {
   const { app, ours } = fixture;
-  const signIn = await call(app, "POST", "/api/auth/sign-in/email", {
-    body: { email: ours.email, password: ours.password },
-  });
-  const cookie = signIn.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const { cookie } = await sessionOf(app, ours);
   const post = (origin: string, path: string, body: object) =>
     call(app, "POST", path, { headers: { cookie, origin }, body });
   const foreign = "https://elsewhere.example";

@@ -7,6 +7,7 @@ import {
   call,
   runningCluster,
   sessionIdOf,
+  sessionOf,
   type Tenant,
 } from "./fixture.ts";
 
@@ -25,11 +26,8 @@ let senders: Record<"key" | "person", Sender>;
 beforeAll(async () => {
   ours = await idsOf(fixture.ours, "own-cluster", "own");
   theirs = await idsOf(fixture.theirs, "secret-cluster", "secret");
-  const { email, password, apiKey } = fixture.ours;
-  const signIn = await call(fixture.app, "POST", "/api/auth/sign-in/email", {
-    body: { email, password },
-  });
-  const cookie = signIn.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const { apiKey } = fixture.ours;
+  const { cookie } = await sessionOf(fixture.app, fixture.ours);
   senders = { key: { authorization: `Bearer ${apiKey}` }, person: { cookie } };
 });
 
@@ -162,10 +160,7 @@ test("nothing of the other tenant has changed", async () => {
 
 test("the header that names a tenant opens only those the person belongs to", async () => {
   const { app, ours } = fixture;
-  const signIn = await call(app, "POST", "/api/auth/sign-in/email", {
-    body: { email: ours.email, password: ours.password },
-  });
-  const cookie = signIn.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const { cookie } = await sessionOf(app, ours);
   const own = { cookie, "millrace-organization": ours.organization.id };
   expect((await call(app, "GET", "/v1/me", { headers: own })).status).toBe(200);
   const foreign = { cookie, "millrace-organization": theirs.organizationId };

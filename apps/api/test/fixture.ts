@@ -177,7 +177,15 @@ export async function personOfRole(
   };
   const userId = await identity.createUser({ ...person, name: role });
   await db.tenant(id).organizations.putMember(id, userId, role);
-  const signIn = await call(app, "POST", "/api/auth/sign-in/email", { body: person });
+  return sessionOf(app, person);
+}
+
+/** Signs a person in: the header of their session. */
+export async function sessionOf(
+  app: Hono<ApiEnv>,
+  { email, password }: Pick<BootstrapAnswer, "email" | "password">,
+): Promise<{ cookie: string }> {
+  const signIn = await call(app, "POST", "/api/auth/sign-in/email", { body: { email, password } });
   return { cookie: signIn.headers.get("set-cookie")?.split(";")[0] ?? "" };
 }
 

@@ -93,12 +93,16 @@ test("a path that cannot be stored as it is finds no cluster, and breaks nothing
   expect(answer.status).toBe(404);
 });
 
-test("a caller that may not make the change leaves no row", async () => {
+test("no row is written for a caller that may not make the change", async () => {
   const viewer = await keyOfRole(fixture.db, fixture.ours, "viewer");
-  expect((await post("k-viewer", { name: "forbidden" }, viewer)).status).toBe(403);
-  const row = "SELECT 1 FROM idempotency_key WHERE key = 'k-viewer'";
   await runSql(
     fixture.ownerUrl,
-    `DO $$ BEGIN IF EXISTS (${row}) THEN RAISE EXCEPTION 'there is a row'; END IF; END $$`,
+    `CREATE FUNCTION refuse_row() RETURNS trigger LANGUAGE plpgsql
+       AS $$ BEGIN RAISE EXCEPTION 'a row is written'; END $$;
+     CREATE TRIGGER refuse_row BEFORE INSERT ON idempotency_key
+       FOR EACH ROW WHEN (NEW.key = 'k-viewer') EXECUTE FUNCTION refuse_row()`,
   );
+  expect((await post("k-viewer", { name: "forbidden" }, viewer)).status).toBe(403);
+  const owner = await post("k-viewer", { name: "allowed" });
+  expect(owner.status).toBe(500);
 });

@@ -7,7 +7,7 @@ import { serve } from "@hono/node-server";
 import type { ApiKeyId, OperationId, UserId } from "@millrace/domain";
 import { runSql } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { apiFixture, CONSOLE_URL, call, keyOfRole, runningCluster } from "./fixture.ts";
+import { apiFixture, CONSOLE_URL, call, keyOfRole, runningCluster, sessionOf } from "./fixture.ts";
 import { event } from "./record-broker.ts";
 
 const fixture = apiFixture();
@@ -64,12 +64,8 @@ async function revoke(secret: string): Promise<void> {
   expect(await fixture.db.apiKeys.revoke(fixture.ours.organization.id, id, new Date())).toBe(true);
 }
 
-async function session(): Promise<Record<string, string>> {
-  const signIn = await call(fixture.app, "POST", "/api/auth/sign-in/email", {
-    headers: { origin: CONSOLE_URL },
-    body: { email: "ours@example.com", password: fixture.ours.password },
-  });
-  return { cookie: signIn.headers.get("set-cookie")?.split(";")[0] ?? "" };
+function session(): Promise<{ cookie: string }> {
+  return sessionOf(fixture.app, fixture.ours);
 }
 
 test("every request that lasts ends after its key was revoked, and says so", async () => {

@@ -1,6 +1,6 @@
 import { bootstrapServers, type Cluster, TUNING_KNOBS } from "@millrace/domain";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Answer, apiFixture, call, keyOfRole, runningCluster } from "./fixture.ts";
+import { type Answer, apiFixture, call, keyOfRole, runningCluster, sessionOf } from "./fixture.ts";
 
 const MIB = 1024 ** 2;
 const fixture = apiFixture();
@@ -295,10 +295,7 @@ test("a viewer may look and not touch, a member may do both", async () => {
 
 test("a person is named by the address that they sign in with", async () => {
   const { app, ours } = fixture;
-  const signIn = await call(app, "POST", "/api/auth/sign-in/email", {
-    body: { email: ours.email, password: ours.password },
-  });
-  const cookie = signIn.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const { cookie } = await sessionOf(app, ours);
   await call(app, "PATCH", `/v1/clusters/${cluster.id}/tuning`, {
     headers: { cookie, origin: "http://localhost:3000" },
     body: { prefetch_max_bytes: MIB },
