@@ -1,16 +1,6 @@
 "use client";
 
-import {
-  Alert,
-  Button,
-  Card,
-  Select,
-  SimpleGrid,
-  Stack,
-  Text,
-  TextInput,
-  Title,
-} from "@mantine/core";
+import { Button, Card, Select, SimpleGrid, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import {
   ACL_PRINCIPAL_PATTERN,
@@ -19,12 +9,17 @@ import {
   type AclResourceType,
   aclOperationsOf,
 } from "@millrace/domain";
+import { IconBan, IconCheck } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ResultBadge, type ResultLook } from "../shell/result-badge.tsx";
 import { aclWords, REASON_WORDS } from "./acl-words.ts";
 import { optionsOf } from "./create-acl-dialog.tsx";
+
+const ALLOWED: ResultLook = ["green", IconCheck, "Allowed"];
+const DENIED: ResultLook = ["red", IconBan, "Denied"];
 
 interface Question {
   principal: string;
@@ -108,17 +103,17 @@ function Answer({ clusterId, question }: { clusterId: string; question: Question
   if (error) return <ProblemAlert error={error} title="Cannot test the principal" />;
   if (data === undefined) return null;
   return (
-    <Alert
-      color={data.allowed ? "green" : "red"}
-      title={data.allowed ? "Allowed" : "Denied"}
-      role="status"
-    >
-      {REASON_WORDS[data.reason]}
+    <Stack gap={4} role="status">
+      <ResultBadge
+        result={data.allowed ? "allowed" : "denied"}
+        look={data.allowed ? ALLOWED : DENIED}
+        note={REASON_WORDS[data.reason]}
+      />
       {data.acl !== null && (
-        <Text fz="sm" mt={4} style={{ overflowWrap: "anywhere" }}>
+        <Text fz="sm" style={{ overflowWrap: "anywhere" }}>
           {aclWords(data.acl)}
         </Text>
       )}
-    </Alert>
+    </Stack>
   );
 }
