@@ -27,8 +27,14 @@ export const PLAIN_USER = { username: "paula", password: "it's; a=secret, #1" };
 export class ProtectedBroker {
   readonly #folder = mkdtempSync(join(tmpdir(), "millrace-security-"));
   readonly #ports = new Map<Listener, number>();
+  readonly #further: string[];
   #process: ChildProcess | undefined;
   #log = "";
+
+  /** @param further lines of the properties file beside those of the listeners. */
+  constructor(...further: string[]) {
+    this.#further = further;
+  }
 
   /** What clients trust. */
   get caFile(): string {
@@ -116,6 +122,7 @@ export class ProtectedBroker {
       `s3.data.buckets=0@file://${join(this.#folder, "objects")}`,
       "s3.wal.cache.size=32MiB",
       "s3.block.cache.size=16MiB",
+      ...this.#further,
       "",
     ].join("\n");
   }
@@ -131,7 +138,7 @@ function createCertificate(folder: string): void {
   writeFileSync(join(folder, "server.pem"), both, { mode: 0o600 });
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
