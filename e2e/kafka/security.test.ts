@@ -82,6 +82,35 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("protected listeners", () =
     },
   );
 
+  it.concurrent.for(clients.map((client) => [client.name, client] as const))(
+    "%s writes and reads as the owner of a certificate",
+    async ([name, client]) => {
+      const topic = `${name}-certificate`.replace(/[^\w-]/g, "-");
+      await createTopic(topic);
+      const owner = signIn("SSL", "PLAIN", { identityFile: broker.identityFile });
+      await client.produce(owner, topic, ["one", "two"]);
+      expect(await client.consume(owner, topic, 2)).toEqual(["one", "two"]);
+    },
+  );
+
+  it.concurrent.for([kafkajs, platformatic].map((client) => [client.name, client] as const))(
+    "%s writes and reads by a token",
+    async ([name, client]) => {
+      const topic = `${name}-token`.replace(/[^\w-]/g, "-");
+      await createTopic(topic);
+      const bearer = signIn("SASL_SSL", "OAUTHBEARER", { password: broker.token("tom") });
+      await client.produce(bearer, topic, ["one", "two"]);
+      expect(await client.consume(bearer, topic, 2)).toEqual(["one", "two"]);
+      for (const password of [
+        broker.token("tom", -60),
+        `${broker.token("tom").slice(0, -8)}AAAAAAAA`,
+      ]) {
+        // Not every client reads what the broker says; each gets an error.
+        await refusal(client, { ...bearer, password });
+      }
+    },
+  );
+
   describe("who may not connect", () => {
     const topic = "bystander";
     const offsets: bigint[] = [];
@@ -142,6 +171,8 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("protected listeners", () =
       // The broker can only close the connection: each client has a text of its own for that.
       await expectRefusals([
         [signIn("SASL_SSL", "PLAIN", { protocol: "SSL" })],
+        [signIn("SSL", "PLAIN")],
+        [signIn("SSL", "PLAIN", { identityFile: broker.foreignIdentityFile })],
         [signIn("SASL_SSL", "PLAIN", { protocol: "SASL_PLAINTEXT" })],
         [signIn("SASL_PLAINTEXT", "SCRAM-SHA-512", { protocol: "SASL_SSL" })],
       ]);

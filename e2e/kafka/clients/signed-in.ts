@@ -15,7 +15,7 @@ import { Kafka, logLevel, type SASLOptions } from "kafkajs";
 import { runLines } from "./client.ts";
 import { kafkaTool } from "./java.ts";
 
-export type Mechanism = "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
+export type Mechanism = "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512" | "OAUTHBEARER";
 
 /** Where a client connects, what it speaks there, and who it is. */
 export interface SignIn {
@@ -25,7 +25,10 @@ export interface SignIn {
   caFile: string;
   mechanism: Mechanism;
   username: string;
+  /** With OAUTHBEARER, the token. */
   password: string;
+  /** The PEM file with the client's own certificate and its key. */
+  identityFile?: string;
 }
 
 export interface SigningClient {
@@ -52,6 +55,10 @@ const kcat = process.env.MILLRACE_KCAT || "kcat";
 function kcatArguments(signIn: SignIn): string[] {
   const settings = [`security.protocol=${signIn.protocol}`];
   if (usesTls(signIn)) settings.push(`ssl.ca.location=${signIn.caFile}`);
+  if (signIn.identityFile) {
+    settings.push(`ssl.certificate.location=${signIn.identityFile}`);
+    settings.push(`ssl.key.location=${signIn.identityFile}`);
+  }
   if (usesSasl(signIn)) {
     settings.push(`sasl.mechanisms=${signIn.mechanism}`);
     settings.push(`sasl.username=${signIn.username}`, `sasl.password=${signIn.password}`);
@@ -92,6 +99,9 @@ function javaConfig(signIn: SignIn, ...further: string[]): string {
     `ssl.truststore.location=${signIn.caFile}`,
     `sasl.mechanism=${signIn.mechanism}`,
     `sasl.jaas.config=org.apache.kafka.common.security.${login} required ${user};`,
+    ...(signIn.identityFile
+      ? ["ssl.keystore.type=PEM", `ssl.keystore.location=${signIn.identityFile}`]
+      : []),
     ...further,
     "",
   ];
@@ -125,9 +135,19 @@ export const java: SigningClient = {
   },
 };
 
+/** What Node's TLS is told. */
+function nodeTls({ caFile, identityFile }: SignIn) {
+  const identity = identityFile && readFileSync(identityFile, "utf8");
+  const ca = [readFileSync(caFile, "utf8")];
+  return identity ? { ca, cert: identity, key: identity } : { ca };
+}
+
 function kafkaJs(signIn: SignIn): Kafka {
   const { mechanism, username, password } = signIn;
-  const sasl = { mechanism: mechanism.toLowerCase(), username, password } as SASLOptions;
+  const sasl: SASLOptions =
+    mechanism === "OAUTHBEARER"
+      ? { mechanism: "oauthbearer", oauthBearerProvider: async () => ({ value: password }) }
+      : ({ mechanism: mechanism.toLowerCase(), username, password } as SASLOptions);
   return new Kafka({
     clientId: "e2e",
     brokers: [signIn.bootstrap],
@@ -135,7 +155,7 @@ function kafkaJs(signIn: SignIn): Kafka {
     retry: { retries: 0 },
     connectionTimeout: CONNECT_MS_MAX,
     requestTimeout: IDLE_MS_MAX,
-    ...(usesTls(signIn) ? { ssl: { ca: [readFileSync(signIn.caFile, "utf8")] } } : {}),
+    ...(usesTls(signIn) ? { ssl: nodeTls(signIn) } : {}),
     ...(usesSasl(signIn) ? { sasl } : {}),
   });
 }
@@ -191,13 +211,17 @@ export const kafkajs: SigningClient = {
 /** What every client of @platformatic/kafka is told. */
 export function platformaticOptions(signIn: SignIn) {
   const { mechanism, username, password } = signIn;
+  const sasl =
+    mechanism === "OAUTHBEARER"
+      ? { mechanism, token: password }
+      : { mechanism, username, password };
   return {
     clientId: "e2e",
     bootstrapBrokers: [signIn.bootstrap],
     retries: 0,
     connectTimeout: CONNECT_MS_MAX,
-    ...(usesTls(signIn) ? { tls: { ca: readFileSync(signIn.caFile, "utf8") } } : {}),
-    ...(usesSasl(signIn) ? { sasl: { mechanism, username, password } } : {}),
+    ...(usesTls(signIn) ? { tls: nodeTls(signIn) } : {}),
+    ...(usesSasl(signIn) ? { sasl } : {}),
   };
 }
 
