@@ -90,6 +90,16 @@ describe("the TLS endpoint of a new cluster", () => {
     expect(error).toMatch(/certificate|SSL|TLS/i);
   });
 
+  it("a user without ACLs signs in, sees no topic and may not write to one", async () => {
+    const topic = unique("closed");
+    await createTopic(cluster.id, topic, 1);
+    const made = await rest("POST", `/v1/clusters/${cluster.id}/users`, { name: "app" });
+    const app = { ...user, username: "app", password: made.body.password };
+    expect(await platformatic.topics(app)).not.toContain(topic);
+    await expect(platformatic.produce(app, topic, ["one"])).rejects.toThrow();
+    expect(await platformatic.topics(user)).toContain(topic);
+  });
+
   it("no file of the installation and no answer of the API has the password", async () => {
     // Logs, clusters, the database with its write-ahead log: whatever is on the disk by now.
     const filesWith = (text: string) =>
