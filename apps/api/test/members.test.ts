@@ -68,6 +68,7 @@ test("an invited person creates an account, and is a member with that role", asy
     "invitation.accept",
     "invitation.create",
   ]);
+  expect(log.body.items[0].auth_method).toBe("invitation");
   expect(JSON.stringify(log.body)).not.toContain(token);
 });
 
@@ -118,6 +119,52 @@ test("a link ends when it is revoked, replaced, or expired, or its sender has lo
   for (const token of ["", "mri_x", `mri_${"a".repeat(43)}`]) {
     expect((await accept({ token, ...newcomer })).status).toBe(410);
   }
+});
+
+test("a refused acceptance leaves no account", async () => {
+  const { app, db, ours } = fixture;
+  const { body } = await call(app, "POST", "/v1/api-keys", {
+    ...{ apiKey: ours.apiKey, body: { name: "inviter", role: "admin" } },
+  });
+  const email = address();
+  const { token } = (await invite(email, "viewer", body.secret)).body;
+  await call(app, "DELETE", `/v1/api-keys/${body.id}`, { apiKey: ours.apiKey });
+  expect((await accept({ token, name: "N", password: PASSWORD })).status).toBe(410);
+  expect(await db.organizations.findUserByEmail(email)).toBeUndefined();
+});
+
+test("an invitation ends when its sender may no longer invite, even for a lower role", async () => {
+  const { app, ours } = fixture;
+  const admin = await join("admin");
+  const body = { email: address(), role: "viewer" };
+  const sent = await call(app, "POST", "/v1/invitations", { headers: admin.session, body });
+  const path = `/v1/members/${admin.id}`;
+  await call(app, "PATCH", path, { apiKey: ours.apiKey, body: { role: "operator" } });
+  const { token } = sent.body;
+  expect((await accept({ token, name: "N", password: PASSWORD })).status).toBe(410);
+  await call(app, "PATCH", path, { apiKey: ours.apiKey, body: { role: "admin" } });
+  expect((await accept({ token, name: "N", password: PASSWORD })).status).toBe(200);
+});
+
+test("acceptances at the same time create one account", async () => {
+  const { theirs } = fixture;
+  const email = address();
+  const account = { name: "N", password: PASSWORD };
+  const first = (await invite(email, "viewer")).body;
+  const twice = await Promise.all([first, first].map(({ token }) => accept({ token, ...account })));
+  expect(twice.map(({ status }) => status).sort()).toEqual([200, 410]);
+  const other = address();
+  const links = [await invite(other, "viewer"), await invite(other, "viewer", theirs.apiKey)];
+  const both = await Promise.all(
+    links.map(({ body }) => accept({ token: body.token, ...account })),
+  );
+  expect(both.map(({ body }) => body.code).sort()).toEqual(["account_exists", undefined]);
+});
+
+test("nobody has proved the address of an account that came by invitation", async () => {
+  const { session } = await join("viewer");
+  const { body } = await call(fixture.app, "GET", "/api/auth/get-session", { headers: session });
+  expect(body.user.emailVerified).toBe(false);
 });
 
 test("nobody invites, changes or removes above their own role", async () => {

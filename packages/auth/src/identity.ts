@@ -1,4 +1,4 @@
-import type { Database } from "@millrace/db";
+import type { Database, IdentityStore } from "@millrace/db";
 import {
   type IdPrefix,
   newId,
@@ -79,7 +79,8 @@ export interface Identity {
   handle(request: Request, origin: RequestOrigin): Promise<Response> | undefined;
   /** The live session that the request's cookie names. Notes that it was used. */
   session(headers: Headers): Promise<LiveSession | undefined>;
-  createUser(user: NewUser): Promise<UserId>;
+  /** `store` is that of a transaction, where the user is created with other things or not at all. */
+  createUser(user: NewUser, store?: IdentityStore): Promise<UserId>;
   /** Replaces the password and ends every session of the user. */
   setPassword(userId: UserId, password: string): Promise<void>;
   verifyPassword(userId: UserId, password: string): Promise<boolean>;
@@ -103,10 +104,12 @@ export function createIdentity(options: IdentityOptions): Identity {
       return answerIdentityRequest(requestParts(auth, options), path, request, origin);
     },
     session: (headers) => liveSession(auth, options.db, headers),
-    async createUser({ email, name, password }) {
-      const { internalAdapter, password: hasher } = await auth.$context;
+    async createUser({ email, name, password }, store = options.db.identityStore) {
+      const own = { ...options, db: { ...options.db, identityStore: store } };
+      const { internalAdapter, password: hasher } = await configure(own).$context;
       const user = await internalAdapter.createUser(
-        { email: email.toLowerCase(), name, emailVerified: true },
+        // No mail is sent, so nobody has proved that the address is theirs.
+        { email: email.toLowerCase(), name, emailVerified: false },
         { method: "email-password" },
       );
       await internalAdapter.linkAccount({

@@ -49,6 +49,8 @@ export type Repositories = {
 export interface Transaction extends Repositories {
   /** Has the operation delivered to a worker when the transaction commits. */
   deliver(id: OperationId): Promise<void>;
+  /** The tables of users within this transaction. */
+  readonly identityStore: IdentityStore;
   /** Who asked for what it does; undefined where the worker does it by itself. */
   readonly actor?: Changer | undefined;
 }
@@ -139,6 +141,7 @@ function tenantDatabase(
       work({
         ...made((Repository) => new Repository(inner)),
         deliver: (operation) => queue.send(operation, inner),
+        identityStore: inner as unknown as IdentityStore,
       }),
     );
   return {

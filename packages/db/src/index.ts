@@ -3,6 +3,7 @@ export { type PhaseChange, PlacementTaken } from "./cluster-repository.ts";
 export { RoleUnconfined } from "./confinement.ts";
 export {
   type Database,
+  type IdentityStore,
   openDatabase,
   type SignIn,
   type TenantDatabase,

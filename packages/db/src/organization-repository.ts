@@ -178,6 +178,13 @@ export class OrganizationRepository {
     await this.#client.$queryRaw`
       SELECT 1 FROM organization WHERE id = ${organizationId} FOR NO KEY UPDATE`;
   }
+
+  /** Keeps others from creating the account of this address until the transaction ends. */
+  async lockAddress(email: string): Promise<void> {
+    const key = `address ${email.toLowerCase()}`;
+    await this.#client.$queryRaw`
+      SELECT pg_advisory_xact_lock(hashtextextended(${key}, 0))::text`;
+  }
 }
 
 function toOrganization(row: OrganizationFields): Organization {

@@ -10,7 +10,8 @@ import type { Changer } from "./tuning.ts";
 export const AUDIT_RESULTS = ["started", "success", "failure", "denied"] as const;
 export type AuditResult = (typeof AUDIT_RESULTS)[number];
 
-export const AUTH_METHODS = ["session", "api_key", "password"] as const;
+/** `invitation`: the link of one, by somebody without an account until then. */
+export const AUTH_METHODS = ["session", "api_key", "password", "invitation"] as const;
 export type AuthMethod = (typeof AUTH_METHODS)[number];
 
 /** A JSON object without secrets. */

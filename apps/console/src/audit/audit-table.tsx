@@ -29,6 +29,7 @@ const METHODS = {
   session: "session",
   api_key: "API key",
   password: "password",
+  invitation: "invitation",
 } as const satisfies Record<AuthMethod, string>;
 
 export function AuditTable({ events }: { events: readonly AuditEvent[] }) {

@@ -6,12 +6,14 @@ import { type Identity, invitationTokenHash } from "@millrace/auth";
 import type { Database, Transaction } from "@millrace/db";
 import {
   type ApiKeyId,
+  allows,
   type Clock,
   covers,
   DomainError,
   type Invitation,
   isPending,
   type OrganizationId,
+  type Role,
   type User,
   type UserId,
 } from "@millrace/domain";
@@ -57,7 +59,8 @@ export async function openInvitation(
 
 /**
  * Makes the person a member. Somebody with an account has to be signed in with it; for others the account is
- * created. Throws `invitation_invalid`; `account_exists` where the signed-in user is not the invited one;
+ * created, in the same transaction as the membership: an acceptance that is refused leaves no account.
+ * Throws `invitation_invalid`; `account_exists` where the signed-in user is not the invited one;
  * `validation_failed` where the account to create is missing; `already_member`; `limit_exceeded`.
  */
 export async function acceptInvitation(
@@ -66,21 +69,21 @@ export async function acceptInvitation(
 ): Promise<OrganizationId> {
   const opened = await openInvitation(tools, input.token);
   const { organizationId, id } = opened.invitation;
-  const userId = await accountOf(tools, opened, input);
   const now = tools.clock.now();
   await tools.db.tenant(organizationId).transaction(async (tx) => {
     await tx.organizations.lock(organizationId);
     const invitation = await tx.invitations.hold(organizationId, id);
     if (!invitation || !isPending(invitation, now)) throw invalid();
     if (!(await mayStillInvite(tx, invitation, now))) throw invalid();
-    await assertNoMember(tx, invitation, userId);
     await assertRoomForMember(tx, organizationId, 0);
+    const { userId, isNew } = await accountOf(tools, tx, invitation, input);
+    await assertNoMember(tx, invitation, userId);
     await tx.organizations.putMember(organizationId, userId, invitation.role);
     await tx.invitations.accept(organizationId, id, now);
     await tx.audit.append({
       organizationId,
       actor: { kind: "user", id: userId, name: invitation.email },
-      authMethod: "session",
+      authMethod: isNew ? "invitation" : "session",
       ...{ requestId: input.requestId, clientAddress: input.clientAddress },
       ...{ method: "invitation.accept", targetId: id, result: "success", errorCode: undefined },
       ...{ request: undefined, before: undefined, after: { role: invitation.role } },
@@ -91,11 +94,15 @@ export async function acceptInvitation(
 
 async function accountOf(
   { identity }: InvitationTools,
-  { invitation: { email }, account }: Opened,
+  tx: Transaction,
+  { email }: Invitation,
   { userId, newAccount }: AcceptInvitationInput,
-): Promise<UserId> {
+): Promise<{ userId: UserId; isNew: boolean }> {
+  // Another organization's invitation of the same address may be accepted at the same time.
+  await tx.organizations.lockAddress(email);
+  const account = await tx.organizations.findUserByEmail(email);
   if (account) {
-    if (account.id === userId) return userId;
+    if (account.id === userId) return { userId, isNew: false };
     throw new DomainError("account_exists", `This invitation is for ${email}.`, {
       remedy: `Sign in as ${email}, then open the link again.`,
     });
@@ -105,7 +112,8 @@ async function accountOf(
       remedy: "Send a name and a password to create it.",
     });
   }
-  return identity.createUser({ email, ...newAccount });
+  const created = await identity.createUser({ email, ...newAccount }, tx.identityStore);
+  return { userId: created, isNew: true };
 }
 
 async function assertNoMember(tx: Transaction, invitation: Invitation, userId: UserId) {
@@ -114,16 +122,20 @@ async function assertNoMember(tx: Transaction, invitation: Invitation, userId: U
   throw new DomainError("already_member", `${email} is a member of the organization already.`);
 }
 
-/** An invitation ends with the power of whoever sent it: with the membership, the key, or the role. */
+/** An invitation ends with the rights of whoever sent it: with the membership, the key, or the role. */
 async function mayStillInvite(tx: Transaction, invitation: Invitation, now: Date) {
   const { organizationId, invitedBy, role } = invitation;
   if (invitedBy.kind === "user") {
     const inviter = await tx.members.ofUser(organizationId, invitedBy.id as UserId);
-    return inviter !== undefined && covers(inviter.role, role);
+    return inviter !== undefined && mayInvite(inviter.role, role);
   }
   const key = await tx.apiKeys.get(organizationId, invitedBy.id as ApiKeyId);
   if (!key || key.revokedAt || (key.expiresAt && key.expiresAt <= now)) return false;
-  return covers(key.role, role);
+  return mayInvite(key.role, role);
+}
+
+function mayInvite(inviter: Role, invited: Role): boolean {
+  return allows(inviter, "member:write") && covers(inviter, invited);
 }
 
 function invalid(): DomainError {
