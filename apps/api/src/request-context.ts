@@ -4,7 +4,7 @@ import { type Authenticator, authenticate, authorize } from "@millrace/auth";
 import type { CoreParts } from "@millrace/core";
 import { newId, type Permission, type Principal } from "@millrace/domain";
 import type { RequestContext } from "@millrace/router";
-import type { Context, MiddlewareHandler } from "hono";
+import type { Context, HonoRequest, MiddlewareHandler } from "hono";
 import type { Logger } from "pino";
 import { clientAddress, type TrustedProxies } from "./client-address.ts";
 import type { RequestCharge, RequestLimits } from "./limits/request-limits.ts";
@@ -46,7 +46,7 @@ export function requestContext(parts: ApiParts): MiddlewareHandler<ApiEnv> {
     const named = c.req.header("x-request-id") ?? "";
     const requestId = REQUEST_ID.test(named) ? named : newId("req");
     c.set("requestId", requestId);
-    const charge = parts.limits?.forRequest(callsOf(c.req.path));
+    const charge = parts.limits?.forRequest(callsOf(c.req));
     c.set("charge", charge);
     const { outgoing } = (c.env ?? {}) as Partial<HttpBindings>;
     const answered = Promise.withResolvers<void>();
@@ -69,9 +69,9 @@ export function requestContext(parts: ApiParts): MiddlewareHandler<ApiEnv> {
   };
 }
 
-/** A tRPC request may ask for several procedures. */
-function callsOf(path: string): number {
-  return path.startsWith("/trpc/") ? path.split(",").length : 1;
+/** A tRPC request may ask for several procedures. tRPC decodes the path before it splits it; Hono keeps `%2C`. */
+function callsOf({ path, url }: HonoRequest): number {
+  return path.startsWith("/trpc/") ? new URL(url).pathname.split(/,|%2c/i).length : 1;
 }
 
 function contextOf(
