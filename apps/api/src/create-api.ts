@@ -103,7 +103,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   app.all(`${TRPC_PATH}/*`, (c) => trpc(c, parts));
   app.route("/", cspReports(log));
   app.route("/", docsRoutes(apiUrl));
-  app.route("/", restRoutes(log));
+  app.route("/", restRoutes({ log, secret }));
   app.notFound((c) => problemResponse(c, log, noRoute(c.req.method, c.req.path)));
   app.onError((error, c) => problemResponse(c, log, error));
   return app;

@@ -1,4 +1,5 @@
-import { runSql } from "@millrace/testkit";
+import { createHash } from "node:crypto";
+import { everyRow, runSql } from "@millrace/testkit";
 import { expect, test } from "vitest";
 import { apiFixture, call, keyOfRole } from "./fixture.ts";
 
@@ -80,6 +81,15 @@ test("a secret is never kept for a replay", async () => {
   expect(second.status).toBe(409);
   expect(second.body.code).toBe("idempotent_answer_not_kept");
   expect(JSON.stringify(second.body)).not.toContain(first.body.secret);
+});
+
+test("a body is kept as a hash that needs the installation's secret", async () => {
+  const body = { name: "hashed" };
+  expect((await post("k11", body)).status).toBe(202);
+  const plain = createHash("sha256").update(JSON.stringify(body)).digest("hex");
+  const rows = await everyRow(fixture.ownerUrl);
+  expect(rows).toContain("k11");
+  expect(rows).not.toContain(plain);
 });
 
 test("a key that is empty or too long is refused", async () => {

@@ -24,7 +24,7 @@ export type Begun =
 
 export interface IdempotentRequest extends IdempotencyScope {
   readonly route: string;
-  /** SHA-256 of the request's body. */
+  /** HMAC-SHA-256 of the request's body. */
   readonly requestHash: Uint8Array<ArrayBuffer>;
   /** How long a process may take before it counts as dead and the request may run again. */
   readonly lockMs: number;

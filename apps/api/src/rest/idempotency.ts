@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHmac } from "node:crypto";
 import type { Contract } from "@millrace/contract";
 import type { IdempotentRequest } from "@millrace/db";
 import { DomainError, ERROR_KINDS, principalKey } from "@millrace/domain";
@@ -18,7 +18,16 @@ const NOT_KEPT_BODY = "";
 export interface SentRequest {
   /** Query string of the URL, as it was sent. */
   readonly query: string;
-  readonly body: string;
+  readonly bodyHash: Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * Tells whether two requests have the same body. Bodies may hold passwords that people chose: without the
+ * installation's secret, nobody who reads the database can try passwords against it.
+ */
+export function bodyHashOf(body: string, secret: string): Uint8Array<ArrayBuffer> {
+  const hmac = createHmac("sha256", secret).update("idempotent-request\0").update(body);
+  return new Uint8Array(hmac.digest());
 }
 
 /**
@@ -112,14 +121,13 @@ async function requestOf(
     });
   }
   const principal = await context.authenticate();
-  const hash = createHash("sha256").update(sent.body).digest();
   return {
     organizationId: principal.organizationId,
     principal: principalKey(principal),
     key,
     // Encoded again: a decoded path may hold U+0000, which PostgreSQL does not store.
     route: `${contract.name} ${encodeURI(context.instance)}${sortedQuery(sent.query)}`,
-    requestHash: new Uint8Array(hash),
+    requestHash: sent.bodyHash,
     lockMs: LOCK_MS,
     keepMs: KEEP_MS,
   };

@@ -15,7 +15,7 @@ import type { Logger } from "pino";
 import { problemResponse } from "../problem-response.ts";
 import type { ApiEnv } from "../request-context.ts";
 import { eventStream } from "./event-stream.ts";
-import { idempotent } from "./idempotency.ts";
+import { bodyHashOf, idempotent } from "./idempotency.ts";
 import { pulledStream } from "./pulled-stream.ts";
 import { readInput, strongTag } from "./read-input.ts";
 import { recordStream } from "./record-stream.ts";
@@ -23,22 +23,32 @@ import { recordStream } from "./record-stream.ts";
 /** Calls the procedure of a contract with what came over HTTP. */
 type Call = (input: unknown) => Promise<unknown>;
 
+export interface RestParts {
+  readonly log: Logger;
+  /** Hashes bodies of idempotent requests; at least 32 characters. */
+  readonly secret: string;
+}
+
 /** The REST API: one route per contract, answered by the same procedure that tRPC calls. */
-export function restRoutes(log: Logger): Hono<ApiEnv> {
+export function restRoutes(parts: RestParts): Hono<ApiEnv> {
   const app = new Hono<ApiEnv>();
   for (const contract of contracts) {
     app.on(contract.method, honoPath(contract.path), async (c) => {
       try {
-        return await answer(contract, c, log);
+        return await answer(contract, c, parts);
       } catch (error) {
-        return problemResponse(c, log, error);
+        return problemResponse(c, parts.log, error);
       }
     });
   }
   return app;
 }
 
-async function answer(contract: Contract, c: Context<ApiEnv>, log: Logger): Promise<Response> {
+async function answer(
+  contract: Contract,
+  c: Context<ApiEnv>,
+  { log, secret }: RestParts,
+): Promise<Response> {
   const context = c.get("context");
   // Unauthenticated callers learn nothing, not even what is wrong with their request.
   await context.authenticate();
@@ -56,7 +66,7 @@ async function answer(contract: Contract, c: Context<ApiEnv>, log: Logger): Prom
   if (key === undefined || input.validate_only === "true") return run();
   // A caller that may not make the change gets no row; the procedure refuses it and writes that down.
   if (!(await isAllowed(contract, context))) return run();
-  const sent = { query: new URL(c.req.url).search, body };
+  const sent = { query: new URL(c.req.url).search, bodyHash: bodyHashOf(body, secret) };
   return idempotent(contract, context, key, sent, run, (error) => problemResponse(c, log, error));
 }
 
