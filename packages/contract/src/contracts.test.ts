@@ -45,3 +45,21 @@ test.each(contracts)(
     if (!hasBody) expect(Object.keys(contract.body)).toEqual([]);
   },
 );
+
+test("what grants rights or destroys data needs a recent proof of identity", () => {
+  const names = contracts.filter(({ stepUp }) => stepUp).map(({ name }) => name);
+  expect(names.sort()).toEqual([
+    "acl.applyTemplate",
+    "acl.create",
+    "apiKey.create",
+    "apiKey.rotate",
+    "cluster.delete",
+    "environment.delete",
+    "invitation.create",
+    "member.delete",
+    "member.update",
+    "topic.delete",
+    "user.create",
+    "user.rotate",
+  ]);
+});

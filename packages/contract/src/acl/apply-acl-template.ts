@@ -13,6 +13,7 @@ export const applyAclTemplate = defineContract({
   tag: "ACLs",
   permission: "acl:write",
   successStatus: 201,
+  stepUp: true,
   params: { cluster_id: pathId("clu") },
   body: {
     template: z.enum(ACL_TEMPLATES),

@@ -12,6 +12,7 @@ export const createAcl = defineContract({
   tag: "ACLs",
   permission: "acl:write",
   successStatus: 201,
+  stepUp: true,
   params: { cluster_id: pathId("clu") },
   body: {
     ...aclFields,

@@ -11,6 +11,7 @@ export const deleteEnvironment = defineContract({
   tag: "Environments",
   permission: "environment:write",
   successStatus: 204,
+  stepUp: true,
   params: { environment_id: pathId("env") },
   response: z.null(),
 });

@@ -11,6 +11,7 @@ export const deleteTopic = defineContract({
   tag: "Topics",
   permission: "topic:write",
   successStatus: 204,
+  stepUp: true,
   params: { cluster_id: pathId("clu"), topic_name: z.string().min(1).max(249) },
   response: z.null(),
 });

@@ -13,6 +13,7 @@ export const createUser = defineContract({
   permission: "user:write",
   successStatus: 201,
   holdsSecret: true,
+  stepUp: true,
   params: { cluster_id: pathId("clu") },
   body: { name: newUserName, password: newPassword },
   response: ClusterUserWithPassword,

@@ -16,6 +16,7 @@ export const rotateUser = defineContract({
   permission: "user:write",
   successStatus: 200,
   holdsSecret: true,
+  stepUp: true,
   params: { cluster_id: pathId("clu"), user_name: userName },
   body: {
     mechanism: scramMechanism.optional().meta({
