@@ -53,6 +53,12 @@ test("a name is given once, and a retry with the same key does not make a second
   expect(passwords("bob")["SCRAM-SHA-512"]).toBe(first.body.password);
 });
 
+test("nobody is named like clients without credentials, who are super users", async () => {
+  const { send } = await clusterWithUsers("anonymous-user");
+  const refused = await send("POST", "", { name: "ANONYMOUS" });
+  expect([refused.status, refused.body.errors?.[0].pointer]).toEqual([400, "/name"]);
+});
+
 test("a chosen password is taken and not repeated", async () => {
   const { send, passwords } = await clusterWithUsers("chosen-password");
   const password = "correct horse battery";

@@ -16,8 +16,12 @@ export const INITIAL_CLUSTER_USER = "admin";
 export const CLUSTER_USER_NAME_MAX = 128;
 const CLUSTER_USER_NAME_PATTERN = /^[a-zA-Z0-9](?:[a-zA-Z0-9._@-]{0,127})$/;
 
+/** Whom the broker takes clients without credentials for: a super user of local clusters. */
+export const ANONYMOUS_USER = "ANONYMOUS";
+
+/** Whether a user may be created with this name. */
 export function isClusterUserName(name: string): boolean {
-  return CLUSTER_USER_NAME_PATTERN.test(name);
+  return name !== ANONYMOUS_USER && CLUSTER_USER_NAME_PATTERN.test(name);
 }
 
 /** The broker's bound for users that Kafka's own tools created with other names; in bytes. */

@@ -24,7 +24,7 @@ export function CreateUserDialog({ clusterId, opened, onClose }: DialogProps) {
       name: (value) =>
         isClusterUserName(value)
           ? null
-          : "Use 1 to 128 letters, digits, dots, underscores, hyphens and @, starting with a letter or digit",
+          : "Use 1 to 128 letters, digits, dots, underscores, hyphens and @, starting with a letter or digit; ANONYMOUS is reserved",
     },
   });
   const create = useMutation(

@@ -11,7 +11,7 @@ import { z } from "zod";
 
 export const newUserName = z.string().min(1).max(CLUSTER_USER_NAME_MAX).refine(isClusterUserName, {
   error:
-    "must be letters, digits, dots, underscores, hyphens and @, and start with a letter or digit",
+    "must be letters, digits, dots, underscores, hyphens and @, start with a letter or digit, and not be ANONYMOUS",
 });
 
 /** Of a user that exists, whoever named it. */
