@@ -49,6 +49,12 @@ test("an ACL is created, found by filters, and deleted by its fields", async () 
   expect((await send("DELETE", query(ACL))).status).toBe(204);
   const again = await send("DELETE", query(ACL));
   expect([again.status, again.body.code]).toEqual([404, "not_found"]);
+  const log = await call(fixture.app, "GET", "/v1/audit-events?method=acl.delete", {
+    apiKey: fixture.ours.apiKey,
+  });
+  // Nothing was begun at the broker for the ACL that is gone.
+  const results = log.body.items.map(({ result }: { result: string }) => result);
+  expect(results).toEqual(["failure", "success", "started"]);
   expect(await items({})).toEqual([bob, prefixed]);
   const { host: _, ...incomplete } = prefixed;
   expect((await send("DELETE", query(incomplete))).status).toBe(400);

@@ -300,6 +300,8 @@ export class FakeKafka {
   /** Quotas by address and entity. */
   readonly quotas = new Map<string, Map<string, ClientQuota>>();
   readonly quotaUsages = new Map<string, QuotaUsage[]>();
+  /** Addresses of brokers that stop answering once a quota was changed. */
+  readonly silentAfterQuota = new Set<string>();
   readonly settings = new Map<string, Map<string, string>>();
   /** What a broker says to settings that it refuses. */
   readonly refusals = new Map<string, string>();
@@ -440,14 +442,19 @@ export class FakeKafka {
   #quotas(address: string) {
     const quotas = this.quotas.get(address) ?? new Map<string, ClientQuota>();
     this.quotas.set(address, quotas);
+    let isSilent = false;
     return {
-      listQuotas: async () => [...quotas.values()],
+      listQuotas: async () => {
+        if (isSilent) throw new BrokerError("timeout", "no answer in time");
+        return [...quotas.values()];
+      },
       alterQuota: async (entity: QuotaEntity, changes: QuotaChanges) => {
         const key = quotaKey(entity);
         const changed = Object.entries({ ...quotas.get(key)?.limits, ...changes });
         const limits = Object.fromEntries(changed.filter(([, value]) => value != null));
         if (Object.keys(limits).length === 0) quotas.delete(key);
         else quotas.set(key, { ...entity, limits });
+        isSilent = this.silentAfterQuota.has(address);
       },
     };
   }

@@ -62,6 +62,20 @@ test("quotas are set limit by limit, listed in pages, and deleted", async () => 
   }
 });
 
+test("a change that was made succeeds, whatever becomes of the broker afterwards", async () => {
+  const { app, db, ours, kafka } = fixture;
+  const { apiKey } = ours;
+  const { cluster } = await runningCluster(db, ours, "silent-quotas");
+  const path = `/v1/clusters/${cluster.id}/quotas`;
+  const set = (body: object) => call(app, "POST", path, { apiKey, body });
+  await set({ user: "alice", producer_byte_rate: 1, consumer_byte_rate: 2 });
+  kafka.silentAfterQuota.add(`127.0.0.1:${cluster.placement?.kafkaPort}`);
+  const changed = await set({ user: "alice", producer_byte_rate: null, request_percentage: 5 });
+  expect(changed.status).toBe(200);
+  expect(changed.body).toMatchObject({ ...NONE, consumer_byte_rate: 2, request_percentage: 5 });
+  expect((await call(app, "GET", path, { apiKey })).body.items).toEqual([changed.body]);
+});
+
 test("the usage of quotas is what the broker tells of clients that were active", async () => {
   const { app, db, ours, kafka } = fixture;
   const { cluster } = await runningCluster(db, ours, "quota-usage");

@@ -20,11 +20,16 @@ export async function deleteAcl(
   const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
   await atBroker(undefined, () =>
     core.kafka({ bootstrapServers }, async (admin) => {
+      // Looked up first: an ACL that is gone is no change that failed at the broker.
+      if ((await admin.listAcls(acl)).length === 0) throw noSuchAcl();
       await core.beforeBrokerChange?.();
-      if (await admin.deleteAcl(acl)) return;
-      throw new DomainError("not_found", "There is no such ACL.", {
-        remedy: "List the ACLs: all fields must be those of the rule.",
-      });
+      if (!(await admin.deleteAcl(acl))) throw noSuchAcl();
     }),
   );
+}
+
+function noSuchAcl(): DomainError {
+  return new DomainError("not_found", "There is no such ACL.", {
+    remedy: "List the ACLs: all fields must be those of the rule.",
+  });
 }

@@ -36,11 +36,21 @@ export async function setQuota(
   }
   return atBroker(undefined, () =>
     core.kafka({ bootstrapServers }, async (admin) => {
+      // Read before the change: once it is made, nothing may fail.
+      const quotas = await admin.listQuotas();
+      const known = quotas.find((quota) => quotaKey(quota) === quotaKey(entity));
       await core.beforeBrokerChange?.();
       await admin.alterQuota(entity, changes);
-      const quotas = await admin.listQuotas();
-      const now = quotas.find((quota) => quotaKey(quota) === quotaKey(entity));
-      return now ?? { ...entity, limits: {} };
+      return { ...entity, limits: changedLimits(known?.limits ?? {}, changes) };
+    }),
+  );
+}
+
+function changedLimits(known: ClientQuota["limits"], changes: QuotaChanges): ClientQuota["limits"] {
+  return Object.fromEntries(
+    QUOTA_LIMITS.flatMap((limit) => {
+      const value = changes[limit] === undefined ? known[limit] : changes[limit];
+      return value == null ? [] : [[limit, value]];
     }),
   );
 }
