@@ -59,6 +59,9 @@ export function AclTest({ clusterId }: { clusterId: string }) {
           <Title order={2} fz="h4">
             Test a principal
           </Title>
+          <Text c="dimmed" fz="sm">
+            One operation on one resource. Create on the cluster also lets clients create any topic.
+          </Text>
           <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }}>
             <TextInput label="Tested principal" {...form.getInputProps("principal")} />
             <Select

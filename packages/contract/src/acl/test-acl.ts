@@ -16,7 +16,8 @@ export const testAcl = defineContract({
   method: "GET",
   path: "/v1/clusters/{cluster_id}/acls/test",
   summary: "Test what a principal may do",
-  description: "Whether the broker would allow it, and which ACL decides.",
+  description:
+    "Whether ACLs grant this one operation on this one resource, and which ACL decides. Some requests pass with another: Create on the cluster also allows clients to create any topic.",
   tag: "ACLs",
   permission: "acl:read",
   successStatus: 200,
