@@ -35,7 +35,10 @@ test("every answer says what is left, and the one beyond it when to come back", 
   expect(refused.headers.get("content-type")).toBe("application/problem+json");
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(900);
   expect(refused.headers.get("ratelimit")).toMatch(/^"caller";r=0;t=\d+$/);
-  expect(refused.body).toMatchObject({ code: "rate_limited", retryable: true });
+  expect(refused.body).toMatchObject({
+    ...{ code: "rate_limited", retryable: true },
+    detail: "Too many requests from this user or API key. The limit is 0.001 per second.",
+  });
   expect((await me(theirs.apiKey, "203.0.113.1")).status).toBe(200);
 });
 

@@ -110,7 +110,7 @@ export function assertOwnPage(
   if (request.method === "GET" || request.method === "HEAD") return;
   const origin = request.headers.get("origin");
   if (origin === null || trustedOrigins.includes(origin)) return;
-  throw new DomainError("forbidden", `Pages of ${origin} may not use this session.`, {
+  throw new DomainError("forbidden", `Requests from ${origin} are not allowed with this session.`, {
     remedy: "Use the console, or an API key.",
   });
 }

@@ -28,6 +28,6 @@ export function assertRecentProof({ session }: Principal, now: Date): void {
   if (!session) return;
   if (now.getTime() - session.authenticatedAt.getTime() <= STEP_UP_MINUTES * 60_000) return;
   throw new DomainError("reauthentication_required", "Confirm your identity to do this.", {
-    remedy: `Enter your password again; you are not asked for another ${STEP_UP_MINUTES} minutes.`,
+    remedy: `Enter your password again. The confirmation is valid for ${STEP_UP_MINUTES} minutes.`,
   });
 }

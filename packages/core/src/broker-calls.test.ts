@@ -10,7 +10,7 @@ test("one organization's calls to brokers are bounded, and leave others theirs",
   for (let made = 0; made < 300; made += 1) calls.take(OURS);
   expect(() => {
     for (let made = 0; made < 100; made += 1) calls.take(OURS);
-  }).toThrow("30 requests of an organization per second");
+  }).toThrow("limit is 30 broker requests per second");
   calls.take(THEIRS);
 });
 

@@ -29,9 +29,9 @@ export class BrokerCalls {
     if (taken) return;
     throw new DomainError(
       "rate_limited",
-      `Brokers answer ${this.#calls.policy.perSecond} requests of an organization per second over this API.`,
+      `This organization's limit is ${this.#calls.policy.perSecond} broker requests per second.`,
       {
-        remedy: "Wait, then ask for less at a time.",
+        remedy: "Retry later.",
         retryAfterSeconds: retryInSeconds,
       },
     );

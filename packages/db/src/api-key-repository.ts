@@ -23,7 +23,7 @@ export interface NewApiKey {
   readonly secretHash: Uint8Array<ArrayBuffer>;
   readonly createdBy?: UserId | undefined;
   readonly expiresAt?: Date | undefined;
-  /** What of the role's permissions it has; empty or absent: all of them. */
+  /** Permissions of the role that it has; empty or absent: all of them. */
   readonly permissions?: readonly Permission[];
   /** Empty or absent: any. */
   readonly allowedAddresses?: readonly string[];

@@ -25,7 +25,7 @@ export class SessionRepository {
     await this.#client.session.updateMany({ where: { id }, data: { authenticatedAt: now } });
   }
 
-  /** Live ones, used last first. */
+  /** Live ones, most recently used first. */
   async list(userId: UserId, now: Date): Promise<UserSession[]> {
     const usedAfter = new Date(now.getTime() - SESSION_IDLE_HOURS_MAX * 3_600_000);
     const rows = await this.#client.session.findMany({

@@ -96,7 +96,7 @@ export interface ApiKey {
   readonly createdAt: Date;
   readonly expiresAt: Date | undefined;
   readonly lastUsedAt: Date | undefined;
-  /** What of the role's permissions it has; undefined: all of them. */
+  /** Permissions of the role that it has; undefined: all of them. */
   readonly permissions: readonly Permission[] | undefined;
   /** Addresses and CIDR blocks that it works from; empty: any. */
   readonly allowedAddresses: readonly string[];

@@ -3,7 +3,7 @@ import { allows, type Permission, type Role } from "./role.ts";
 
 /** What narrows an API key, beside its role. */
 export interface KeyLimits {
-  /** What of the role's permissions it has; undefined: all of them. */
+  /** Permissions of the role that it has; undefined: all of them. */
   readonly permissions: readonly Permission[] | undefined;
   /** Addresses and CIDR blocks that it works from; empty: any. */
   readonly allowedAddresses: readonly string[];

@@ -17,7 +17,7 @@ export interface UserSession {
   /** Where the sign-in came from. */
   readonly clientAddress: string;
   readonly createdAt: Date;
-  /** Exact to a minute. */
+  /** Accurate to one minute. */
   readonly lastUsedAt: Date;
   readonly expiresAt: Date;
 }

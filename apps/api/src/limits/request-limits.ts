@@ -98,8 +98,8 @@ class RequestCharge {
     const { perSecond } = this.#buckets[name].policy;
     throw new DomainError(
       "rate_limited",
-      `Too many requests of ${WHOSE[name]}: ${perSecond} per second are served.`,
-      { remedy: "Wait, then send fewer requests.", retryAfterSeconds: state.retryInSeconds },
+      `Too many requests from ${WHOSE[name]}. The limit is ${perSecond} per second.`,
+      { remedy: "Retry later.", retryAfterSeconds: state.retryInSeconds },
     );
   }
 

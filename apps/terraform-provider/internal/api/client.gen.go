@@ -749,15 +749,18 @@ func (e ApiKeyWithSecretRole) Valid() bool {
 
 // Defines values for AuditEventAuthMethod.
 const (
-	AuditEventAuthMethodApiKey   AuditEventAuthMethod = "api_key"
-	AuditEventAuthMethodPassword AuditEventAuthMethod = "password"
-	AuditEventAuthMethodSession  AuditEventAuthMethod = "session"
+	AuditEventAuthMethodApiKey     AuditEventAuthMethod = "api_key"
+	AuditEventAuthMethodInvitation AuditEventAuthMethod = "invitation"
+	AuditEventAuthMethodPassword   AuditEventAuthMethod = "password"
+	AuditEventAuthMethodSession    AuditEventAuthMethod = "session"
 )
 
 // Valid indicates whether the value is a known member of the AuditEventAuthMethod enum.
 func (e AuditEventAuthMethod) Valid() bool {
 	switch e {
 	case AuditEventAuthMethodApiKey:
+		return true
+	case AuditEventAuthMethodInvitation:
 		return true
 	case AuditEventAuthMethodPassword:
 		return true
@@ -3092,7 +3095,7 @@ type ApiKey struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 	Name       string     `json:"name"`
 
-	// Permissions What of the role's permissions the key has; null: all of them
+	// Permissions Permissions of the role that the key has; null: all of them
 	Permissions *[]ApiKeyPermissions `json:"permissions"`
 
 	// PreviousValidUntil Until when the secret before the last rotation works
@@ -3152,7 +3155,7 @@ type ApiKeyWithSecret struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 	Name       string     `json:"name"`
 
-	// Permissions What of the role's permissions the key has; null: all of them
+	// Permissions Permissions of the role that the key has; null: all of them
 	Permissions *[]ApiKeyWithSecretPermissions `json:"permissions"`
 
 	// PreviousValidUntil Until when the secret before the last rotation works
@@ -4584,7 +4587,7 @@ type Session struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	Id        string    `json:"id"`
 
-	// LastUsedAt Exact to a minute
+	// LastUsedAt Accurate to one minute
 	LastUsedAt time.Time `json:"last_used_at"`
 	UserAgent  string    `json:"user_agent"`
 }
@@ -5948,7 +5951,7 @@ type ClientInterface interface {
 
 	// AclTest Test what a principal may do
 	//
-	// Whether the broker would allow it, and which ACL decides.
+	// Whether ACLs grant this one operation on this one resource, and which ACL decides. Some requests pass with another: Create on the cluster also allows clients to create any topic.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/acls/test (the `AclTest` operationId).
 	AclTest(ctx context.Context, clusterId string, params *AclTestParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6441,7 +6444,7 @@ type ClientInterface interface {
 
 	// SessionList List sessions
 	//
-	// Where the signed-in user is signed in, used last first. Empty for an API key.
+	// Where the signed-in user is signed in, most recently used first. Empty for an API key.
 	//
 	// Corresponds with GET /v1/me/sessions (the `SessionList` operationId).
 	SessionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7026,7 +7029,7 @@ func (c *Client) AclApplyTemplate(ctx context.Context, clusterId string, params 
 
 // AclTest Test what a principal may do
 //
-// Whether the broker would allow it, and which ACL decides.
+// Whether ACLs grant this one operation on this one resource, and which ACL decides. Some requests pass with another: Create on the cluster also allows clients to create any topic.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/acls/test (the `AclTest` operationId).
 func (c *Client) AclTest(ctx context.Context, clusterId string, params *AclTestParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8169,7 +8172,7 @@ func (c *Client) SessionDeleteOthers(ctx context.Context, reqEditors ...RequestE
 
 // SessionList List sessions
 //
-// Where the signed-in user is signed in, used last first. Empty for an API key.
+// Where the signed-in user is signed in, most recently used first. Empty for an API key.
 //
 // Corresponds with GET /v1/me/sessions (the `SessionList` operationId).
 func (c *Client) SessionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -13911,7 +13914,7 @@ type ClientWithResponsesInterface interface {
 
 	// AclTestWithResponse Test what a principal may do
 	//
-	// Whether the broker would allow it, and which ACL decides.
+	// Whether ACLs grant this one operation on this one resource, and which ACL decides. Some requests pass with another: Create on the cluster also allows clients to create any topic.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14474,7 +14477,7 @@ type ClientWithResponsesInterface interface {
 
 	// SessionListWithResponse List sessions
 	//
-	// Where the signed-in user is signed in, used last first. Empty for an API key.
+	// Where the signed-in user is signed in, most recently used first. Empty for an API key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18909,7 +18912,7 @@ func (c *ClientWithResponses) AclApplyTemplateWithResponse(ctx context.Context, 
 
 // AclTestWithResponse Test what a principal may do
 //
-// Whether the broker would allow it, and which ACL decides.
+// Whether ACLs grant this one operation on this one resource, and which ACL decides. Some requests pass with another: Create on the cluster also allows clients to create any topic.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19862,7 +19865,7 @@ func (c *ClientWithResponses) SessionDeleteOthersWithResponse(ctx context.Contex
 
 // SessionListWithResponse List sessions
 //
-// Where the signed-in user is signed in, used last first. Empty for an API key.
+// Where the signed-in user is signed in, most recently used first. Empty for an API key.
 //
 // Returns a wrapper object for the known response body format(s).
 //

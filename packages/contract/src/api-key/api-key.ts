@@ -13,7 +13,7 @@ export const ApiKey = z
     expires_at: timestamp.nullable(),
     last_used_at: timestamp.nullable(),
     permissions: z.array(z.enum(PERMISSIONS)).nullable().meta({
-      description: "What of the role's permissions the key has; null: all of them",
+      description: "Permissions of the role that the key has; null: all of them",
     }),
     allowed_addresses: z.array(z.string()).meta({
       description: "Addresses and CIDR blocks that the key works from; empty: any",

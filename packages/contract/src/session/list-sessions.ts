@@ -7,7 +7,8 @@ export const listSessions = defineContract({
   method: "GET",
   path: "/v1/me/sessions",
   summary: "List sessions",
-  description: "Where the signed-in user is signed in, used last first. Empty for an API key.",
+  description:
+    "Where the signed-in user is signed in, most recently used first. Empty for an API key.",
   tag: "Account",
   permission: "account:read",
   successStatus: 200,

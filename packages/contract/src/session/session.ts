@@ -8,7 +8,7 @@ export const Session = z
     user_agent: z.string(),
     client_address: z.string().meta({ description: "Where the sign-in came from" }),
     created_at: timestamp,
-    last_used_at: timestamp.meta({ description: "Exact to a minute" }),
+    last_used_at: timestamp.meta({ description: "Accurate to one minute" }),
     expires_at: timestamp,
   })
   .meta({ id: "Session" });

@@ -24,7 +24,7 @@ export function assertCovers(
     const missing = granted.find((permission) => !mayDo(principal, permission));
     if (missing === undefined) return;
     throw new DomainError("forbidden", `This API key does not have the permission ${missing}.`, {
-      remedy: `A key cannot ${action} that may do more than the key itself.`,
+      remedy: `An API key cannot ${action} with more permissions than its own.`,
     });
   }
   throw new DomainError(

@@ -1,7 +1,7 @@
 import type { Principal, UserSession } from "@millrace/domain";
 import type { Core } from "../core.ts";
 
-/** Where the caller is signed in, used last first; an API key has no sessions. */
+/** Where the caller is signed in, most recently used first; an API key has no sessions. */
 export async function listSessions(
   { db, clock }: Core,
   { userId }: Principal,
