@@ -7,7 +7,7 @@ use std::{
 
 use millrace_meta::{MetaStore, ScramChange, ScramRow, StoreFailure};
 use millrace_security::credentials::{
-    InvalidCredential, ScramCredential, ScramHash, ScramUsers, check_user,
+    InvalidCredential, ScramCredential, ScramHash, ScramUsers, check_new_user, check_user,
 };
 use millrace_wire::error_code::ErrorCode;
 
@@ -149,6 +149,7 @@ impl ScramChanges {
             }
             None => None,
             Some(new) => {
+                check_new_user(&user).map_err(unacceptable)?;
                 *added += usize::from(!exists);
                 self.users.has_room(*added).map_err(unacceptable)?;
                 let made = ScramCredential::from_salted_password(

@@ -10,6 +10,8 @@ use parking_lot::RwLock;
 use ring::{digest, hmac, pbkdf2, rand::SecureRandom as _, rand::SystemRandom};
 use subtle::ConstantTimeEq as _;
 
+use crate::principal::ANONYMOUS_USER;
+
 /// The most SCRAM credentials of one cluster: what their index holds in a few mebibytes.
 pub const CREDENTIALS_MAX: usize = 20_000;
 
@@ -123,6 +125,9 @@ pub enum InvalidCredential {
     /// The user's name.
     #[error("a user name has 1 to {USER_BYTES_MAX} bytes")]
     User,
+    /// The name of clients that do not authenticate.
+    #[error("{ANONYMOUS_USER} is the name of clients that do not authenticate; choose another one")]
+    Anonymous,
     /// Too few or too many.
     #[error("SCRAM iterations are {ITERATIONS_MIN} to {ITERATIONS_MAX}, not {0}")]
     Iterations(i32),
@@ -161,6 +166,17 @@ impl ScramCredential {
             stored_key: hash.digest(&hash.hmac(salted_password, b"Client Key")),
             server_key: hash.hmac(salted_password, b"Server Key"),
         })
+    }
+}
+
+/// Whether a name can be a new user's.
+///
+/// # Errors
+/// See [`check_user`]; or it is [`ANONYMOUS_USER`].
+pub fn check_new_user(name: &str) -> Result<(), InvalidCredential> {
+    match name {
+        ANONYMOUS_USER => Err(InvalidCredential::Anonymous),
+        _ => check_user(name),
     }
 }
 

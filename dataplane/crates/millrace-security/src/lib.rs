@@ -19,4 +19,4 @@ mod principal;
 pub mod quota;
 pub mod sasl;
 
-pub use principal::{InvalidPrincipal, PRINCIPAL_BYTES_MAX, Principal};
+pub use principal::{ANONYMOUS_USER, InvalidPrincipal, PRINCIPAL_BYTES_MAX, Principal};

@@ -6,6 +6,10 @@ use std::{fmt, str::FromStr, sync::Arc};
 /// gets, and short enough that the index of a full set of rules stays small.
 pub const PRINCIPAL_BYTES_MAX: usize = 512;
 
+/// The name of clients that do not authenticate. Nobody can sign in under it: rules and `super.users` that
+/// name it speak of listeners without authentication.
+pub const ANONYMOUS_USER: &str = "ANONYMOUS";
+
 /// Who a client is: a type and a name, written `User:alice`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Principal(Arc<str>);
@@ -19,20 +23,26 @@ pub enum InvalidPrincipal {
     /// Longer than [`PRINCIPAL_BYTES_MAX`].
     #[error("a principal has at most {PRINCIPAL_BYTES_MAX} bytes, and this one has {0}")]
     TooLong(usize),
+    /// [`ANONYMOUS_USER`] for a client that authenticates.
+    #[error("{ANONYMOUS_USER} is the name of clients that do not authenticate; use another one")]
+    Anonymous,
 }
 
 impl Principal {
     /// The principal of a connection that did not authenticate.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self("User:ANONYMOUS".into())
+        Self(format!("User:{ANONYMOUS_USER}").into())
     }
 
-    /// The principal of a user.
+    /// The principal of a user who has authenticated.
     ///
     /// # Errors
-    /// The name is too long.
+    /// The name is too long, or [`ANONYMOUS_USER`].
     pub fn user(name: &str) -> Result<Self, InvalidPrincipal> {
+        if name == ANONYMOUS_USER {
+            return Err(InvalidPrincipal::Anonymous);
+        }
         format!("User:{name}").parse()
     }
 
@@ -86,5 +96,18 @@ mod tests {
             long.parse::<Principal>(),
             Err(InvalidPrincipal::TooLong(_))
         ));
+    }
+
+    #[test]
+    fn who_authenticates_is_not_anonymous() {
+        assert_eq!(
+            Principal::user("ANONYMOUS"),
+            Err(InvalidPrincipal::Anonymous)
+        );
+        let other = Principal::user("anonymous").expect("another name");
+        assert_ne!(other, Principal::anonymous());
+        // Rules and super.users name it.
+        let named = "User:ANONYMOUS".parse::<Principal>();
+        assert_eq!(named, Ok(Principal::anonymous()));
     }
 }

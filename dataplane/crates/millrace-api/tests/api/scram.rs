@@ -196,12 +196,14 @@ async fn each_user_is_changed_as_a_whole_or_refused() {
             upsertion("few", "x").with_iterations(4_095),
             upsertion("other", "x").with_mechanism(3),
             upsertion("", "x"),
+            upsertion("ANONYMOUS", "x"),
             upsertion("good", "x"),
         ],
     )
     .await;
     let expected = [
         ("", UNACCEPTABLE_CREDENTIAL),
+        ("ANONYMOUS", UNACCEPTABLE_CREDENTIAL),
         ("alice", DUPLICATE_RESOURCE),
         ("few", UNACCEPTABLE_CREDENTIAL),
         ("good", 0),

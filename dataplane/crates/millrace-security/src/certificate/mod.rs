@@ -24,7 +24,7 @@ pub enum CertificatePrincipalError {
     /// No rule holds for it.
     #[error("no rule of ssl.principal.mapping.rules matches the subject {0:?}")]
     NoRule(String),
-    /// The name is too long.
+    /// The name is too long, or that of clients that do not authenticate.
     #[error(transparent)]
     Principal(#[from] InvalidPrincipal),
 }
@@ -40,5 +40,27 @@ impl PrincipalMapping {
             Some(name) => Ok(Principal::user(&name)?),
             None => Err(CertificatePrincipalError::NoRule(subject)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
+    use super::*;
+
+    /// Where `super.users` names `User:ANONYMOUS`, such a client could do everything.
+    #[test]
+    fn no_certificate_stands_for_anonymous() {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        let name = "ANONYMOUS";
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("signed");
+        let mapping: PrincipalMapping = "RULE:CN=(.*)/$1/".parse().expect("legal");
+        let refused = mapping.principal(certificate.der());
+        let anonymous = InvalidPrincipal::Anonymous.into();
+        assert_eq!(refused, Err(anonymous));
     }
 }

@@ -16,7 +16,7 @@ use std::{fmt, str::FromStr};
 
 pub use session::{HandshakeError, Identified, Reply, Session, Users};
 
-use crate::credentials::ScramHash;
+use crate::{credentials::ScramHash, principal::InvalidPrincipal};
 
 /// The longest token of a client, in bytes. A SCRAM message has a few hundred.
 pub const TOKEN_BYTES_MAX: usize = 8 * 1_024;
@@ -59,12 +59,22 @@ impl fmt::Display for Mechanism {
     }
 }
 
+/// The longest name that a mechanism may have, in characters (RFC 4422, section 3.1). More of an unknown one is
+/// not repeated.
+const MECHANISM_CHARS_MAX: usize = 20;
+
 /// No mechanism has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a SASL mechanism that is served; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER are"
 )]
 pub struct UnknownMechanism(pub String);
+
+impl UnknownMechanism {
+    fn new(name: &str) -> Self {
+        Self(name.chars().take(MECHANISM_CHARS_MAX).collect())
+    }
+}
 
 impl FromStr for Mechanism {
     type Err = UnknownMechanism;
@@ -73,7 +83,7 @@ impl FromStr for Mechanism {
         Self::EVERY
             .into_iter()
             .find(|mechanism| mechanism.name() == text)
-            .ok_or_else(|| UnknownMechanism(text.to_owned()))
+            .ok_or_else(|| UnknownMechanism::new(text))
     }
 }
 
@@ -95,6 +105,9 @@ pub enum AuthenticationError {
     /// The token of OAUTHBEARER is not accepted. Why is for the operator only.
     #[error("Authentication failed: {{\"status\":\"invalid_token\"}}")]
     Token(oauth::TokenError),
+    /// The user has the name of clients that do not authenticate.
+    #[error("Authentication failed: {}", InvalidPrincipal::Anonymous)]
+    Anonymous,
     /// No exchange is under way, or it has ended.
     #[error("Authentication failed: a SASL token came where none is expected")]
     State,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     credentials::{PlainUsers, ScramUsers},
-    principal::Principal,
+    principal::{InvalidPrincipal, Principal},
     sasl::{
         AuthenticationError, Mechanism, TOKEN_BYTES_MAX, UnknownMechanism,
         oauth::{self, TokenError, Tokens},
@@ -95,7 +95,7 @@ impl Session {
         }
         let chosen: Mechanism = mechanism.parse()?;
         if !users.mechanisms.contains(&chosen) {
-            return Err(UnknownMechanism(mechanism.to_owned()).into());
+            return Err(UnknownMechanism::new(mechanism).into());
         }
         self.state = State::Begun(chosen);
         Ok(chosen)
@@ -184,7 +184,12 @@ impl Session {
         last: Vec<u8>,
         lifetime: Option<Duration>,
     ) -> Result<Reply, AuthenticationError> {
-        let principal = Principal::user(user).map_err(|_| AuthenticationError::Malformed)?;
+        let principal = Principal::user(user).map_err(|error| match error {
+            InvalidPrincipal::Anonymous => AuthenticationError::Anonymous,
+            InvalidPrincipal::Form(_) | InvalidPrincipal::TooLong(_) => {
+                AuthenticationError::Malformed
+            }
+        })?;
         let former = self.identified.as_ref();
         if former.is_some_and(|former| former.principal != principal) {
             return Err(AuthenticationError::PrincipalChanged);
@@ -238,7 +243,7 @@ mod tests {
             let keys = TokenIssuer::key_set(&[&issuer]);
             tokens.set_keys(keys.as_bytes()).expect("a key set");
             Self {
-                plain: PlainUsers::new([user("alice"), user("bob")]),
+                plain: PlainUsers::new([user("alice"), user("bob"), user("ANONYMOUS")]),
                 scram: ScramUsers::new([]),
                 tokens,
                 issuer,
@@ -331,6 +336,8 @@ mod tests {
                 "{other}"
             );
         }
+        let long = session.handshake(world.users(), &"x".repeat(30_000));
+        assert_eq!(long, Err(UnknownMechanism("x".repeat(20)).into()));
         assert_eq!(
             session.handshake(world.users(), "PLAIN"),
             Ok(Mechanism::Plain)
@@ -384,6 +391,25 @@ mod tests {
         let named = named.replace("n,,", "n,a=bob,");
         let other = session.authenticate(world.users(), named.as_bytes());
         assert_eq!(other, Err(AuthenticationError::Unsupported));
+    }
+
+    /// Where `super.users` names `User:ANONYMOUS`, a user of this name could do everything.
+    #[test]
+    fn nobody_signs_in_as_anonymous() {
+        let world = World::new();
+        let plain = b"\0ANONYMOUS\0secret".to_vec();
+        let messages = [
+            ("PLAIN", plain),
+            ("OAUTHBEARER", bearer(&world, "ANONYMOUS")),
+        ];
+        for (mechanism, message) in messages {
+            let mut session = Session::default();
+            session
+                .handshake(world.users(), mechanism)
+                .expect("enabled");
+            let refused = session.authenticate(world.users(), &message);
+            assert_eq!(refused, Err(AuthenticationError::Anonymous), "{mechanism}");
+        }
     }
 
     #[test]
