@@ -1,4 +1,4 @@
-//! Whom a quota limits, and what.
+//! Quota entities and the kinds of quotas that they have.
 
 use std::net::IpAddr;
 
@@ -52,21 +52,23 @@ impl QuotaKind {
     /// Checks a value that is to be set.
     ///
     /// # Errors
-    /// It is not more than zero, or has a fraction or a size that its kind does not take.
+    /// It is not more than zero, not finite, or has a fraction or a size that its kind does not take.
     pub fn check(self, value: f64) -> Result<(), InvalidQuota> {
         let key = self.key();
         if value.is_nan() || value <= 0.0 {
             return Err(InvalidQuota::NotPositive(key));
         }
         let (max, width) = match self {
-            Self::RequestPercentage | Self::ControllerMutationRate => return Ok(()),
+            Self::RequestPercentage | Self::ControllerMutationRate => (f64::MAX, "a DOUBLE"),
             Self::ProducerByteRate | Self::ConsumerByteRate => (LONG_MAX, "a LONG"),
             Self::ConnectionCreationRate => (f64::from(i32::MAX), "an INT"),
         };
         if value > max {
             return Err(InvalidQuota::TooLarge { key, width });
         }
-        if (value % 1.0).abs() > FRACTION_MAX {
+        let takes_fractions =
+            matches!(self, Self::RequestPercentage | Self::ControllerMutationRate);
+        if !takes_fractions && (value % 1.0).abs() > FRACTION_MAX {
             return Err(InvalidQuota::Fraction(key));
         }
         Ok(())
@@ -130,7 +132,7 @@ impl EntityPart {
     }
 }
 
-/// Whom a quota limits.
+/// What a quota applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QuotaEntity {
     /// The clients of a user.

@@ -137,6 +137,8 @@ fn keys_belong_to_entities_and_values_to_keys() {
         (RATE, 1e19),
         (QuotaKind::ConnectionCreationRate, 3e9),
         (QuotaKind::RequestPercentage, 0.0),
+        (QuotaKind::RequestPercentage, f64::INFINITY),
+        (QuotaKind::ControllerMutationRate, f64::INFINITY),
     ] {
         assert!(kind.check(value).is_err(), "{kind:?} {value}");
     }
