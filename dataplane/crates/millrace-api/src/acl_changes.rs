@@ -14,21 +14,17 @@ const CHANGES_MAX: usize = 10_000;
 /// The most filters of one request. Each is compared with every rule, which takes up to a millisecond.
 const FILTERS_MAX: usize = 1_000;
 
-/// Carries changes out, one request after the other.
+/// Carries changes out. Changes run in [`SecurityChanges`](crate::security_changes::SecurityChanges), one
+/// after the other.
 #[derive(Debug)]
 pub(crate) struct AclChanges {
     meta: Arc<dyn MetaStore>,
     authorizer: Arc<Authorizer>,
-    turn: tokio::sync::Mutex<()>,
 }
 
 impl AclChanges {
     pub(crate) fn new(meta: Arc<dyn MetaStore>, authorizer: Arc<Authorizer>) -> Self {
-        Self {
-            meta,
-            authorizer,
-            turn: tokio::sync::Mutex::default(),
-        }
+        Self { meta, authorizer }
     }
 
     /// The rules that a filter finds, in the order of their resources.
@@ -42,7 +38,6 @@ impl AclChanges {
             let refused = too_many("create", CHANGES_MAX, "ACLs");
             return asked.iter().map(|_| Err(refused.clone())).collect();
         }
-        let _turn = self.turn.lock().await;
         let check = |codes: RuleCodes<String>| {
             let checked = codes.check();
             checked.map_err(|error| Refused::new(ErrorCode::InvalidRequest, error.to_string()))
@@ -75,7 +70,6 @@ impl AclChanges {
         if asked > FILTERS_MAX {
             return refuse_all(too_many("delete by", FILTERS_MAX, "filters"), asked);
         }
-        let _turn = self.turn.lock().await;
         let mut found = Vec::with_capacity(asked);
         let mut total = 0;
         for filter in filters {

@@ -24,6 +24,7 @@ use crate::{
     quota::{QuotaConfig, Quotas},
     quota_changes::QuotaChanges,
     scram_changes::ScramChanges,
+    security_changes::SecurityChanges,
     settings::BrokerSettings,
     sign_in::{Security, SignIn},
     topic_changes::TopicChanges,
@@ -97,9 +98,11 @@ pub(crate) struct Context {
     pub(crate) producer_ids: ProducerIds,
     pub(crate) authorization: Arc<Authorization>,
     /// Nothing where there is no authorizer.
-    pub(crate) acl_changes: Option<AclChanges>,
-    pub(crate) scram_changes: ScramChanges,
-    pub(crate) quota_changes: QuotaChanges,
+    pub(crate) acl_changes: Option<Arc<AclChanges>>,
+    pub(crate) scram_changes: Arc<ScramChanges>,
+    pub(crate) quota_changes: Arc<QuotaChanges>,
+    /// Where changes of ACLs, credentials and quotas are made.
+    pub(crate) security_changes: SecurityChanges,
     /// Reads of what has left memory.
     pub(crate) cold_reads: ColdReads,
     pub(crate) inspection: Inspection,
@@ -124,12 +127,19 @@ impl Context {
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
             producer_ids: ProducerIds::new(Arc::clone(&parts.meta)),
-            quota_changes: QuotaChanges::new(Arc::clone(&parts.meta), Arc::clone(&parts.quotas)),
+            quota_changes: Arc::new(QuotaChanges::new(
+                Arc::clone(&parts.meta),
+                Arc::clone(&parts.quotas),
+            )),
             acl_changes: authorizer
                 .clone()
-                .map(|authorizer| AclChanges::new(Arc::clone(&parts.meta), authorizer)),
+                .map(|authorizer| Arc::new(AclChanges::new(Arc::clone(&parts.meta), authorizer))),
             authorization: Arc::new(Authorization::new(authorizer, parts.clock.clone())),
-            scram_changes: ScramChanges::new(parts.meta, Arc::clone(&parts.security.scram)),
+            scram_changes: Arc::new(ScramChanges::new(
+                parts.meta,
+                Arc::clone(&parts.security.scram),
+            )),
+            security_changes: SecurityChanges::start(&parts.tasks),
             cold_reads,
             inspection: Inspection::new(),
             quotas: Quotas::new(parts.config.quotas, parts.quotas),

@@ -22,6 +22,7 @@
 //! | `authorization` | what a client may do, and the audit log |
 //! | `acl_changes` | changes of ACLs, stored before they count |
 //! | `scram_changes` | changes of users' credentials, stored before they count |
+//! | `security_changes` | makes those changes, one after the other, each to its end |
 //! | `settings` | the broker's settings as clients see and change them |
 //! | `cold_reads` | reads of what has left memory, beside the fetches that want it |
 //! | `inspection` | looking at the records of large batches elsewhere |
@@ -47,6 +48,7 @@ mod quota;
 mod quota_changes;
 mod registry;
 mod scram_changes;
+mod security_changes;
 mod service;
 pub mod settings;
 mod sign_in;

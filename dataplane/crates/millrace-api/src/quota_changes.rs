@@ -27,12 +27,12 @@ pub(crate) struct AskedQuotas {
 /// One change that can be carried out.
 type Checked = (QuotaEntity, QuotaKind, Option<f64>);
 
-/// Carries changes out, one request after the other.
+/// Carries changes out. Changes run in [`SecurityChanges`](crate::security_changes::SecurityChanges), one
+/// after the other.
 #[derive(Debug)]
 pub(crate) struct QuotaChanges {
     meta: Arc<dyn MetaStore>,
     live: Arc<LiveQuotas>,
-    turn: tokio::sync::Mutex<()>,
 }
 
 /// The quotas as they are stored.
@@ -69,11 +69,7 @@ pub async fn client_quotas(meta: &dyn MetaStore) -> Result<QuotaTable, StoreFail
 
 impl QuotaChanges {
     pub(crate) fn new(meta: Arc<dyn MetaStore>, live: Arc<LiveQuotas>) -> Self {
-        Self {
-            meta,
-            live,
-            turn: tokio::sync::Mutex::default(),
-        }
+        Self { meta, live }
     }
 
     /// The quotas that hold now.
@@ -88,7 +84,6 @@ impl QuotaChanges {
         asked: Vec<AskedQuotas>,
         validate_only: bool,
     ) -> Vec<(AskedEntity, Result<(), Refused>)> {
-        let _turn = self.turn.lock().await;
         let table = self.live.table();
         let mut results: Vec<(AskedEntity, Result<(), Refused>)> = Vec::new();
         let mut places: BTreeMap<AskedEntity, usize> = BTreeMap::new();

@@ -43,12 +43,12 @@ struct Checked {
     new: Option<ScramCredential>,
 }
 
-/// Carries changes out, one request after the other.
+/// Carries changes out. Changes run in [`SecurityChanges`](crate::security_changes::SecurityChanges), one
+/// after the other.
 #[derive(Debug)]
 pub(crate) struct ScramChanges {
     meta: Arc<dyn MetaStore>,
     users: Arc<ScramUsers>,
-    turn: tokio::sync::Mutex<()>,
 }
 
 /// The users as they are stored.
@@ -76,11 +76,7 @@ pub async fn scram_users(meta: &dyn MetaStore) -> Result<ScramUsers, StoreFailur
 
 impl ScramChanges {
     pub(crate) fn new(meta: Arc<dyn MetaStore>, users: Arc<ScramUsers>) -> Self {
-        Self {
-            meta,
-            users,
-            turn: tokio::sync::Mutex::default(),
-        }
+        Self { meta, users }
     }
 
     pub(crate) fn users(&self) -> &ScramUsers {
@@ -92,7 +88,6 @@ impl ScramChanges {
         &self,
         asked: Vec<AskedChange>,
     ) -> BTreeMap<String, Result<(), Refused>> {
-        let _turn = self.turn.lock().await;
         let mut results: BTreeMap<String, Result<(), Refused>> = BTreeMap::new();
         let mut checked = Vec::with_capacity(asked.len());
         let (mut seen, mut added) = (HashSet::new(), 0);

@@ -71,6 +71,8 @@ tasks! {
     NetSweep = "net-sweep",
     /// Deletes objects that nothing refers to.
     ObjectDeletion = "object-deletion",
+    /// Changes access control lists, client quotas and credentials.
+    SecurityChanges = "security-changes",
     /// Acknowledges the appends of one stream.
     StreamAcknowledge = "stream-acknowledge",
     /// Opens partitions once the bucket answers that was down at startup.

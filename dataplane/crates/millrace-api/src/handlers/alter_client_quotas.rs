@@ -1,6 +1,6 @@
 //! AlterClientQuotas: quotas are set and removed (KIP-546).
 
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -10,6 +10,7 @@ use millrace_wire::{
         alter_client_quotas_request::{EntryData as AskedEntry, OpData},
         alter_client_quotas_response::{EntityData, EntryData},
     },
+    service::BoxFuture,
 };
 
 use crate::{
@@ -23,28 +24,41 @@ use crate::{
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: AlterClientQuotasRequest = decode(&call.request)?;
     let asked: Vec<AskedQuotas> = request.entries.iter().map(asked).collect();
-    let (context, reply) = (Arc::clone(context), call.reply());
-    let rights = context.rights(&call);
+    let reply = call.reply();
+    let changing = change(context, context.rights(&call), asked, request.validate_only).await;
     Taken::later(async move {
-        let validate_only = request.validate_only;
-        let changed = match rights.cluster(Operation::AlterConfigs) {
-            Ok(()) => context.quota_changes.apply(asked, validate_only).await,
-            Err(code) => {
-                let refused = Refused::new(code, code.to_string());
-                let entities = asked.into_iter().map(|asked| asked.entity);
-                entities
-                    .map(|entity| (entity, Err(refused.clone())))
-                    .collect()
-            }
-        };
-        if !validate_only {
-            changed.iter().for_each(|changed| audit(&rights, changed));
-        }
-        let entries: Vec<_> = changed.into_iter().map(entry).collect();
+        let entries: Vec<_> = changing.await.into_iter().map(entry).collect();
         let error = first_error(entries.iter().map(|entry| entry.error_code));
         let response = AlterClientQuotasResponse::default().with_entries(entries);
         reply.with(&response, error)
     })
+}
+
+/// What became of each entity.
+type Changes = Vec<(AskedEntity, Result<(), Refused>)>;
+
+/// Takes the changes into their queue.
+async fn change(
+    context: &Context,
+    rights: Rights,
+    asked: Vec<AskedQuotas>,
+    validate_only: bool,
+) -> BoxFuture<'static, Changes> {
+    if let Err(code) = rights.cluster(Operation::AlterConfigs) {
+        let refused = Refused::new(code, code.to_string());
+        let entities = asked.into_iter().map(|asked| asked.entity);
+        let refused = entities.map(|entity| (entity, Err(refused.clone())));
+        return Box::pin(ready(refused.collect()));
+    }
+    let changes = Arc::clone(&context.quota_changes);
+    let change = async move {
+        let changed = changes.apply(asked, validate_only).await;
+        if !validate_only {
+            changed.iter().for_each(|changed| audit(&rights, changed));
+        }
+        changed
+    };
+    context.security_changes.enqueue(change).await
 }
 
 /// Logs a change: `user=alice,client-id=<default>`.

@@ -1,6 +1,6 @@
 //! AlterUserScramCredentials: users come, change their passwords and go (KIP-554).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, future::ready, sync::Arc};
 
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -10,6 +10,7 @@ use millrace_wire::{
         alter_user_scram_credentials_request::{ScramCredentialDeletion, ScramCredentialUpsertion},
         alter_user_scram_credentials_response::AlterUserScramCredentialsResult,
     },
+    service::BoxFuture,
 };
 
 use crate::{
@@ -40,37 +41,43 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let asked: Vec<AskedChange> = deletions
         .chain(request.upsertions.iter().map(upsertion))
         .collect();
-    let (context, reply) = (Arc::clone(context), call.reply());
-    let rights = context.rights(&call);
+    let reply = call.reply();
+    let changing = change(context, context.rights(&call), asked).await;
     Taken::later(async move {
-        let changed = change(&context, &rights, asked).await;
         let result = |(user, outcome): (String, Result<(), Refused>)| {
             let (error, message) = Refused::parts(&outcome);
-            rights.audit(Operation::Alter, Changed::ScramCredential, &user, error);
             AlterUserScramCredentialsResult::default()
                 .with_user(text(user))
                 .with_error_code(error)
                 .with_error_message(message)
         };
-        let results: Vec<_> = changed.into_iter().map(result).collect();
+        let results: Vec<_> = changing.await.into_iter().map(result).collect();
         let error = first_error(results.iter().map(|result| result.error_code));
         let response = AlterUserScramCredentialsResponse::default().with_results(results);
         reply.with(&response, error)
     })
 }
 
-/// What became of each user.
+/// Takes the changes into their queue; resolves with what became of each user.
 async fn change(
     context: &Context,
-    rights: &Rights,
+    rights: Rights,
     asked: Vec<AskedChange>,
-) -> BTreeMap<String, Result<(), Refused>> {
-    match rights.cluster(Operation::Alter) {
-        Ok(()) => context.scram_changes.apply(asked).await,
-        Err(code) => {
-            let refused = Refused::new(code, code.to_string());
-            let users = asked.into_iter().map(|change| change.user);
-            users.map(|user| (user, Err(refused.clone()))).collect()
-        }
+) -> BoxFuture<'static, BTreeMap<String, Result<(), Refused>>> {
+    if let Err(code) = rights.cluster(Operation::Alter) {
+        let refused = Refused::new(code, code.to_string());
+        let users = asked.into_iter().map(|change| change.user);
+        let refused = users.map(|user| (user, Err(refused.clone())));
+        return Box::pin(ready(refused.collect()));
     }
+    let changes = Arc::clone(&context.scram_changes);
+    let change = async move {
+        let changed = changes.apply(asked).await;
+        for (user, outcome) in &changed {
+            let (error, _) = Refused::parts(outcome);
+            rights.audit(Operation::Alter, Changed::ScramCredential, user, error);
+        }
+        changed
+    };
+    context.security_changes.enqueue(change).await
 }

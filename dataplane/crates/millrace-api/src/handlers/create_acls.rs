@@ -1,6 +1,6 @@
 //! CreateAcls: each ACL succeeds or fails on its own. One that exists is not an error.
 
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
 use millrace_security::acl::{Operation, Rule, RuleCodes};
 use millrace_wire::{
@@ -9,6 +9,7 @@ use millrace_wire::{
         CreateAclsRequest, CreateAclsResponse, create_acls_request::AclCreation,
         create_acls_response::AclCreationResult,
     },
+    service::BoxFuture,
 };
 
 use super::describe_acls::no_authorizer;
@@ -21,11 +22,11 @@ use crate::{
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreateAclsRequest = decode(&call.request)?;
-    let (context, reply) = (Arc::clone(context), call.reply());
-    let rights = context.rights(&call);
+    let reply = call.reply();
+    let asked = request.creations.into_iter().map(codes).collect();
+    let creating = create(context, context.rights(&call), asked).await;
     Taken::later(async move {
-        let asked: Vec<RuleCodes<String>> = request.creations.into_iter().map(codes).collect();
-        let created = create(&context, &rights, asked).await;
+        let created = creating.await;
         let result = |created: &Result<Rule, Refused>| {
             let (error, message) = Refused::parts(created);
             AclCreationResult::default()
@@ -51,23 +52,27 @@ fn codes(asked: AclCreation) -> RuleCodes<String> {
     }
 }
 
+/// Takes the creation into the queue of changes; resolves with what became of each ACL.
 async fn create(
     context: &Context,
-    rights: &Rights,
+    rights: Rights,
     asked: Vec<RuleCodes<String>>,
-) -> Vec<Result<Rule, Refused>> {
-    let refuse_all = |refused: Refused| vec![Err(refused); asked.len()];
+) -> BoxFuture<'static, Vec<Result<Rule, Refused>>> {
+    let refuse_all = |refused: Refused| -> BoxFuture<'static, _> {
+        Box::pin(ready(vec![Err(refused); asked.len()]))
+    };
     if let Err(code) = rights.cluster(Operation::Alter) {
         return refuse_all(code.into());
     }
-    match &context.acl_changes {
-        Some(changes) => {
-            let created = changes.create(asked).await;
-            created.iter().flatten().for_each(|rule| {
-                rights.audit_acl(Operation::Create, rule);
-            });
-            created
-        }
-        None => refuse_all(no_authorizer()),
-    }
+    let Some(changes) = context.acl_changes.clone() else {
+        return refuse_all(no_authorizer());
+    };
+    let change = async move {
+        let created = changes.create(asked).await;
+        created.iter().flatten().for_each(|rule| {
+            rights.audit_acl(Operation::Create, rule);
+        });
+        created
+    };
+    context.security_changes.enqueue(change).await
 }

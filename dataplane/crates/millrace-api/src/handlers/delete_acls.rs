@@ -1,6 +1,6 @@
 //! DeleteAcls: deletes what filters find, and tells what that was.
 
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
 use millrace_security::acl::{Filter, Operation, Rule, RuleCodes};
 use millrace_wire::{
@@ -11,6 +11,7 @@ use millrace_wire::{
         delete_acls_request::DeleteAclsFilter,
         delete_acls_response::{DeleteAclsFilterResult, DeleteAclsMatchingAcl},
     },
+    service::BoxFuture,
 };
 
 use super::describe_acls::no_authorizer;
@@ -23,12 +24,11 @@ use crate::{
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: DeleteAclsRequest = decode(&call.request)?;
-    let (context, reply) = (Arc::clone(context), call.reply());
-    let rights = context.rights(&call);
+    let reply = call.reply();
+    let filters = request.filters.into_iter().map(filter).collect();
+    let deleting = delete(context, context.rights(&call), filters).await;
     Taken::later(async move {
-        let filters = request.filters.into_iter().map(filter).collect();
-        let deleted = delete(&context, &rights, filters).await;
-        let results: Vec<_> = deleted.into_iter().map(result).collect();
+        let results: Vec<_> = deleting.await.into_iter().map(result).collect();
         let error = first_error(results.iter().map(|result| result.error_code));
         let response = DeleteAclsResponse::default().with_filter_results(results);
         reply.with(&response, error)
@@ -49,25 +49,29 @@ fn filter(asked: DeleteAclsFilter) -> Result<Filter, Refused> {
     filter.map_err(|error| Refused::new(ErrorCode::InvalidRequest, error.to_string()))
 }
 
+/// Takes the deletion into the queue of changes; resolves with what each filter has found.
 async fn delete(
     context: &Context,
-    rights: &Rights,
+    rights: Rights,
     filters: Vec<Result<Filter, Refused>>,
-) -> Vec<Result<Vec<Rule>, Refused>> {
-    let refuse_all = |refused: Refused| vec![Err(refused); filters.len()];
+) -> BoxFuture<'static, Vec<Result<Vec<Rule>, Refused>>> {
+    let refuse_all = |refused: Refused| -> BoxFuture<'static, _> {
+        Box::pin(ready(vec![Err(refused); filters.len()]))
+    };
     if let Err(code) = rights.cluster(Operation::Alter) {
         return refuse_all(code.into());
     }
-    match &context.acl_changes {
-        Some(changes) => {
-            let deleted = changes.delete(filters).await;
-            deleted.iter().flatten().flatten().for_each(|rule| {
-                rights.audit_acl(Operation::Delete, rule);
-            });
-            deleted
-        }
-        None => refuse_all(no_authorizer()),
-    }
+    let Some(changes) = context.acl_changes.clone() else {
+        return refuse_all(no_authorizer());
+    };
+    let change = async move {
+        let deleted = changes.delete(filters).await;
+        deleted.iter().flatten().flatten().for_each(|rule| {
+            rights.audit_acl(Operation::Delete, rule);
+        });
+        deleted
+    };
+    context.security_changes.enqueue(change).await
 }
 
 fn result(deleted: Result<Vec<Rule>, Refused>) -> DeleteAclsFilterResult {

@@ -1,9 +1,11 @@
 //! ACLs in the cluster: created, found and deleted by a client, and kept over a restart.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
+use futures_util::FutureExt as _;
 use kafka_protocol::messages::{
-    CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest, create_acls_request::AclCreation,
+    AlterClientQuotasRequest, AlterUserScramCredentialsRequest, CreateAclsRequest,
+    DeleteAclsRequest, DescribeAclsRequest, create_acls_request::AclCreation,
     delete_acls_request::DeleteAclsFilter,
 };
 use millrace_security::{
@@ -11,7 +13,11 @@ use millrace_security::{
     acl::{AuthorizerConfig, RULES_MAX},
 };
 
-use crate::world::{Settings, World, text};
+use crate::{
+    client_quotas::entry,
+    scram::{describe, upsertion},
+    world::{Sent, Settings, World, text},
+};
 
 const NONE: i16 = 0;
 const INVALID_REQUEST: i16 = 42;
@@ -218,4 +224,48 @@ async fn without_an_authorizer_there_are_no_acls() {
     assert_eq!(found.error_code, SECURITY_DISABLED);
     let deleted = world.ask(3, &delete_acls("User:a")).await;
     assert_eq!(deleted.filter_results[0].error_code, SECURITY_DISABLED);
+}
+
+/// The response of a client that does not read is not asked for, and is dropped with its connection. Its
+/// change was stored without taking effect, and held up all later ones until then.
+#[tokio::test]
+async fn a_client_that_does_not_read_neither_holds_up_nor_loses_changes() {
+    let world = guarded_world().await;
+    let user = [upsertion("alice", "secret")];
+    let user = AlterUserScramCredentialsRequest::default().with_upsertions(user.into());
+    let quota = [entry(
+        &[("user", Some("a"))],
+        &[("request_percentage", Some(5.0))],
+    )];
+    let quota = AlterClientQuotasRequest::default().with_entries(quota.into());
+    let mut unread = Vec::new();
+    for sent in [
+        world
+            .send(3, &create_acls(vec![acl("User:a", READ, "t0")]))
+            .await,
+        world.send(0, &user).await,
+        world.send(1, &quota).await,
+        world
+            .send(3, &create_acls(vec![acl("User:a", READ, "t1")]))
+            .await,
+    ] {
+        let Sent::Later(response) = sent else {
+            panic!("a change takes time");
+        };
+        unread.push(response);
+    }
+    // Its client stops to read in the middle of the change.
+    assert!(unread.last_mut().expect("four").now_or_never().is_none());
+    let next = create(&world, vec![acl("User:a", READ, "t2")]);
+    let next = tokio::time::timeout(Duration::from_secs(10), next).await;
+    assert_eq!(next.expect("is not held up"), [NONE]);
+    drop(unread);
+    let all = ["t0", "t1", "t2"].map(|topic| row(topic, LITERAL, "User:a", READ));
+    assert_eq!(find(&world, &every_acl()).await, all);
+    let alice = ("alice".to_owned(), NONE, vec![4_096]);
+    assert_eq!(describe(&world, None).await, [alice]);
+    assert_eq!(
+        world.quotas(&[], false).await,
+        ["user=a request_percentage:5"]
+    );
 }

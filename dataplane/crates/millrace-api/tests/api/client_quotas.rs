@@ -62,7 +62,11 @@ impl World {
     }
 
     /// Each entity as text, with its quotas.
-    async fn quotas(&self, filter: &[(&str, i8, Option<&str>)], strict: bool) -> Vec<String> {
+    pub(crate) async fn quotas(
+        &self,
+        filter: &[(&str, i8, Option<&str>)],
+        strict: bool,
+    ) -> Vec<String> {
         let response = self.ask(1, &describe(filter, strict)).await;
         assert_eq!(response.error_code, 0, "{response:?}");
         let entries = response.entries.expect("entries").into_iter();

@@ -52,7 +52,7 @@ async fn world() -> World {
     .await
 }
 
-fn upsertion(user: &str, password: &str) -> ScramCredentialUpsertion {
+pub(crate) fn upsertion(user: &str, password: &str) -> ScramCredentialUpsertion {
     let salted = ScramHash::Sha256.salted_password(password.as_bytes(), SALT, 4_096);
     ScramCredentialUpsertion::default()
         .with_name(text(user))
@@ -84,7 +84,10 @@ async fn alter(
 }
 
 /// User, error, and the number of iterations.
-async fn describe(world: &World, users: Option<&[&str]>) -> Vec<(String, i16, Vec<i32>)> {
+pub(crate) async fn describe(
+    world: &World,
+    users: Option<&[&str]>,
+) -> Vec<(String, i16, Vec<i32>)> {
     let named = |name: &&str| UserName::default().with_name(text(name));
     let users = users.map(|users| users.iter().map(named).collect());
     let request = DescribeUserScramCredentialsRequest::default().with_users(users);
