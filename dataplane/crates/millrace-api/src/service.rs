@@ -71,7 +71,7 @@ impl ApiService {
         let started = self.context.now();
         let guarded = peer.identity.must_authenticate();
         if guarded && self.context.sign_in.expects_bare(peer) {
-            return self.context.sign_in.bare_token(peer, &frame, started);
+            return self.context.sign_in.bare_token(peer, &frame, started).await;
         }
         let request = match parse_request(frame.freeze()) {
             Ok(request) => request,

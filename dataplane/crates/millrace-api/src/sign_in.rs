@@ -16,9 +16,14 @@ use millrace_wire::{
     service::{Accepted, CloseReason, Peer},
 };
 use parking_lot::Mutex;
+use tokio::time::sleep;
 
 /// The version of SaslHandshake behind which tokens come without a header.
 const BARE: i16 = 0;
+
+/// How long a client waits until it learns that it is refused, so that guessing is slow: Kafka's default of
+/// `connection.failed.authentication.delay.ms`.
+pub(crate) const REFUSAL_DELAY: Duration = Duration::from_millis(100);
 
 /// Who may sign in, and do what.
 #[derive(Debug)]
@@ -61,7 +66,8 @@ impl Security {
 #[derive(Debug)]
 pub(crate) struct SignIn {
     security: Security,
-    sessions: Mutex<HashMap<u64, Connection>>,
+    /// Each has a lock of its own: to verify a password or a token takes long.
+    sessions: Mutex<HashMap<u64, Arc<Mutex<Connection>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -111,6 +117,10 @@ impl SignIn {
         })
     }
 
+    fn connection(&self, peer: &Peer) -> Arc<Mutex<Connection>> {
+        Arc::clone(self.sessions.lock().entry(peer.id).or_default())
+    }
+
     fn users<'a>(&'a self, listener: &'a SaslListener) -> Users<'a> {
         Users {
             mechanisms: &listener.mechanisms,
@@ -127,8 +137,8 @@ impl SignIn {
         mechanism: &str,
         version: i16,
     ) -> Result<(), (ErrorCode, HandshakeError)> {
-        let mut sessions = self.sessions.lock();
-        let connection = sessions.entry(peer.id).or_default();
+        let connection = self.connection(peer);
+        let mut connection = connection.lock();
         connection.bare = version == BARE && peer.identity.principal().is_none();
         match connection
             .session
@@ -153,10 +163,10 @@ impl SignIn {
         token: &[u8],
         now: Duration,
     ) -> Result<SignedIn, AuthenticationError> {
+        let connection = self.connection(peer);
         let replied = {
-            let mut sessions = self.sessions.lock();
-            let connection = sessions.entry(peer.id).or_default();
-            connection.session.authenticate(self.users(listener), token)
+            let session = &mut connection.lock().session;
+            session.authenticate(self.users(listener), token)
         };
         match replied {
             Ok(Reply::Challenge(token)) => Ok(SignedIn {
@@ -189,16 +199,14 @@ impl SignIn {
 
     /// Whether the connection's next frame is a token without a header (KIP-43).
     pub(crate) fn expects_bare(&self, peer: &Peer) -> bool {
+        let known = || self.sessions.lock().get(&peer.id).cloned();
         peer.identity.principal().is_none()
-            && self
-                .sessions
-                .lock()
-                .get(&peer.id)
-                .is_some_and(|connection| connection.bare)
+            && known().is_some_and(|connection| connection.lock().bare)
     }
 
-    /// Takes a token without a header. Such a client learns of a failure by losing its connection.
-    pub(crate) fn bare_token(&self, peer: &Peer, token: &[u8], now: Duration) -> Accepted {
+    /// Takes a token without a header. Such a client learns of a failure by losing its connection, as late as
+    /// others do.
+    pub(crate) async fn bare_token(&self, peer: &Peer, token: &[u8], now: Duration) -> Accepted {
         let Some(listener) = self.listener(peer) else {
             return Accepted::Close(CloseReason::NotAuthenticated);
         };
@@ -207,7 +215,10 @@ impl SignIn {
                 Ok(response) => Accepted::Ready(response),
                 Err(error) => Accepted::Close(CloseReason::Unencodable(error)),
             },
-            Err(error) => Accepted::Close(CloseReason::AuthenticationFailed(error.to_string())),
+            Err(error) => {
+                sleep(REFUSAL_DELAY).await;
+                Accepted::Close(CloseReason::AuthenticationFailed(error.to_string()))
+            }
         }
     }
 
@@ -224,4 +235,36 @@ fn count(peer: &Peer, mechanism: &'static str, result: &'static str) {
         "listener" => listener, "mechanism" => mechanism, "result" => result
     )
     .increment(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_wire::service::Identity;
+
+    use super::*;
+
+    /// One slow client, or a token whose verification takes long, held up all others.
+    #[test]
+    fn connections_do_not_wait_for_each_others_authentication() {
+        let listener = SaslListener {
+            mechanisms: vec![Mechanism::Plain],
+            plain: PlainUsers::new([("alice".to_owned(), "secret".to_owned())]),
+            tokens: None,
+            session_max: None,
+        };
+        let sign_in = SignIn::new(Security::open());
+        let peer = |id| {
+            let identity = Identity::to_authenticate();
+            let address = ([127, 0, 0, 1], 50_000).into();
+            Peer::with_identity(id, address, "SASL".to_owned(), identity)
+        };
+        let (slow, quick) = (peer(1), peer(2));
+        let slow = sign_in.connection(&slow);
+        let _verifies = slow.lock();
+        let chosen = sign_in.handshake(&quick, &listener, "PLAIN", 1);
+        assert!(chosen.is_ok());
+        let signed_in = sign_in.authenticate(&quick, &listener, b"\0alice\0secret", Duration::ZERO);
+        assert!(signed_in.is_ok());
+        assert_eq!(quick.identity.principal(), Some("User:alice"));
+    }
 }

@@ -1,6 +1,6 @@
 //! SaslAuthenticate: one token of the client, one of the server (KIP-152, KIP-368).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use millrace_wire::{
@@ -14,12 +14,8 @@ use tokio::time::sleep;
 use crate::{
     call::{Call, Outcome, Taken},
     context::{Context, text},
-    sign_in::SignedIn,
+    sign_in::{REFUSAL_DELAY, SignedIn},
 };
-
-/// How long a client waits to be told that it is refused, so that guessing is slow: Kafka's default of
-/// `connection.failed.authentication.delay.ms`.
-const REFUSAL_DELAY: Duration = Duration::from_millis(100);
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: SaslAuthenticateRequest = decode(&call.request)?;

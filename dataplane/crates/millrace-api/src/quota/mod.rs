@@ -96,8 +96,10 @@ impl Quotas {
         self.payer(&self.fetch, call)
     }
 
-    /// Who pays for the time that any request takes, if somebody has to.
+    /// Who pays for the time that any request takes, if somebody has to. Before a client has authenticated,
+    /// nobody does: it could spend the quota of a client id that is not its own.
     pub(crate) fn requester(&self, call: &Call) -> Option<Payer> {
+        call.peer.identity.principal()?;
         self.payer(&self.request, call)
     }
 

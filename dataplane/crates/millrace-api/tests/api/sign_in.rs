@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     net::{Ipv4Addr, SocketAddr},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -15,8 +16,12 @@ use kafka_protocol::messages::{
 use millrace_api::{SaslListener, Security};
 use millrace_security::{credentials::PlainUsers, sasl::Mechanism};
 use millrace_wire::service::{CloseReason, Identity, Peer, Service};
+use tokio::time::timeout;
 
-use crate::world::{Sent, Settings, World, answer, frame, text};
+use crate::{
+    client_quotas::entry,
+    world::{Sent, Settings, World, answer, frame, text},
+};
 
 const UNSUPPORTED_SASL_MECHANISM: i16 = 33;
 const ILLEGAL_SASL_STATE: i16 = 34;
@@ -126,6 +131,26 @@ async fn nothing_but_signing_in_passes_before() {
     );
 }
 
+/// Strangers could spend the request quota of a client id that is not theirs.
+#[tokio::test]
+async fn signing_in_costs_no_request_quota() {
+    let world = world().await;
+    let tiny = [entry(
+        &[("client-id", None)],
+        &[("request_percentage", Some(1e-9))],
+    )];
+    assert_eq!(world.alter_quotas(tiny.into()).await[0].0, 0);
+    let peer = stranger(2, "SASL");
+    let versions = ApiVersionsRequest::default()
+        .with_client_software_name(text("test"))
+        .with_client_software_version(text("1"));
+    world.ask_as(&peer, 4, &versions).await;
+    sign_in(&world, &peer).await;
+    assert_eq!(peer.throttle.left(Duration::ZERO), None);
+    world.ask_as(&peer, 4, &versions).await;
+    assert!(peer.throttle.left(Duration::ZERO).is_some());
+}
+
 #[tokio::test]
 async fn a_refusal_says_no_more_than_it_must_and_ends_the_connection() {
     let world = world().await;
@@ -199,9 +224,12 @@ async fn tokens_without_a_header() {
     assert_eq!(bytes, Bytes::from_static(&[0; 4]));
     assert_eq!(lists_groups(&world, &peer).await, Ok(()));
     let peer = begin(3).await;
-    let sent = world
-        .send_frame_as(&peer, BytesMut::from(&b"\0alice\0wrong"[..]))
-        .await;
+    let wrong = BytesMut::from(&b"\0alice\0wrong"[..]);
+    let mut sent = pin!(world.send_frame_as(&peer, wrong));
+    // Kafka's delay of a refusal is 100 ms.
+    let early = timeout(Duration::from_millis(50), &mut sent).await;
+    assert!(early.is_err(), "guessing is slow here, too");
+    let sent = sent.await;
     let reason = CloseReason::AuthenticationFailed(String::new());
     assert!(
         matches!(&sent, Sent::Closed(closed) if std::mem::discriminant(closed) == std::mem::discriminant(&reason))
