@@ -107,6 +107,7 @@ async fn change_all(
     let mut all = Vec::with_capacity(changes.len());
     for Change { kind, name, asked } in changes {
         let allowed = config_resource::check(rights, Operation::AlterConfigs, kind, &name);
+        let is_allowed = allowed.is_ok();
         let outcome = match (times.get(&(kind, name.clone())), allowed.and(asked)) {
             (Some(2..), _) => Err(Refused::new(
                 ErrorCode::InvalidRequest,
@@ -119,7 +120,7 @@ async fn change_all(
             },
         };
         let (error, message) = Refused::parts(&outcome);
-        if !validate_only {
+        if !validate_only && is_allowed {
             config_resource::audit(rights, kind, &name, error);
         }
         all.push(Changed {

@@ -23,9 +23,10 @@ const TARGET: &str = "millrace::audit";
 const DENIALS_OF_ONE_MAX: u32 = 5;
 /// The most denials of all together in a second: 54 MB of log in an hour of nothing else.
 const DENIALS_MAX: u32 = 50;
-/// The most changes in a second, of one and of all: more than the metadata carries out, and as many as one
-/// request may name.
-const CHANGES_MAX: u32 = 10_000;
+/// The most changes of one principal that are logged in a second: as many as one request may name.
+const CHANGES_OF_ONE_MAX: u32 = 10_000;
+/// The most changes of all together in a second, so that no principal alone hides those of others.
+const CHANGES_MAX: u32 = 20_000;
 
 /// Names are clients' texts; longer ones are cut.
 const NAME_BYTES_MAX: usize = 256;
@@ -77,7 +78,7 @@ impl Audit {
         Self {
             clock,
             denials: Mutex::new(Window::new(DENIALS_OF_ONE_MAX, DENIALS_MAX)),
-            changes: Mutex::new(Window::new(CHANGES_MAX, CHANGES_MAX)),
+            changes: Mutex::new(Window::new(CHANGES_OF_ONE_MAX, CHANGES_MAX)),
             denials_dropped: dropped("denied"),
             changes_dropped: dropped("changed"),
         }

@@ -183,8 +183,8 @@ impl Rights {
         }
     }
 
-    /// Logs a change that the client asked for: what, and what became of it. What was denied has been
-    /// logged as that.
+    /// Logs a change that the client asked for: what, and what became of it. To be called only for what has
+    /// passed authorization; a denial has been logged as that, and its error is ignored here.
     pub(crate) fn audit(&self, operation: Operation, changed: Changed, name: &str, error: i16) {
         let audit = &self.authorization.audit;
         audit.changed(&self.peer, (operation, changed, name), error);

@@ -34,8 +34,8 @@ const FIRST_STRICT: i16 = 3;
 /// A topic that has grown in the metadata; resolves once all of it is served.
 type Growing = BoxFuture<'static, Result<(), Refused>>;
 
-/// The topics of a request.
-type Begun = Vec<(WireTopic, Result<Growing, Refused>)>;
+/// The topics of a request, and whether it names each once.
+type Begun = Vec<(WireTopic, bool, Result<Growing, Refused>)>;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreatePartitionsRequest = decode(&call.request)?;
@@ -75,8 +75,8 @@ async fn begin(
             )),
             _ => continue,
         };
-        named.remove(&topic.name);
-        begun.push((topic.name, growing));
+        let is_once = named.remove(&topic.name) == Some(1);
+        begun.push((topic.name, is_once, growing));
     }
     begun
 }
@@ -87,13 +87,14 @@ async fn answer(
     reply: Reply,
     (begun, mutations): (Begun, Mutations),
 ) -> Answer {
-    let served = begun.into_iter().map(async |(name, growing)| {
+    let served = begun.into_iter().map(async |(name, is_once, growing)| {
         let outcome = match growing {
             Ok(growing) => growing.await,
             Err(refused) => Err(refused),
         };
         let (error, message) = Refused::parts(&outcome);
-        if is_change {
+        // A name that comes twice is refused before anybody asks for rights.
+        if is_change && is_once {
             rights.audit(Operation::Alter, Changed::Partitions, &name, error);
         }
         CreatePartitionsTopicResult::default()

@@ -48,8 +48,8 @@ struct Created {
 /// A topic that is in the metadata; resolves once it is served.
 type Creating = BoxFuture<'static, Result<Created, Refused>>;
 
-/// The topics of a request.
-type Begun = Vec<(WireTopic, Result<Creating, Refused>)>;
+/// The topics of a request, and whether it names each once.
+type Begun = Vec<(WireTopic, bool, Result<Creating, Refused>)>;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: CreateTopicsRequest = decode(&call.request)?;
@@ -96,8 +96,8 @@ async fn begin(
             _ => continue,
         };
         // A name that comes twice is answered once.
-        named.remove(&topic.name);
-        begun.push((topic.name, creating));
+        let is_once = named.remove(&topic.name) == Some(1);
+        begun.push((topic.name, is_once, creating));
     }
     begun
 }
@@ -108,12 +108,13 @@ async fn answer(
     reply: Reply,
     (begun, mutations): (Begun, Mutations),
 ) -> Answer {
-    let served = begun.into_iter().map(async |(name, creating)| {
+    let served = begun.into_iter().map(async |(name, is_once, creating)| {
         let outcome = match creating {
             Ok(creating) => creating.await,
             Err(refused) => Err(refused),
         };
-        if is_change {
+        // A name that comes twice is refused before anybody asks for rights.
+        if is_change && is_once {
             let (error, _) = Refused::parts(&outcome);
             rights.audit(Operation::Create, Changed::Topic, &name, error);
         }

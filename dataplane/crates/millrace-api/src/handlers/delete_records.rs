@@ -71,7 +71,9 @@ async fn one_topic(
         .buffered(PARTITIONS_AT_ONCE)
         .collect()
         .await;
-    let error = first_error(partitions.iter().map(|partition| partition.error_code));
+    // Where no partition is named, nothing else tells that the topic is refused.
+    let errors = partitions.iter().map(|partition| partition.error_code);
+    let error = first_error([code_of(&topic)].into_iter().chain(errors));
     rights.audit(Operation::Delete, Changed::Records, &asked.name, error);
     DeleteRecordsTopicResult::default()
         .with_name(asked.name.clone())

@@ -61,17 +61,18 @@ async fn answer(
         };
         let deleted = match found {
             Ok(topic) => match rights.topic(Operation::Delete, topic.name.as_str()) {
-                Ok(()) => delete(context, &topic, &mut mutations)
-                    .await
-                    .map(|()| gone.insert(topic.name.clone())),
+                Ok(()) => {
+                    let deleted = delete(context, &topic, &mut mutations).await;
+                    let (error, _) = Refused::parts(&deleted);
+                    let name = topic.name.as_str();
+                    rights.audit(Operation::Delete, Changed::Topic, name, error);
+                    deleted.map(|()| gone.insert(topic.name.clone()))
+                }
                 Err(code) => Err(code.into()),
             },
             Err(refused) => Err(refused),
         };
         let (error, message) = Refused::parts(&deleted);
-        let target = name.as_ref().map(|name| name.to_string());
-        let target = target.unwrap_or_else(|| id.to_string());
-        rights.audit(Operation::Delete, Changed::Topic, &target, error);
         responses.push(
             DeletableTopicResult::default()
                 .with_name(name)

@@ -50,11 +50,13 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     } else {
         vec![&request.group_id]
     };
+    let rights = context.rights(&call);
+    // A wait would tell a client without rights that the group has commits in flight. The answer logs the denial.
     let settling: Vec<_> = ids
-        .iter()
+        .into_iter()
+        .filter(|id| rights.allows_quietly(Operation::Describe, ResourceType::Group, id))
         .filter_map(|id| context.groups.settling(id))
         .collect();
-    let rights = context.rights(&call);
     if settling.is_empty() {
         return Ok(Taken::Now(answer((context, &rights), reply, request)));
     }

@@ -310,14 +310,14 @@ async fn commit_as_admin(world: &World) {
     assert_eq!(committed.topics[0].partitions[0].error_code, 0);
 }
 
-fn alice() -> Arc<Peer> {
+pub(crate) fn alice() -> Arc<Peer> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 50_001));
     let identity = Identity::known(ALICE);
     Arc::new(Peer::with_identity(2, address, "INTERNAL".into(), identity))
 }
 
 /// A topic `t` and a group `g`, which Alice knows nothing of.
-async fn world() -> World {
+pub(crate) async fn world() -> World {
     let world = guarded_world().await;
     world.create("t", 1, &[]).await;
     world.find_coordinator().await;
@@ -571,6 +571,19 @@ async fn an_unacknowledged_produce_without_rights_ends_the_connection() {
     assert!(matches!(sent, Sent::Closed(_)));
     let fetched = world.fetch_from("t", 0, 0).await;
     assert_eq!(fetched.high_watermark, 0, "nothing was written");
+}
+
+/// The wait tells that the group has commits in flight.
+#[tokio::test]
+async fn a_client_without_rights_does_not_wait_for_a_groups_commits() {
+    let (world, alice) = (world().await, alice());
+    let commit = world.send(9, &offset_commit("g", "t")).await;
+    let fetch = offset_fetch_of("t");
+    let refused = world.send_as(&alice, 9, &fetch).await;
+    assert!(matches!(refused, Sent::Answer(_)));
+    let allowed = world.send(9, &fetch).await;
+    assert!(matches!(allowed, Sent::Later(_)), "the commit is in flight");
+    drop(commit);
 }
 
 #[tokio::test]

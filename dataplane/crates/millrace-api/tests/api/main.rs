@@ -1,6 +1,7 @@
 //! Every API over a real storage engine, spoken to in frames.
 
 mod acls;
+mod audit;
 mod authorization;
 mod calls;
 mod client_quotas;
