@@ -12,7 +12,7 @@ use millrace_wire::{
 };
 use uuid::Uuid;
 
-use crate::authorization::Rights;
+use crate::{authorization::Rights, context::text};
 
 /// The first version of Produce and Fetch that names topics by id alone.
 pub(crate) const FIRST_WITH_TOPIC_IDS: i16 = 13;
@@ -85,6 +85,10 @@ pub(crate) fn is_internal(name: &str) -> bool {
     name == CONSUMER_OFFSETS_TOPIC
 }
 
+/// The longest text of an error, in bytes. Texts repeat what clients sent, and older versions of responses
+/// have no room for more than 32,767 bytes.
+const ERROR_TEXT_BYTES_MAX: usize = 4_096;
+
 /// The error of one thing that a client asked for, and a text that says more where there is more
 /// to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,15 +105,17 @@ impl Refused {
         }
     }
 
-    /// The code and text of an outcome, as the wire writes them.
+    /// The code and text of an outcome, as the wire writes them: texts are cut at
+    /// [`ERROR_TEXT_BYTES_MAX`].
     pub(crate) fn parts<T>(result: &Result<T, Self>) -> (i16, Option<StrBytes>) {
-        match result {
-            Ok(_) => (NONE, None),
-            Err(refused) => (
-                refused.code.code(),
-                refused.message.clone().map(crate::context::text),
-            ),
-        }
+        let Err(Self { code, message }) = result else {
+            return (NONE, None);
+        };
+        let cut = |message: &String| {
+            let end = message.floor_char_boundary(ERROR_TEXT_BYTES_MAX);
+            text(&message[..end])
+        };
+        (code.code(), message.as_ref().map(cut))
     }
 }
 

@@ -238,6 +238,32 @@ async fn what_cannot_be_is_refused_and_says_why() {
     }
 }
 
+/// The versions before flexible ones have no room for texts beyond 32,767 bytes. A text that repeats what the
+/// client sent ended its connection by a panic.
+#[tokio::test]
+async fn long_error_texts_are_cut() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let name = "ä".repeat(16_000);
+    let config = alter_configs_request::AlterableConfig::default()
+        .with_name(text(&name))
+        .with_value(None);
+    let resource = alter_configs_request::AlterConfigsResource::default()
+        .with_resource_type(TOPIC)
+        .with_resource_name(text("t"))
+        .with_configs(vec![config]);
+    let request = AlterConfigsRequest::default().with_resources(vec![resource]);
+    let response = world.ask(1, &request).await.responses.remove(0);
+    assert_eq!(response.error_code, Code::InvalidRequest.code());
+    let message = response.error_message.expect("a text");
+    assert!(message.starts_with("Null value not supported for : ä"));
+    assert!(
+        (4_000..=4_096).contains(&message.len()),
+        "{}",
+        message.len()
+    );
+}
+
 #[tokio::test]
 async fn what_is_named_twice_is_not_changed() {
     let world = World::new().await;
