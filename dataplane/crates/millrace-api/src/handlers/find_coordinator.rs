@@ -47,7 +47,7 @@ async fn answer(
     };
     let check = |key: StrBytes| (check(rights, kind, &key), key);
     let checked: Vec<(Result<(), Refused>, StrBytes)> = keys.into_iter().map(check).collect();
-    // Nobody without rights makes the broker create the topic of the groups.
+    // A client without rights must not make the broker create the topic of the groups.
     let found = match checked.iter().any(|(allowed, _)| allowed.is_ok()) {
         true => find(context, kind).await,
         false => Ok(()),

@@ -103,7 +103,7 @@ fn may_create(context: &Context, reply: Reply, request: &MetadataRequest) -> boo
     client_allows && context.logs.defaults().auto_create_topics
 }
 
-/// All topics that the client may describe; of others it learns nothing.
+/// All topics that the client may describe. The response does not mention others.
 fn everything(context: &Context, rights: &Rights) -> Vec<MetadataResponseTopic> {
     let is_shown = |topic: &&Arc<Topic>| {
         rights.allows_quietly(

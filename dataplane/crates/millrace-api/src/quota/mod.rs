@@ -3,7 +3,8 @@
 //! Use is measured for each quota as Kafka does. Who is over a limit is told in the answer how long to wait,
 //! and the connection is not read for that time (KIP-219). No request is rejected and no response is
 //! delayed, except that a fetch over its quota returns no records, and that changes of topics over theirs are
-//! refused (KIP-599). What nobody has a quota of costs one atomic load.
+//! refused (KIP-599). Where no quota of a kind is set, that
+//! costs one atomic load.
 
 mod mutations;
 mod payer;

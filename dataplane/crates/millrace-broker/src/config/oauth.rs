@@ -21,7 +21,7 @@ const TRUSTSTORE: &str = "ssl.truststore.location";
 const REFRESH_DEFAULT: Duration = Duration::from_secs(3_600);
 /// Kafka's default of [`CLOCK_SKEW`].
 const CLOCK_SKEW_DEFAULT: Duration = Duration::from_secs(30);
-/// More is not a difference of clocks: a token would be good long after it has expired.
+/// With more, tokens would be accepted long after they have expired.
 const CLOCK_SKEW_SECONDS_MAX: u64 = 600;
 
 /// OAUTHBEARER of one listener.
@@ -91,7 +91,7 @@ fn read_keys(r: &mut Reader<'_>, listener: &str) -> Option<KeySource> {
     }
     let problem = match url.as_str() {
         "" => format!("OAUTHBEARER on the listener {listener} has no keys"),
-        // Whoever is on the way could put keys of his own in.
+        // Over http:, an attacker on the network could replace the keys.
         other => format!("{other:?} is neither an https: nor a file: URL"),
     };
     r.fail(

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use super::measure::{Measure, Windows};
 
-/// Who is measured by himself, for each kind of quota. All beyond are measured together: names cost a
-/// client nothing, and the broker's memory must not pay for them.
+/// The most users and clients that have a meter of their own, for each kind of quota. All others share one:
+/// clients choose their names, and these must not fill the broker's memory.
 pub const METERS_MAX: usize = 10_000;
 
 /// What each client used. Those who have used nothing lately are forgotten.

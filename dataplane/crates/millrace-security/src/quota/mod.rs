@@ -2,7 +2,7 @@
 //!
 //! | part | what it is |
 //! |---|---|
-//! | `entity` | whom a quota limits, and what: users, client ids, both, IP addresses, and the defaults |
+//! | `entity` | what a quota applies to (users, client ids, both, IP addresses, and the defaults), and kinds of quotas |
 //! | `table` | the quotas that are set, and which of them holds for a client |
 //! | `filter` | which entities a description asks for |
 //! | `measure` | rates over sampled windows, and token buckets |

@@ -72,7 +72,7 @@ struct UserLimits {
     whole: Option<f64>,
 }
 
-/// The quotas that hold now. What nobody has a quota of costs one atomic load.
+/// The quotas that hold now. Where no quota of a kind is set, that costs one atomic load.
 #[derive(Debug, Default)]
 pub struct LiveQuotas {
     table: RwLock<Arc<QuotaTable>>,
