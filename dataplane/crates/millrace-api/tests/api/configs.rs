@@ -244,7 +244,7 @@ async fn what_cannot_be_is_refused_and_says_why() {
 async fn long_error_texts_are_cut() {
     let world = World::new().await;
     world.create("t", 1, &[]).await;
-    let name = "ä".repeat(16_000);
+    let name = "ä".repeat(16_380);
     let config = alter_configs_request::AlterableConfig::default()
         .with_name(text(&name))
         .with_value(None);
