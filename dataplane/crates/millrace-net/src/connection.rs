@@ -29,6 +29,7 @@ use crate::{
     pipeline::{Finished, Pipeline},
     registry::{Entry, Pulse},
     transport::Transport,
+    warnings::Warnings,
 };
 
 /// What all connections of a server use together.
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     /// Ends of throttles.
     pub(crate) timers: Timers,
     pub(crate) metrics: Metrics,
+    pub(crate) warnings: Warnings,
 }
 
 /// Why reading from a connection ended.
@@ -226,7 +228,7 @@ impl<T: Transport> Connection<T> {
             listener,
             ..
         } = &*self.peer;
-        if end.is_violation() {
+        if end.is_violation() && self.shared.warnings.admit() {
             let code = end.code();
             tracing::warn!(connection = id, client = %address, listener, code, "connection closed: {end}");
         } else {

@@ -14,7 +14,7 @@
 //!
 //! Reading order: `server` (accept), `admission` (who is let in), `connection` (the two halves), `transport` (what carries the
 //! bytes), `tls` (encrypts them), `frame` (bytes to frames), `pipeline` (stage 2 in order), `outbox` (responses to bytes),
-//! `registry` (idle connections).
+//! `registry` (idle connections), `warnings` (how many are logged).
 
 mod admission;
 mod config;
@@ -29,6 +29,7 @@ mod server;
 mod tests;
 mod tls;
 mod transport;
+mod warnings;
 
 pub use config::{ConnectionLimits, ListenerConfig, ListenerLimits, ListenerSecurity, NetConfig};
 pub use server::{BindError, DrainReport, Listeners, NetMetrics, Server};

@@ -37,6 +37,7 @@ use crate::{
     metrics::Metrics,
     registry::{Entry, Registry},
     tls::TlsTransport,
+    warnings::Warnings,
 };
 
 /// How often connections are looked at for stillness.
@@ -140,6 +141,7 @@ impl Listeners {
         let admission = Admission::new(config.connections_max, limits, quotas);
         let shared = Arc::new(Shared {
             budget: Budget::new(config.broker_bytes_max as u64),
+            warnings: Warnings::new(clock.clone()),
             config,
             service,
             clock,
@@ -347,8 +349,10 @@ impl Core {
     fn refuse(&self, stream: TcpStream, client: SocketAddr, gate: &ListenerGate, refusal: Refusal) {
         self.shared.metrics.closed(refusal.code());
         gate.refused(refusal);
-        let setting = refusal.setting();
-        tracing::warn!(%client, "connection refused: {setting} is reached");
+        if self.shared.warnings.admit() {
+            let setting = refusal.setting();
+            tracing::warn!(%client, "connection refused: {setting} is reached");
+        }
         let Refusal::AddressTooFast(wait) = refusal else {
             return;
         };
@@ -420,10 +424,12 @@ async fn serve_tls(
         Ok(transport) => transport,
         Err(error) => {
             shared.metrics.closed("tls_handshake_failed");
-            tracing::warn!(
-                %client, listener,
-                "the TLS handshake failed: {error}; does the client use TLS, and do both sides trust each other's certificates?"
-            );
+            if shared.warnings.admit() {
+                tracing::warn!(
+                    %client, listener,
+                    "the TLS handshake failed: {error}; does the client use TLS, and do both sides trust each other's certificates?"
+                );
+            }
             return;
         }
     };
@@ -437,7 +443,9 @@ async fn serve_tls(
         }
         Err(error) => {
             shared.metrics.closed("authentication_failed");
-            tracing::warn!(%client, listener, "the client's certificate is not accepted: {error}");
+            if shared.warnings.admit() {
+                tracing::warn!(%client, listener, "the client's certificate is not accepted: {error}");
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     metrics::Metrics,
     registry::Registry,
     transport::Transport,
+    warnings::Warnings,
 };
 
 /// What the client says first, and the server answers.
@@ -150,6 +151,7 @@ async fn veiled_client(probe: &Arc<Probe>, held_back: &Arc<AtomicBool>) -> TcpSt
         timers: Timers::new(clock.clone(), Supervisor::new()),
         clock: clock.clone(),
         metrics: Metrics::new(),
+        warnings: Warnings::new(clock.clone()),
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let client = TcpStream::connect(listener.local_addr().expect("bound")).await;

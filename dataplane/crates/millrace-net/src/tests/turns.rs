@@ -15,6 +15,7 @@ use crate::{
     metrics::Metrics,
     registry::Registry,
     transport::Transport,
+    warnings::Warnings,
 };
 
 /// Takes everything at once, as a socket does whose client reads as fast as it is written to.
@@ -73,6 +74,7 @@ async fn a_large_answer_is_written_in_turns_with_the_others() {
         timers: Timers::new(clock.clone(), Supervisor::new()),
         clock: clock.clone(),
         metrics: Metrics::new(),
+        warnings: Warnings::new(clock.clone()),
     });
     let transport = Greedy {
         input: Mutex::new(BytesMut::from(&frame(BIG, 1)[..])),
