@@ -135,6 +135,23 @@ describe("the audit log", () => {
     }
     expect((await log()).filter((line) => line === "session.create failure")).toHaveLength(5);
   });
+
+  test("is not bypassed by a form, which the identity library would read too", async () => {
+    const sent = { email, password: "not the password" };
+    for (const [type, body] of [
+      ["application/x-www-form-urlencoded", new URLSearchParams(sent).toString()],
+      ["text/plain", JSON.stringify(sent)],
+    ] as const) {
+      const headers = { origin: CONSOLE_URL, "content-type": type };
+      const init = { method: "POST", headers, body };
+      expect((await fixture.app.request("/api/auth/sign-in/email", init)).status).toBe(415);
+    }
+    const charset = { "content-type": "Application/JSON; charset=utf-8", origin: CONSOLE_URL };
+    const answer = await fixture.app.request("/api/auth/sign-in/email", {
+      ...{ method: "POST", headers: charset, body: JSON.stringify(sent) },
+    });
+    expect(answer.status).toBe(401);
+  });
 });
 
 test("a new password ends every other session", async () => {
@@ -150,6 +167,12 @@ test("a new password ends every other session", async () => {
   expect((await auth("sign-in/email", { email, password: PASSWORD })).status).toBe(401);
   await signIn("another long password");
   expect(await log()).toContain("account.changePassword success");
+});
+
+test("a cookie that cannot be decoded is no session", async () => {
+  const headers = { cookie: "millrace.two_factor=%" };
+  const answer = await call(fixture.app, "GET", "/api/auth/get-session", { headers });
+  expect([answer.status, answer.body]).toEqual([200, null]);
 });
 
 describe("destroying and granting", () => {

@@ -71,6 +71,8 @@ export async function answerIdentityRequest(
   request: Request,
   origin: RequestOrigin,
 ): Promise<Response> {
+  // The library reads forms too, whose fields would not be in the audit log.
+  if (!(await isJson(request))) return failure(415, "Send JSON as application/json.");
   const sent = await sentIn(request);
   // Trusted browsers would skip the second factor for a month.
   if (sent.trustDevice) return failure(400, "trustDevice is not supported.");
@@ -150,6 +152,14 @@ async function sentIn(message: Request | Response): Promise<Sent> {
   } catch {
     return {};
   }
+}
+
+/** True also without a body. */
+async function isJson(request: Request): Promise<boolean> {
+  if (request.method !== "POST") return true;
+  const type = request.headers.get("content-type");
+  if (type === null) return (await request.clone().text()) === "";
+  return type.split(";")[0]?.trim().toLowerCase() === "application/json";
 }
 
 function failure(status: number, message: string): Response {

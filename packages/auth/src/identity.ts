@@ -12,6 +12,7 @@ import {
 import { betterAuth } from "better-auth";
 import { prismaAdapter } from "better-auth/adapters/prisma";
 import { twoFactor } from "better-auth/plugins/two-factor";
+import { parseCookies } from "better-call";
 import {
   answerIdentityRequest,
   CHANGE_PASSWORD_PATH,
@@ -173,7 +174,10 @@ function requestParts(auth: Auth, { db, trustedOrigins }: IdentityOptions): Iden
     async challengedUser(headers) {
       const { internalAdapter, createAuthCookie } = await auth.$context;
       const { name } = createAuthCookie("two_factor");
-      const identifier = cookieIn(headers, name)?.split(".")[0];
+      // Parsed as the library does it: of two cookies with one name, both must mean the same.
+      const identifier = parseCookies(headers.get("cookie") ?? "")
+        .get(name)
+        ?.split(".")[0];
       const challenge = identifier && (await internalAdapter.findVerificationValue(identifier));
       return challenge ? known(await internalAdapter.findUserById(challenge.value)) : undefined;
     },
@@ -187,13 +191,6 @@ function requestParts(auth: Auth, { db, trustedOrigins }: IdentityOptions): Iden
       return answer.ok;
     },
   };
-}
-
-/** The value of a cookie without its signature's encoding. */
-function cookieIn(headers: Headers, name: string): string | undefined {
-  const cookies = (headers.get("cookie") ?? "").split(/; */);
-  const found = cookies.find((each) => each.startsWith(`${name}=`));
-  return found === undefined ? undefined : decodeURIComponent(found.slice(name.length + 1));
 }
 
 function configure(options: IdentityOptions) {
