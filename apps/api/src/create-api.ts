@@ -1,4 +1,4 @@
-import { AUTH_BASE_PATH, createIdentity } from "@millrace/auth";
+import { AUTH_BASE_PATH, createIdentity, type DeferredWrites } from "@millrace/auth";
 import {
   BrokerCalls,
   type BrokerHttpAccess,
@@ -49,6 +49,8 @@ export interface ApiOptions {
   /** Aborts when the server stops: streams and long polls end. */
   readonly stopping?: AbortSignal;
   readonly clock?: Clock;
+  /** Takes the writes that answers do not wait for; wait for them before closing `db`. */
+  readonly deferredWrites: DeferredWrites;
   /** Off in tests that sign in or ask often. */
   readonly rateLimit?: boolean;
   /** Other limits of requests than usual, for tests. */
@@ -65,6 +67,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     secret,
     apiUrl,
     trustedOrigins,
+    deferredWrites: options.deferredWrites,
     ...(options.rateLimit !== undefined && { rateLimit: options.rateLimit }),
   });
   const { brokerHttp, drivers, kafka } = options;

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { serve } from "@hono/node-server";
+import { DeferredWrites } from "@millrace/auth";
 import { brokerHttpBy } from "@millrace/core";
 import { openDatabase, RoleUnconfined } from "@millrace/db";
 import { localAccess } from "@millrace/provisioner";
@@ -23,9 +24,13 @@ const db = openDatabase({
 });
 const stopping = new AbortController();
 await assertConfined();
+const deferredWrites = new DeferredWrites((error) =>
+  log.error({ err: error }, "cannot write to the audit log"),
+);
 const app = createApi({
   db,
   log,
+  deferredWrites,
   stopping: stopping.signal,
   secret: env.MILLRACE_AUTH_SECRET,
   apiUrl: env.MILLRACE_API_URL,
@@ -72,6 +77,7 @@ async function stop(signal: string): Promise<void> {
   server.closeIdleConnections();
   await once(server, "close");
   clearTimeout(cut);
+  await deferredWrites.settled();
   await db.close();
 }
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void stop(signal));

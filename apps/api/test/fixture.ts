@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { createIdentity, newApiKeySecret } from "@millrace/auth";
+import { createIdentity, DeferredWrites, newApiKeySecret } from "@millrace/auth";
 import { BrokerError, type BrokerSettings, type CatchUpAnswer } from "@millrace/broker-admin";
 import type { Contract } from "@millrace/contract";
 import {
@@ -76,6 +76,7 @@ export interface ApiFixture {
   db: Database & TenantDatabase;
   /** As the API under test has it. */
   apiDb: Database;
+  deferredWrites: DeferredWrites;
   /** The database as its owner sees it. */
   ownerUrl: string;
   kafka: FakeKafka;
@@ -100,6 +101,10 @@ export function apiFixture(
 ): ApiFixture {
   const fixture = {} as ApiFixture;
   let database: TestDatabase;
+  const deferredWrites = new DeferredWrites((error) => {
+    throw error;
+  });
+  fixture.deferredWrites = deferredWrites;
   beforeAll(async () => {
     database = await withPostgres();
     const db = openDatabase({ url: database.apiUrl });
@@ -110,6 +115,7 @@ export function apiFixture(
     fixture.planner = new FakePlanner();
     fixture.app = createApi({
       db,
+      deferredWrites,
       secret: SECRET,
       apiUrl: options.origin ?? API_URL,
       consoleUrl: options.origin ?? CONSOLE_URL,
@@ -132,6 +138,7 @@ export function apiFixture(
   });
   afterAll(async () => {
     await fixture.records?.stop();
+    await deferredWrites.settled();
     await Promise.all([fixture.db?.close(), fixture.apiDb?.close()]);
     await database?.drop();
   });

@@ -55,6 +55,7 @@ async function sessionsOf(headers: Session) {
 
 /** Methods and results of what this person did, oldest first. */
 async function log(): Promise<string[]> {
+  await fixture.deferredWrites.settled();
   const { body } = await call(fixture.app, "GET", `/v1/audit-events?actor_id=${userId}`, {
     apiKey: fixture.ours.apiKey,
   });
@@ -114,6 +115,7 @@ describe("sessions", () => {
 describe("the audit log", () => {
   test("has sign-ins, failed ones, and sign-outs, without the password", async () => {
     await auth("sign-in/email", { email: email.toUpperCase(), password: "not the password" });
+    await fixture.deferredWrites.settled();
     const session = await signIn();
     await auth("sign-out", {}, session);
     expect(await log()).toEqual([
@@ -151,6 +153,24 @@ describe("the audit log", () => {
       ...{ method: "POST", headers: charset, body: JSON.stringify(sent) },
     });
     expect(answer.status).toBe(401);
+  });
+
+  test("is not waited for by a failed sign-in, whose time would tell that the account exists", async () => {
+    const { ownerUrl } = fixture;
+    await runSql(
+      ownerUrl,
+      `CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_sleep(5); RETURN NEW; END $$;
+       CREATE TRIGGER a_slow_log BEFORE INSERT ON audit_event FOR EACH ROW EXECUTE FUNCTION wait_for_test()`,
+    );
+    const begun = Date.now();
+    const wrong = await auth("sign-in/email", { email, password: "not the password" });
+    const passedMs = Date.now() - begun;
+    await fixture.deferredWrites.settled();
+    await runSql(ownerUrl, "DROP TRIGGER a_slow_log ON audit_event; DROP FUNCTION wait_for_test");
+    expect(wrong.status).toBe(401);
+    expect(passedMs).toBeLessThan(5_000);
+    expect(await log()).toContain("session.create failure");
   });
 });
 

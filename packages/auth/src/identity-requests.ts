@@ -5,6 +5,7 @@
  */
 import type { Database } from "@millrace/db";
 import type { ErrorCode, SessionId, UserId } from "@millrace/domain";
+import type { DeferredWrites } from "./deferred-writes.ts";
 import { type IdentityEvent, recordIdentityEvent } from "./identity-audit.ts";
 import { SIGN_IN_PATH } from "./sign-in-limits.ts";
 
@@ -61,6 +62,7 @@ export interface IdentityParts {
   challengedUser(headers: Headers): Promise<User | undefined>;
   /** Whether password and, for somebody who has one, second factor are right. */
   proves(session: LiveSession, headers: Headers, sent: Sent): Promise<boolean>;
+  readonly deferredWrites: DeferredWrites;
 }
 
 export type Sent = Readonly<Record<string, unknown>>;
@@ -90,14 +92,18 @@ export async function answerIdentityRequest(
   const method = METHODS[path];
   if (user === undefined || method === undefined) return response;
   const factor = SECOND_FACTORS[path];
-  await recordIdentityEvent(parts.db, {
-    ...{ ...origin, user },
-    // With a session, the first right code turns the second factor on.
-    method: session && factor ? "account.enableSecondFactor" : method,
-    authMethod: session ? "session" : "password",
-    ...(await outcomeOf(response)),
-    request: factor === undefined ? undefined : { second_factor: factor },
-  });
+  const outcome = await outcomeOf(response);
+  const record = () =>
+    recordIdentityEvent(parts.db, {
+      ...{ ...origin, ...outcome, user },
+      // With a session, the first right code turns the second factor on.
+      method: session && factor ? "account.enableSecondFactor" : method,
+      authMethod: session ? "session" : "password",
+      request: factor === undefined ? undefined : { second_factor: factor },
+    });
+  // For an address without an account nothing is written: the time of the answer must not tell.
+  if (path === SIGN_IN_PATH && !response.ok) await parts.deferredWrites.start(record);
+  else await record();
   return response;
 }
 

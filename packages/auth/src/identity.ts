@@ -13,6 +13,7 @@ import { betterAuth } from "better-auth";
 import { prismaAdapter } from "better-auth/adapters/prisma";
 import { twoFactor } from "better-auth/plugins/two-factor";
 import { parseCookies } from "better-call";
+import { DeferredWrites } from "./deferred-writes.ts";
 import {
   answerIdentityRequest,
   CHANGE_PASSWORD_PATH,
@@ -66,6 +67,8 @@ export interface IdentityOptions {
   readonly trustedOrigins: readonly string[];
   /** Off in tests that sign in often. */
   readonly rateLimit?: boolean;
+  /** Lines of the audit log that answers do not wait for; wait for them before closing `db`. */
+  readonly deferredWrites?: DeferredWrites;
 }
 
 export interface NewUser {
@@ -161,11 +164,17 @@ async function verifyPassword(auth: Auth, userId: UserId, password: string): Pro
   return hash ? hasher.verify({ hash, password }) : false;
 }
 
-function requestParts(auth: Auth, { db, trustedOrigins }: IdentityOptions): IdentityParts {
+function unhandled(error: unknown): never {
+  throw error;
+}
+
+function requestParts(auth: Auth, options: IdentityOptions): IdentityParts {
+  const { db, trustedOrigins } = options;
   const known = (user: { id: string; email: string } | null | undefined) =>
     user ? { id: user.id as UserId, email: user.email } : undefined;
   return {
     ...{ db, trustedOrigins, handler: auth.handler },
+    deferredWrites: options.deferredWrites ?? new DeferredWrites(unhandled),
     session: (headers) => liveSession(auth, db, headers),
     async userByEmail(email) {
       const { internalAdapter } = await auth.$context;
