@@ -4,13 +4,13 @@ import { createHmac } from "node:crypto";
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const STEP_MS = 30_000;
 
-/** The code of now for a key that was typed into the app. */
-export function totpCode(key: string): string {
+/** The code for a key that was typed into the app; of a later step, which is accepted too, where one is used up. */
+export function totpCode(key: string, stepsAhead: 0 | 1 = 0): string {
   const digits = key.replaceAll(" ", "").replace(/=+$/, "");
   const bits = [...digits].map((digit) => BASE32.indexOf(digit).toString(2).padStart(5, "0"));
   const bytes = bits.join("").match(/.{8}/g) ?? [];
   const counter = Buffer.alloc(8);
-  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / STEP_MS)));
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / STEP_MS) + stepsAhead));
   const secret = Buffer.from(bytes.map((byte) => Number.parseInt(byte, 2)));
   const digest = createHmac("sha1", secret).update(counter).digest();
   const offset = (digest.at(-1) ?? 0) & 0xf;

@@ -53,6 +53,13 @@ async function sessionsOf(headers: Session) {
   return (await call(fixture.app, "GET", "/v1/me/sessions", { headers })).body.items;
 }
 
+/** As if everybody had signed in, or confirmed, so long ago. */
+const proven = (minutes: number) =>
+  runSql(
+    fixture.ownerUrl,
+    `UPDATE session SET authenticated_at = now() - interval '${minutes} minutes' WHERE user_id = '${userId}'`,
+  );
+
 /** Methods and results of what this person did, oldest first. */
 async function log(): Promise<string[]> {
   await fixture.deferredWrites.settled();
@@ -189,6 +196,17 @@ test("a new password ends every other session", async () => {
   expect(await log()).toContain("account.changePassword success");
 });
 
+test("a new password is no proof of identity", async () => {
+  const session = await signIn();
+  await proven(16);
+  const change = { currentPassword: PASSWORD, newPassword: "another long password" };
+  const headers = cookiesOf(await auth("change-password", change, session));
+  expect(await me(headers)).toBe(200);
+  const body = { name: "k" };
+  const answer = await call(fixture.app, "POST", "/v1/api-keys", { headers: { ...headers }, body });
+  expect(answer.body.code).toBe("reauthentication_required");
+});
+
 test("a cookie that cannot be decoded is no session", async () => {
   const headers = { cookie: "millrace.two_factor=%" };
   const answer = await call(fixture.app, "GET", "/api/auth/get-session", { headers });
@@ -205,16 +223,13 @@ describe("destroying and granting", () => {
   ] as const;
 
   test.each(CHANGES)("%s %s needs a recent proof of identity", async (method, path, body) => {
-    const { app, ownerUrl, ours } = fixture;
+    const { app, ours } = fixture;
     const session = await signIn();
     const ask = (headers: Record<string, string>) =>
       call(app, method, path, { headers, ...(body && { body }) });
     const before = (await ask({ ...session })).status;
     expect([201, 404]).toContain(before);
-    await runSql(
-      ownerUrl,
-      `UPDATE session SET authenticated_at = now() - interval '16 minutes' WHERE user_id = '${userId}'`,
-    );
+    await proven(16);
     const refused = await ask({ ...session });
     expect([refused.status, refused.body.code]).toEqual([403, "reauthentication_required"]);
     expect((await call(app, "GET", "/v1/api-keys", { headers: { ...session } })).status).toBe(200);
@@ -251,7 +266,7 @@ describe("a second factor", () => {
     const code = totpCode(totpURI);
     const enabled = await auth("two-factor/verify-totp", { code }, session);
     expect(enabled.status).toBe(200);
-    return { totpURI: totpURI as string, codes: backupCodes as string[], enabled };
+    return { totpURI: totpURI as string, code, codes: backupCodes as string[], enabled };
   }
 
   test("is asked for at sign-in, and nothing works before it is given", async () => {
@@ -262,9 +277,9 @@ describe("a second factor", () => {
     expect(await me(challenge)).toBe(401);
     const wrong = await auth("two-factor/verify-totp", { code: "000000" }, challenge);
     expect(wrong.status).toBe(401);
-    const trusting = { code: totpCode(totpURI), trustDevice: true };
+    const trusting = { code: totpCode(totpURI, 1), trustDevice: true };
     expect((await auth("two-factor/verify-totp", trusting, challenge)).status).toBe(400);
-    const right = await auth("two-factor/verify-totp", { code: totpCode(totpURI) }, challenge);
+    const right = await auth("two-factor/verify-totp", { code: totpCode(totpURI, 1) }, challenge);
     expect(await me(cookiesOf(right))).toBe(200);
     const lines = (await log()).slice(-4);
     expect(lines).toEqual([
@@ -292,10 +307,102 @@ describe("a second factor", () => {
     const { totpURI, enabled } = await enable();
     const session = cookiesOf(enabled);
     expect((await auth("confirm", { password: PASSWORD }, session)).status).toBe(400);
-    const proof = { password: PASSWORD, code: totpCode(totpURI) };
+    const proof = { password: PASSWORD, code: totpCode(totpURI, 1) };
     expect((await auth("confirm", proof, session)).status).toBe(200);
     expect((await auth("two-factor/disable", { password: PASSWORD }, session)).status).toBe(200);
     const answer = await auth("sign-in/email", { email, password: PASSWORD });
     expect(await me(cookiesOf(answer))).toBe(200);
+  });
+
+  const CHANGES = [
+    ["two-factor/disable", { password: PASSWORD }, "account.disableSecondFactor"],
+    ["two-factor/generate-backup-codes", { password: PASSWORD }, "account.newRecoveryCodes"],
+    [
+      "change-password",
+      { currentPassword: PASSWORD, newPassword: "another long password" },
+      "account.changePassword",
+    ],
+  ] as const;
+
+  test.each(CHANGES)("is asked for before %s", async (path, body, method) => {
+    const { totpURI, enabled } = await enable();
+    const session = cookiesOf(enabled);
+    await proven(16);
+    const refused = await auth(path, body, session);
+    expect([refused.status, refused.body.code]).toEqual([403, "reauthentication_required"]);
+    const proof = { password: PASSWORD, code: totpCode(totpURI, 1) };
+    expect((await auth("confirm", proof, session)).status).toBe(200);
+    expect((await auth(path, body, session)).status).toBe(200);
+    expect((await log()).slice(-3)).toEqual([
+      `${method} failure`,
+      "session.confirm success",
+      `${method} success`,
+    ]);
+  });
+
+  test("accepts a code once, at sign-in and in a confirmation", async () => {
+    const { totpURI, code: first, enabled } = await enable();
+    const session = cookiesOf(enabled);
+    const challenge = async () =>
+      cookiesOf(await auth("sign-in/email", { email, password: PASSWORD }));
+    const verify = async (code: string) =>
+      (await auth("two-factor/verify-totp", { code }, await challenge())).status;
+    const second = totpCode(totpURI, 1);
+    // The setup has used the first one.
+    expect(await verify(first)).toBe(401);
+    expect((await auth("confirm", { password: PASSWORD, code: first }, session)).status).toBe(400);
+    expect(await verify(second)).toBe(200);
+    expect(await verify(second)).toBe(401);
+    expect((await auth("confirm", { password: PASSWORD, code: second }, session)).status).toBe(400);
+    // A cookie that only the identity library can read is no way around.
+    const cookie = (await challenge()).cookie.replace("two_factor=", "two_factor =");
+    const answer = await auth("two-factor/verify-totp", { code: second }, { cookie });
+    expect([answer.status, answer.body.message]).toEqual([
+      ...[401, "This code was used. Wait for the next one."],
+    ]);
+  });
+
+  test("is locked by ten wrong codes in a row, also with a session", async () => {
+    const { totpURI, codes, enabled } = await enable();
+    const session = cookiesOf(enabled);
+    const confirm = async (code: string) =>
+      (await auth("confirm", { password: PASSWORD, code }, session)).status;
+    for (let tries = 0; tries < 9; tries += 1) expect(await confirm("000000")).toBe(400);
+    // Confirmations of one minute are limited too, which is not the matter here.
+    await runSql(fixture.ownerUrl, `DELETE FROM rate_limit WHERE key = 'confirm|${userId}'`);
+    expect(await confirm("000000")).toBe(400);
+    expect(await confirm(totpCode(totpURI, 1))).toBe(429);
+    const challenge = cookiesOf(await auth("sign-in/email", { email, password: PASSWORD }));
+    const recover = { code: codes[0] };
+    expect((await auth("two-factor/verify-backup-code", recover, challenge)).status).toBe(429);
+    const minutes = (count: number) =>
+      runSql(
+        fixture.ownerUrl,
+        `UPDATE two_factor SET locked_until = locked_until - interval '${count} minutes' WHERE user_id = '${userId}'`,
+      );
+    await minutes(14);
+    expect(await confirm(totpCode(totpURI, 1))).toBe(429);
+    await minutes(1);
+    // The count starts again.
+    expect(await confirm("000000")).toBe(400);
+    expect(await confirm(totpCode(totpURI, 1))).toBe(200);
+  });
+
+  test("that is on takes no code with a session, which nobody would count", async () => {
+    const { totpURI, codes, enabled } = await enable();
+    const session = cookiesOf(enabled);
+    const code = totpCode(totpURI, 1);
+    expect((await auth("two-factor/verify-totp", { code }, session)).status).toBe(400);
+    const recover = { code: codes[0] };
+    expect((await auth("two-factor/verify-backup-code", recover, session)).status).toBe(400);
+    expect(await log()).toEqual([
+      "invitation.accept success",
+      "session.create success",
+      "account.setUpSecondFactor success",
+      "session.create success",
+      "account.enableSecondFactor success",
+      "account.enableSecondFactor failure",
+      "session.create failure",
+    ]);
   });
 });

@@ -4,11 +4,14 @@ import { createHmac } from "node:crypto";
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const STEP_MS = 30_000;
 
-/** The code of now for the key in an `otpauth:` address. */
-export function totpCode(uri: string, nowMs = Date.now()): string {
+/**
+ * The code for the key in an `otpauth:` address. A code works once; that of the next step is accepted too, so a
+ * test has two codes without waiting.
+ */
+export function totpCode(uri: string, stepsAhead: 0 | 1 = 0): string {
   const key = fromBase32(new URL(uri).searchParams.get("secret") ?? "");
   const counter = Buffer.alloc(8);
-  counter.writeBigUInt64BE(BigInt(Math.floor(nowMs / STEP_MS)));
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / STEP_MS) + stepsAhead));
   const digest = createHmac("sha1", key).update(counter).digest();
   const offset = (digest.at(-1) ?? 0) & 0xf;
   return String((digest.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, "0");

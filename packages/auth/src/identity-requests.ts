@@ -4,9 +4,10 @@
  * of them is in the audit log.
  */
 import type { Database } from "@millrace/db";
-import type { ErrorCode, SessionId, UserId } from "@millrace/domain";
+import { type ErrorCode, type SessionId, STEP_UP_MINUTES, type UserId } from "@millrace/domain";
 import type { DeferredWrites } from "./deferred-writes.ts";
 import { type IdentityEvent, recordIdentityEvent } from "./identity-audit.ts";
+import type { Proof } from "./second-factor.ts";
 import { SIGN_IN_PATH } from "./sign-in-limits.ts";
 
 /** Ours: proves once more who is signed in. */
@@ -14,6 +15,14 @@ export const CONFIRM_PATH = "/confirm";
 export const CHANGE_PASSWORD_PATH = "/change-password";
 const TOTP_PATH = "/two-factor/verify-totp";
 const RECOVERY_CODE_PATH = "/two-factor/verify-backup-code";
+const DISABLE_PATH = "/two-factor/disable";
+const NEW_RECOVERY_CODES_PATH = "/two-factor/generate-backup-codes";
+/** The library asks for the password here, which must not be enough where there is a second factor. */
+const PROTECTED_BY_SECOND_FACTOR: ReadonlySet<string> = new Set([
+  CHANGE_PASSWORD_PATH,
+  DISABLE_PATH,
+  NEW_RECOVERY_CODES_PATH,
+]);
 
 /** Names in the audit log; what is not here changes nothing. */
 const METHODS: Readonly<Record<string, string>> = {
@@ -23,8 +32,9 @@ const METHODS: Readonly<Record<string, string>> = {
   [CONFIRM_PATH]: "session.confirm",
   "/sign-out": "session.delete",
   [CHANGE_PASSWORD_PATH]: "account.changePassword",
-  "/two-factor/disable": "account.disableSecondFactor",
-  "/two-factor/generate-backup-codes": "account.newRecoveryCodes",
+  "/two-factor/enable": "account.setUpSecondFactor",
+  [DISABLE_PATH]: "account.disableSecondFactor",
+  [NEW_RECOVERY_CODES_PATH]: "account.newRecoveryCodes",
 };
 const SECOND_FACTORS: Readonly<Record<string, string>> = {
   [TOTP_PATH]: "totp",
@@ -34,6 +44,8 @@ const SECOND_FACTORS: Readonly<Record<string, string>> = {
 /** Tries to confirm per user and minute: a stolen cookie is no way to guess the password. */
 const CONFIRMATIONS_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
+/** The code of a refusal that a proof of identity lifts, as REST and tRPC have it. */
+const PROOF_NEEDED: ErrorCode = "reauthentication_required";
 
 type User = IdentityEvent["user"];
 
@@ -60,8 +72,10 @@ export interface IdentityParts {
   userByEmail(email: string): Promise<User | undefined>;
   /** Who gave the right password and still owes a second factor. */
   challengedUser(headers: Headers): Promise<User | undefined>;
+  /** Uses up a right code of the second factor; true where it was used before. */
+  isReplay(userId: UserId, code: unknown): Promise<boolean>;
   /** Whether password and, for somebody who has one, second factor are right. */
-  proves(session: LiveSession, headers: Headers, sent: Sent): Promise<boolean>;
+  proves(session: LiveSession, sent: Sent): Promise<Proof>;
   readonly deferredWrites: DeferredWrites;
 }
 
@@ -84,11 +98,12 @@ export async function answerIdentityRequest(
   const response =
     path === CONFIRM_PATH
       ? await confirm(parts, session, request, sent)
-      : await parts.handler(
+      : ((await refusal(parts, path, { sent, session, user })) ??
+        (await parts.handler(
           path === CHANGE_PASSWORD_PATH && request.method === "POST"
             ? endingOthers(request, sent)
             : request,
-        );
+        )));
   const method = METHODS[path];
   if (user === undefined || method === undefined) return response;
   const factor = SECOND_FACTORS[path];
@@ -97,7 +112,7 @@ export async function answerIdentityRequest(
     recordIdentityEvent(parts.db, {
       ...{ ...origin, ...outcome, user },
       // With a session, the first right code turns the second factor on.
-      method: session && factor ? "account.enableSecondFactor" : method,
+      method: session && path === TOTP_PATH ? "account.enableSecondFactor" : method,
       authMethod: session ? "session" : "password",
       request: factor === undefined ? undefined : { second_factor: factor },
     });
@@ -105,6 +120,34 @@ export async function answerIdentityRequest(
   if (path === SIGN_IN_PATH && !response.ok) await parts.deferredWrites.start(record);
   else await record();
   return response;
+}
+
+interface Asking {
+  readonly sent: Sent;
+  readonly session: LiveSession | undefined;
+  readonly user: User | undefined;
+}
+
+/** What the library would accept although it must not. */
+async function refusal(
+  { isReplay }: IdentityParts,
+  path: string,
+  { sent, session, user }: Asking,
+): Promise<Response | undefined> {
+  if (session?.hasSecondFactor && PROTECTED_BY_SECOND_FACTOR.has(path)) {
+    const provenMs = Date.now() - session.authenticatedAt.getTime();
+    if (provenMs <= STEP_UP_MINUTES * MINUTE_MS) return undefined;
+    return failure(403, "Confirm your identity to do this.", PROOF_NEEDED);
+  }
+  if (SECOND_FACTORS[path] === undefined) return undefined;
+  // With a session the library counts no wrong codes.
+  if (session && path === RECOVERY_CODE_PATH) {
+    return failure(400, "Recovery codes are for signing in. You are signed in.");
+  }
+  if (session?.hasSecondFactor) return failure(400, "The second factor is on already.");
+  if (!user) return failure(401, "Sign in with your password first.");
+  const isUsed = path === TOTP_PATH && (await isReplay(user.id, sent.code));
+  return isUsed ? failure(401, "This code was used. Wait for the next one.") : undefined;
 }
 
 /** A change of the password ends every other session: whoever knew the old one is out. */
@@ -134,19 +177,20 @@ async function confirm(
   const key = `confirm|${session.userId}`;
   const tries = await db.rateLimits.count(key, MINUTE_MS, Date.now());
   if (tries > CONFIRMATIONS_PER_MINUTE) return failure(429, "Too many attempts. Wait a minute.");
-  if (!(await parts.proves(session, request.headers, sent))) {
-    return failure(400, "Wrong password or code.");
-  }
+  const proof = await parts.proves(session, sent);
+  if (proof === "locked") return failure(429, "Too many wrong codes. Wait 15 minutes.");
+  if (proof === "wrong") return failure(400, "Wrong password or code.");
   await db.signIn.confirmSession(session.id, new Date());
   return Response.json({ status: true });
 }
 
 async function outcomeOf(response: Response): Promise<Pick<IdentityEvent, "result" | "errorCode">> {
+  const answer = await sentIn(response);
   if (!response.ok) {
+    if (answer.code === PROOF_NEEDED) return { result: "failure", errorCode: PROOF_NEEDED };
     const errorCode: ErrorCode = response.status === 429 ? "rate_limited" : "unauthenticated";
     return { result: "failure", errorCode };
   }
-  const answer = await sentIn(response);
   return { result: answer.twoFactorRedirect ? "started" : "success", errorCode: undefined };
 }
 
@@ -168,6 +212,6 @@ async function isJson(request: Request): Promise<boolean> {
   return type.split(";")[0]?.trim().toLowerCase() === "application/json";
 }
 
-function failure(status: number, message: string): Response {
-  return Response.json({ message }, { status });
+function failure(status: number, message: string, code?: ErrorCode): Response {
+  return Response.json({ message, ...(code && { code }) }, { status });
 }

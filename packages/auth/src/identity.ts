@@ -11,6 +11,7 @@ import {
 } from "@millrace/domain";
 import { betterAuth } from "better-auth";
 import { prismaAdapter } from "better-auth/adapters/prisma";
+import { symmetricDecrypt } from "better-auth/crypto";
 import { twoFactor } from "better-auth/plugins/two-factor";
 import { parseCookies } from "better-call";
 import { DeferredWrites } from "./deferred-writes.ts";
@@ -22,6 +23,7 @@ import {
   type LiveSession,
   type RequestOrigin,
 } from "./identity-requests.ts";
+import { SecondFactors } from "./second-factor.ts";
 import { SIGN_IN_PATH, signInLimits } from "./sign-in-limits.ts";
 
 /** Where better-auth's own endpoints are served. */
@@ -134,6 +136,13 @@ export function createIdentity(options: IdentityOptions): Identity {
 }
 
 type Auth = ReturnType<typeof configure>;
+/** The part that we use of what the library's hooks are told. */
+type HookContext = {
+  readonly path?: string;
+  readonly context: {
+    readonly session: { readonly session: object } | null;
+  };
+} | null;
 
 async function liveSession(
   auth: Auth,
@@ -170,6 +179,9 @@ function unhandled(error: unknown): never {
 
 function requestParts(auth: Auth, options: IdentityOptions): IdentityParts {
   const { db, trustedOrigins } = options;
+  const secondFactors = new SecondFactors(db.secondFactors, async (data) =>
+    symmetricDecrypt({ key: (await auth.$context).secretConfig, data }),
+  );
   const known = (user: { id: string; email: string } | null | undefined) =>
     user ? { id: user.id as UserId, email: user.email } : undefined;
   return {
@@ -190,14 +202,11 @@ function requestParts(auth: Auth, options: IdentityOptions): IdentityParts {
       const challenge = identifier && (await internalAdapter.findVerificationValue(identifier));
       return challenge ? known(await internalAdapter.findUserById(challenge.value)) : undefined;
     },
-    async proves({ userId, hasSecondFactor }, headers, { password, code }) {
-      if (typeof password !== "string" || password.length > PASSWORD_LENGTH_MAX) return false;
-      if (!(await verifyPassword(auth, userId, password))) return false;
-      if (!hasSecondFactor) return true;
-      const answer = await auth.api.verifyTOTP({
-        ...{ headers, body: { code: String(code ?? "") }, asResponse: true },
-      });
-      return answer.ok;
+    isReplay: (userId, code) => secondFactors.isReplay(userId, code),
+    async proves({ userId, hasSecondFactor }, { password, code }) {
+      if (typeof password !== "string" || password.length > PASSWORD_LENGTH_MAX) return "wrong";
+      if (!(await verifyPassword(auth, userId, password))) return "wrong";
+      return hasSecondFactor ? secondFactors.verify(userId, code) : "right";
     },
   };
 }
@@ -224,6 +233,7 @@ function configure(options: IdentityOptions) {
       disableSessionRefresh: true,
       additionalFields: { authenticatedAt: { type: "date", required: false, input: false } },
     },
+    databaseHooks: { session: { create: { before: keepProof } } },
     plugins: [twoFactor({ issuer: "Millrace", twoFactorCookieMaxAge: SECOND_FACTOR_SECONDS })],
     ...(options.rateLimit !== false && {
       hooks: signInLimits({
@@ -253,6 +263,16 @@ function configure(options: IdentityOptions) {
     logger: { level: "error" },
     telemetry: { enabled: false },
   });
+}
+
+/**
+ * A change of the password replaces the session. It asks for no code, so the new session is as old a proof of
+ * identity as the one before.
+ */
+async function keepProof(created: object, ctx: HookContext) {
+  const replaced: { authenticatedAt?: unknown } | undefined = ctx?.context.session?.session;
+  if (ctx?.path !== CHANGE_PASSWORD_PATH || !replaced?.authenticatedAt) return;
+  return { data: { ...created, authenticatedAt: replaced.authenticatedAt } };
 }
 
 /**

@@ -18,6 +18,7 @@ import { OperationRepository } from "./operation-repository.ts";
 import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
+import { SecondFactorRepository } from "./second-factor-repository.ts";
 import { SessionRepository } from "./session-repository.ts";
 import { eachIn, tenantScope } from "./tenancy.ts";
 import { TerraformStateRepository } from "./terraform-state-repository.ts";
@@ -86,6 +87,8 @@ export interface Database {
   readonly signIn: SignIn;
   /** What a worker looks for in every tenant. The API's role has no right to it. */
   readonly fleet: Fleet;
+  /** Uses of second factors, which belong to people, not to tenants. */
+  readonly secondFactors: SecondFactorRepository;
   /** Counts that belong to no tenant. */
   readonly rateLimits: RateLimitRepository;
   readonly queue: OperationQueue;
@@ -114,6 +117,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     tenant: (id) => tenantDatabase(client, queue, operationSignal, id),
     signIn: signInOf(client),
     fleet: fleetIn(client),
+    secondFactors: new SecondFactorRepository(client),
     rateLimits: new RateLimitRepository(client),
     queue,
     operationSignal,

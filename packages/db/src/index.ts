@@ -21,4 +21,5 @@ export {
 } from "./operation-journal.ts";
 export type { Cursor } from "./page.ts";
 export type { RateLimitRepository } from "./rate-limit-repository.ts";
+export type { SecondFactorRepository } from "./second-factor-repository.ts";
 export { StateVersionTaken } from "./terraform-state-repository.ts";

@@ -1,9 +1,16 @@
 "use client";
 
+import { PROOF_NEEDED, proveIdentity } from "../session/proof.ts";
+
 /** What the API's sign-in endpoints answered; they are not part of REST v1. */
 export type Reply<T = unknown> =
   | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly status: number | undefined; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly status: number | undefined;
+      readonly code: string | undefined;
+      readonly message: string;
+    };
 
 const UNREACHABLE = "Cannot reach the API. Try again in a moment.";
 
@@ -13,16 +20,20 @@ async function ask<T>(path: string, init?: RequestInit): Promise<Reply<T>> {
     const text = await response.text();
     const answer = text === "" ? undefined : JSON.parse(text);
     if (response.ok) return { ok: true, value: answer as T };
-    const message = response.status === 429 ? "Too many attempts. Wait a minute." : answer?.message;
-    return { ok: false, status: response.status, message: message ?? UNREACHABLE };
+    const { status } = response;
+    return { ok: false, status, code: answer?.code, message: answer?.message ?? UNREACHABLE };
   } catch {
-    return { ok: false, status: undefined, message: UNREACHABLE };
+    return { ok: false, status: undefined, code: undefined, message: UNREACHABLE };
   }
 }
 
-export function post<T>(path: string, body: object): Promise<Reply<T>> {
+/** Asks once more after the user has confirmed their identity, where the API wants that. */
+export async function post<T>(path: string, body: object): Promise<Reply<T>> {
   const headers = { "content-type": "application/json" };
-  return ask(path, { method: "POST", headers, body: JSON.stringify(body) });
+  const send = () => ask<T>(path, { method: "POST", headers, body: JSON.stringify(body) });
+  const reply = await send();
+  if (reply.ok || reply.code !== PROOF_NEEDED) return reply;
+  return (await proveIdentity()) ? send() : reply;
 }
 
 export interface SecondFactorSetup {
