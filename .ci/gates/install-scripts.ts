@@ -16,7 +16,6 @@ interface Locked {
   readonly hasInstallScript?: boolean;
 }
 
-const REGISTRY = "https://registry.npmjs.org/";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const { packages } = JSON.parse(read("package-lock.json")) as { packages: Record<string, Locked> };
@@ -35,10 +34,8 @@ for (const [path, { resolved, integrity, link, inBundle, hasInstallScript }] of 
   const at = path.lastIndexOf("node_modules/");
   if (at === -1 || link || inBundle) continue;
   const name = path.slice(at + "node_modules/".length);
-  // Absent where it is the registry that npm is set up with.
-  if (resolved !== undefined && !resolved.startsWith(REGISTRY)) {
-    complaints.push(`${path}: comes from ${resolved}`);
-  }
+  // .npmrc leaves it out for packages of a registry, whichever npm is set up with.
+  if (resolved !== undefined) complaints.push(`${path}: comes from ${resolved}, not a registry`);
   if (!integrity?.startsWith("sha512-")) complaints.push(`${path}: has no sha512 checksum`);
   if (!hasInstallScript) continue;
   unused.delete(name);
