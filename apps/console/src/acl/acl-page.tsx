@@ -12,6 +12,7 @@ import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import { AclTable } from "./acl-table.tsx";
 import { AclTest } from "./acl-test.tsx";
 import { AllowClientDialog } from "./allow-client-dialog.tsx";
@@ -65,9 +66,7 @@ export function AclPage({ clusterId }: { clusterId: string }) {
         <AclTable acls={acls} mayWrite={mayWrite} onDelete={setDeleting} />
       )}
       {query.hasNextPage && (
-        <Button variant="default" onClick={() => query.fetchNextPage()}>
-          Show more
-        </Button>
+        <ShowMore loading={query.isFetchingNextPage} onClick={() => query.fetchNextPage()} />
       )}
       <AclTest clusterId={clusterId} />
       <AllowClientDialog clusterId={clusterId} opened={allowing} onClose={allow.close} />

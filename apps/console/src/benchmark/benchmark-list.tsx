@@ -11,6 +11,7 @@ import { OperationPanel } from "../operation/operation-panel.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import { TuningHistory } from "../tuning/tuning-history.tsx";
 import { BenchmarkCharts } from "./benchmark-charts.tsx";
 import { BenchmarkTable } from "./benchmark-table.tsx";
@@ -24,7 +25,8 @@ const COMPARED = 2;
 /** A cluster's benchmarks: the running one live, the earlier ones beside the tuning's history. */
 export function BenchmarkList({ clusterId }: { clusterId: string }) {
   const { data: cluster } = useCluster(clusterId);
-  const { data, error, isPending, fetchNextPage, hasNextPage } = useBenchmarks(clusterId);
+  const { data, error, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } =
+    useBenchmarks(clusterId);
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const benchmarks = data?.pages.flatMap((page) => page.items) ?? [];
   const running = benchmarks.find((benchmark) => !isDone(benchmark));
@@ -64,11 +66,7 @@ export function BenchmarkList({ clusterId }: { clusterId: string }) {
           onChoose={(id) => setChosen((before) => toggled(before, id))}
         />
       )}
-      {hasNextPage && (
-        <Button variant="default" onClick={() => fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
       {benchmarks.length > 0 && <TuningHistory clusterId={clusterId} title="Tuning history" />}
     </Stack>
   );

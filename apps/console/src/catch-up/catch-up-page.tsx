@@ -1,6 +1,6 @@
 "use client";
 
-import { Alert, Button, Group, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Alert, Group, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import type { CatchUp } from "@millrace/contract";
 import { IconInfoCircle } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -11,6 +11,7 @@ import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { useCluster } from "../cluster/live.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import { byUrgency, summaryText } from "./backlog.ts";
 import { CacheCard } from "./cache-card.tsx";
 import { CatchUpCharts } from "./catch-up-charts.tsx";
@@ -101,11 +102,7 @@ function Groups({ answer, wanted }: { answer: CatchUp; wanted: string | undefine
       {groups.slice(0, limit).map((group) => (
         <GroupCard key={group.group} group={group} wanted={group.group === wanted} />
       ))}
-      {groups.length > limit && (
-        <Button variant="default" onClick={() => setLimit(limit + GROUPS_SHOWN)}>
-          Show more
-        </Button>
-      )}
+      {groups.length > limit && <ShowMore onClick={() => setLimit(limit + GROUPS_SHOWN)} />}
     </Stack>
   );
 }

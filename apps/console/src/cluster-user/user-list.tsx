@@ -23,6 +23,7 @@ import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import { CreateUserDialog } from "./create-user-dialog.tsx";
 import { DeleteUserDialog } from "./delete-user-dialog.tsx";
 import { type Mechanism, RemoveMechanismDialog } from "./remove-mechanism-dialog.tsx";
@@ -43,7 +44,7 @@ export function UserList({ clusterId }: { clusterId: string }) {
       { getNextPageParam: (page) => page.next_page_token, retry: false, enabled: !down },
     ),
   );
-  const { data, isPending, fetchNextPage, hasNextPage } = query;
+  const { data, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } = query;
   const error = useLastError(query);
   const users = data?.pages.flatMap((page) => page.items) ?? [];
   const create = mayWrite && (
@@ -81,11 +82,7 @@ export function UserList({ clusterId }: { clusterId: string }) {
           onDelete={setDeleting}
         />
       )}
-      {hasNextPage && (
-        <Button variant="default" onClick={() => fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
       <CreateUserDialog clusterId={clusterId} opened={creating} onClose={dialog.close} />
       <RotateUserDialog
         clusterId={clusterId}

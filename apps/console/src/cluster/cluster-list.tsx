@@ -24,6 +24,7 @@ import { ago, moment } from "../format/time.ts";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import { hasLiveFigures } from "./broker-state.ts";
 import { useMetrics } from "./live.ts";
 import { PhaseBadge } from "./phase-badge.tsx";
@@ -35,12 +36,13 @@ const MEASURED_PHASES = ["RUNNING", "UPDATING", "DEGRADED"];
 /** All clusters of the organization with their current throughput. */
 export function ClusterList() {
   const trpc = useTRPC();
-  const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
-    trpc.cluster.list.infiniteQueryOptions(
-      {},
-      { getNextPageParam: (page) => page.next_page_token, refetchInterval: LIST_POLL_MS },
-    ),
-  );
+  const { data, error, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } =
+    useInfiniteQuery(
+      trpc.cluster.list.infiniteQueryOptions(
+        {},
+        { getNextPageParam: (page) => page.next_page_token, refetchInterval: LIST_POLL_MS },
+      ),
+    );
   const clusters = data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Stack gap="lg">
@@ -61,11 +63,7 @@ export function ClusterList() {
         </Empty>
       )}
       {clusters.length > 0 && <ClusterTable clusters={clusters} />}
-      {hasNextPage && (
-        <Button variant="default" onClick={() => fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
     </Stack>
   );
 }

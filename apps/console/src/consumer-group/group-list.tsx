@@ -3,7 +3,6 @@
 import {
   Anchor,
   Badge,
-  Button,
   Card,
   Collapse,
   Group,
@@ -24,6 +23,7 @@ import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { int64 } from "../format/quantity.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 
 const LIST_POLL_MS = 3_000;
 
@@ -43,7 +43,7 @@ export function GroupList({ clusterId }: { clusterId: string }) {
       },
     ),
   );
-  const { data, isPending, fetchNextPage, hasNextPage } = query;
+  const { data, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } = query;
   const error = useLastError(query);
   const groups = data?.pages.flatMap((page) => page.items) ?? [];
   if (down) return <BrokerDown what="Consumer groups" />;
@@ -60,11 +60,7 @@ export function GroupList({ clusterId }: { clusterId: string }) {
       {groups.map((group) => (
         <GroupCard key={group.group_id} clusterId={clusterId} group={group} />
       ))}
-      {hasNextPage && (
-        <Button variant="default" onClick={() => fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
     </Stack>
   );
 }

@@ -1,6 +1,6 @@
 "use client";
 
-import { Anchor, Badge, Button, Card, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { Anchor, Badge, Card, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import type { Operation } from "@millrace/contract";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import Link from "next/link";
@@ -8,6 +8,7 @@ import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import { OPERATION_TITLES, stateText } from "./operation-words.ts";
 
 const LIST_POLL_MS = 3_000;
@@ -25,12 +26,13 @@ const COLORS: Record<Operation["phase"], string> = {
 /** A cluster's operations, newest first. */
 export function OperationList({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
-  const { data, error, isPending, fetchNextPage, hasNextPage } = useInfiniteQuery(
-    trpc.operation.list.infiniteQueryOptions(
-      { cluster_id: clusterId, page_size: PAGE_SIZE },
-      { getNextPageParam: (page) => page.next_page_token, refetchInterval: LIST_POLL_MS },
-    ),
-  );
+  const { data, error, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } =
+    useInfiniteQuery(
+      trpc.operation.list.infiniteQueryOptions(
+        { cluster_id: clusterId, page_size: PAGE_SIZE },
+        { getNextPageParam: (page) => page.next_page_token, refetchInterval: LIST_POLL_MS },
+      ),
+    );
   const operations = data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Stack gap="md">
@@ -40,11 +42,7 @@ export function OperationList({ clusterId }: { clusterId: string }) {
         <Empty title="No operations" text="Changes of the cluster are listed here." />
       )}
       {operations.length > 0 && <OperationTable operations={operations} clusterId={clusterId} />}
-      {hasNextPage && (
-        <Button variant="default" onClick={() => fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
     </Stack>
   );
 }

@@ -12,6 +12,7 @@ import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import { DeleteQuotaDialog } from "./delete-quota-dialog.tsx";
 import { QuotaTable } from "./quota-table.tsx";
 import { QuotaUsage } from "./quota-usage.tsx";
@@ -31,7 +32,7 @@ export function QuotaList({ clusterId }: { clusterId: string }) {
       { getNextPageParam: (page) => page.next_page_token, retry: false, enabled: !down },
     ),
   );
-  const { data, isPending, fetchNextPage, hasNextPage } = query;
+  const { data, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } = query;
   const error = useLastError(query);
   const quotas = data?.pages.flatMap((page) => page.items) ?? [];
   const create = mayWrite && (
@@ -65,11 +66,7 @@ export function QuotaList({ clusterId }: { clusterId: string }) {
           onDelete={setDeleting}
         />
       )}
-      {hasNextPage && (
-        <Button variant="default" onClick={() => fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
       <QuotaUsage clusterId={clusterId} />
       {(creating || changing) && (
         <SetQuotaDialog

@@ -26,17 +26,27 @@ export function Shell({ children }: { children: ReactNode }) {
       <AppShell.Header>
         <Container size="xl" h="100%" px={{ base: "sm", sm: "lg" }}>
           <Group h="100%" justify="space-between" wrap="nowrap">
-            <Flex gap={{ base: "sm", sm: "xl" }} align="center">
+            <Flex gap={{ base: "sm", sm: "xl" }} align="center" miw={0}>
               <Anchor
                 component={Link}
                 href="/clusters"
                 underline="never"
                 c="inherit"
                 aria-label="Millrace"
+                style={{ flexShrink: 0 }}
               >
                 <Logo shrinks />
               </Anchor>
-              <Flex component="nav" gap={{ base: "xs", sm: "lg" }} align="center" aria-label="Main">
+              <Flex
+                component="nav"
+                gap={{ base: "xs", sm: "lg" }}
+                align="center"
+                aria-label="Main"
+                miw={0}
+                py="xs"
+                // On a phone the places scroll, so that the menus at the end stay within reach.
+                style={{ overflowX: "auto" }}
+              >
                 {places.map(([href, label]) => {
                   const here = path.startsWith(href);
                   return (

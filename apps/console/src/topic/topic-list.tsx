@@ -13,6 +13,7 @@ import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { ShowMore } from "../shell/show-more.tsx";
 import { ChangeTopicDialog } from "./change-topic-dialog.tsx";
 import { CreateTopicDialog } from "./create-topic-dialog.tsx";
 import { DeleteTopicDialog } from "./delete-topic-dialog.tsx";
@@ -39,7 +40,7 @@ export function TopicList({ clusterId }: { clusterId: string }) {
       },
     ),
   );
-  const { data, isPending, fetchNextPage, hasNextPage } = query;
+  const { data, isPending, fetchNextPage, hasNextPage, isFetchingNextPage } = query;
   const error = useLastError(query);
   const topics = data?.pages.flatMap((page) => page.items) ?? [];
   const create = mayWrite && (
@@ -70,11 +71,7 @@ export function TopicList({ clusterId }: { clusterId: string }) {
           onDelete={setDeleting}
         />
       )}
-      {hasNextPage && (
-        <Button variant="default" onClick={() => fetchNextPage()}>
-          Show more
-        </Button>
-      )}
+      {hasNextPage && <ShowMore loading={isFetchingNextPage} onClick={() => fetchNextPage()} />}
       <CreateTopicDialog clusterId={clusterId} opened={creating} onClose={dialog.close} />
       <DeleteTopicDialog
         clusterId={clusterId}

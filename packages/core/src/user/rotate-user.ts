@@ -3,7 +3,7 @@ import { atBroker } from "../broker-failure.ts";
 import { requireBootstrapServers } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { newClusterPassword, type WithPassword } from "./cluster-password.ts";
-import { withMechanism } from "./missing-mechanism.ts";
+import { requireMechanism } from "./require-mechanism.ts";
 
 export interface RotateUserInput {
   readonly clusterId: ClusterId;
@@ -28,7 +28,9 @@ export async function rotateUser(
   return atBroker(userName, () =>
     core.kafka({ bootstrapServers }, async (admin) => {
       const user = await admin.describeUser(userName);
-      const rotated = mechanism ? [withMechanism(user, mechanism, "/mechanism")] : user.mechanisms;
+      const rotated = mechanism
+        ? [requireMechanism(user, mechanism, "/mechanism")]
+        : user.mechanisms;
       await core.beforeBrokerChange?.();
       await admin.putPassword(userName, chosen, rotated);
       return { user, password: password === undefined ? chosen : undefined };

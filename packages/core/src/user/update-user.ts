@@ -2,7 +2,7 @@ import type { ClusterId, ClusterUser, Principal, ScramMechanism } from "@millrac
 import { atBroker } from "../broker-failure.ts";
 import { requireBootstrapServers } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
-import { withMechanism } from "./missing-mechanism.ts";
+import { requireMechanism } from "./require-mechanism.ts";
 
 export interface UpdateUserInput {
   readonly clusterId: ClusterId;
@@ -24,7 +24,7 @@ export async function updateUser(
   return atBroker(userName, () =>
     core.kafka({ bootstrapServers }, async (admin) => {
       const user = await admin.describeUser(userName);
-      const kept = new Set(mechanisms.map((each) => withMechanism(user, each, "/mechanisms")));
+      const kept = new Set(mechanisms.map((each) => requireMechanism(user, each, "/mechanisms")));
       const removed = user.mechanisms.filter((each) => !kept.has(each));
       if (removed.length === 0) return user;
       await core.beforeBrokerChange?.();

@@ -1,7 +1,7 @@
 import { type ClusterUser, DomainError, type ScramMechanism } from "@millrace/domain";
 
 /** The mechanism, if the user has it. Throws `validation_failed` at `pointer`. */
-export function withMechanism(
+export function requireMechanism(
   { name, mechanisms }: ClusterUser,
   mechanism: ScramMechanism,
   pointer: string,
