@@ -20,13 +20,14 @@ export interface CommandOptions {
   secondsMax: number;
 }
 
-const PROGRESS_MS = 10_000;
+/** A log that nobody watches keeps what matters within its last lines. */
+const PROGRESS_MS = process.stdout.isTTY === true ? 10_000 : 60_000;
 /** As timeout(1) has it. */
 const TIMED_OUT = 124;
 /** Output kept in memory, in characters; the oldest goes first. */
 const OUTPUT_CHARS_MAX = 8 * 1024 * 1024;
 
-/** Runs the command; a line of progress appears every ten seconds. */
+/** Runs the command; a line of progress appears now and then. */
 export function run(command: string, args: string[], options: CommandOptions): Promise<Ended> {
   return new Promise((resolve) => {
     const startedAt = Date.now();

@@ -12,6 +12,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type AwsTools, awsToolPaths, findAwsTools } from "./aws-tools.ts";
 import { run } from "./command.ts";
+import { failedTestsOf } from "./failed-tests.ts";
 import { root } from "./settings.ts";
 import { type Part, partsOf, slowest } from "./slowest.ts";
 import { startStack } from "./stack.ts";
@@ -47,6 +48,8 @@ const AWS_CONCURRENCY = 4;
 const TERRAFORM_GOGC = "400";
 /** Parts named at the end, so that whoever makes the suite slower sees it. */
 const SLOWEST_SHOWN = 10;
+/** Failed tests of a stage named at the end, where they are found even if the rest of the output is cut. */
+const FAILED_SHOWN = 40;
 const PROVIDER = "@millrace/terraform-provider";
 const artefacts = join(root, "test-results");
 const brokerProgram = join(root, "dataplane/target/release/millrace");
@@ -180,7 +183,8 @@ async function stage(each: Stage): Promise<void> {
     skips.push(`${name}: ${test}`);
   count(name, tally, from);
   if (code !== 0) {
-    failures.push(name);
+    const tests = failedTestsOf(output).slice(0, FAILED_SHOWN);
+    failures.push(name, ...tests.map((test) => `${name}: ${test}`));
     console.error(excerpt(output));
   }
 }
