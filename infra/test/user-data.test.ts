@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { chmodSync, closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { consume, freePorts, produce, untilReady } from "./slot-machine/kafka.ts";
+import { consume, freePorts, produce, untilListening, untilReady } from "./slot-machine/kafka.ts";
 import { INSTANCE, isThere, SlotMachine, unitsOf, VOLUME, whyNot } from "./slot-machine/machine.ts";
 
 const brokerBin = process.env.MILLRACE_BROKER_BIN;
@@ -179,14 +179,15 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
     test("a write-ahead log without a file system", async () => {
       await machine.publish();
       await machine.powerOn();
-      const started = machine.run(
-        ...["timeout", "3", "/outside/artefacts/broker/millrace", "broker"],
+      const run = machine.run(
+        ...["/outside/artefacts/broker/millrace", "broker"],
         ...["--override", "data.dir=/tmp/data", "--override", "admin.listener=none"],
         ...["--override", `listeners=PLAINTEXT://127.0.0.1:${ports.kafkaPort}`],
         ...["--override", `s3.wal.path=0@file://${machine.device}?capacity=0`],
       );
-      await started;
+      await untilListening(ports.kafkaPort);
       await machine.powerOff();
+      await run;
       expect(await refused()).toContain("holds bytes that are not zero");
     });
 
@@ -327,7 +328,7 @@ esac
       expect(await machine.start("millrace-slot.service")).toMatchObject({ code: 0 });
       await machine.run("sh", "-c", "rm /var/lib/millrace/data/meta.db*");
       await machine.startBroker();
-      await expect.poll(refusals, { timeout: 20_000 }).toBe(before + 1);
+      await expect.poll(refusals, { timeout: 90_000 }).toBe(before + 1);
       await machine.brokerEnded(65);
       expect(machine.read("systemctl")).toContain("--no-block restart millrace-slot\n");
       for (let attempt = 0; attempt < 2; attempt++) {

@@ -9,7 +9,7 @@ export default defineConfig({
   test: {
     dir: "test",
     globalSetup: [fileURLToPath(new URL("./src/postgres-setup.ts", import.meta.url))],
-    testTimeout: 120_000,
+    testTimeout: 240_000,
     hookTimeout: 120_000,
   },
 });

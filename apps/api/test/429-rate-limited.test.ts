@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { apiFixture, CONSOLE_URL, call } from "./fixture.ts";
+import { frozenDate } from "./frozen-date.ts";
 
 const fixture = apiFixture({ rateLimit: true });
+frozenDate();
 
 /** A try from an address of its own, as behind a proxy any client can claim. */
 function trySignIn(email: string, password: string, address: string, cookie?: string) {

@@ -130,7 +130,7 @@ test("HEAD of a stream is answered without a stream behind it", async () => {
   const served = await fixture.app.request(`/v1/operations/${operationId}/events`, {
     headers: { authorization: `Bearer ${fixture.ours.apiKey}` },
   });
-  await vi.waitUntil(() => wait.mock.calls.length > 0);
+  await vi.waitUntil(() => wait.mock.calls.length > 0, 20_000);
   await served.body?.cancel();
   wait.mockRestore();
 });

@@ -75,12 +75,12 @@ test("a large body is read only in a slot, which a caller that leaves gives back
     // A request of ours may have had the slot of one that was refused.
     uploads.push(await begun("POST", records, fixture.ours.apiKey));
     expect((await produce()).status).toBe(429);
-  }, 5_000);
+  }, 20_000);
   for (const path of [records, produceByTrpc]) {
     expect(await statusOf(await begun("POST", path, fixture.ours.apiKey))).toBe(429);
   }
   for (const upload of uploads) upload.destroy();
-  await vi.waitFor(async () => expect((await produce()).status).toBe(200), 5_000);
+  await vi.waitFor(async () => expect((await produce()).status).toBe(200), 20_000);
   expect((await produce()).status).toBe(200);
 });
 
@@ -115,5 +115,5 @@ test("a page holds its slot until it is sent", async () => {
   expect(await refused()).toBe(429);
   for (const reader of readers) reader.destroy();
   fixture.records.answer = (response) => json(response, 200, { ...page, records: [] });
-  await vi.waitFor(async () => expect(await refused()).toBe(200), 5_000);
+  await vi.waitFor(async () => expect(await refused()).toBe(200), 20_000);
 });

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 5_000);
+  await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 20_000);
   fixture.records.asked.length = 0;
 });
 
@@ -87,7 +87,7 @@ test("the broker's connection closes with the caller's", async () => {
   await answer.body?.getReader().read();
   expect(fixture.records.streams).toBe(1);
   left.abort();
-  await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 2_000);
+  await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 20_000);
 });
 
 test("HEAD leaves no stream behind", async () => {
@@ -153,7 +153,7 @@ test("one key has a bounded number of streams, and gets them back", async () => 
   const other = await open("", { authorization: `Bearer ${member}` }, left.signal);
   expect(other.status).toBe(200);
   left.abort();
-  await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 5_000);
+  await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 20_000);
   const again = new AbortController();
   expect((await open("", {}, again.signal)).status).toBe(200);
   again.abort();

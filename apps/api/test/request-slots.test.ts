@@ -47,13 +47,13 @@ test.each([
       const answer = await open(path(), apiKey, leaving.signal).catch(() => undefined);
       if (answer?.status === 429) refused.push(answer);
     });
-    await vi.waitFor(() => expect(refused).toHaveLength(2), 10_000);
+    await vi.waitFor(() => expect(refused).toHaveLength(2), 20_000);
     expect(refused[0]?.headers.get("content-type")).toBe("application/problem+json");
     expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
     leaving.abort();
     await Promise.all(held);
     const probe = () => open(path(), apiKey, AbortSignal.timeout(300)).catch(() => undefined);
-    await vi.waitFor(async () => expect((await probe())?.status).not.toBe(429), 10_000);
+    await vi.waitFor(async () => expect((await probe())?.status).not.toBe(429), 20_000);
   },
 );
 

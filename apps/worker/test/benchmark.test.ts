@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { benchmarkTopic, type Cluster, newId, tuningDefaults } from "@millrace/domain";
 import { systemProcessTable } from "@millrace/provisioner";
 import { expect, test } from "vitest";
-import { eventually, installation } from "./fixture.ts";
+import { BUSY_MS_MAX, eventually, installation } from "./fixture.ts";
 
 const it = installation();
 const table = systemProcessTable();
-const TIMEOUT_MS = 90_000;
+const TIMEOUT_MS = 240_000;
 
 /** A cluster that runs, made by the worker that is there. */
 async function runningCluster(name: string): Promise<Cluster> {
@@ -48,7 +48,7 @@ test("a benchmark starts over after its worker was killed, and leaves no load an
   const first = await it.startWorker({ perf: "endless" });
   const cluster = await runningCluster("benchmarked");
   const { operation, id, topic } = await requestBenchmark(cluster);
-  await eventually(20_000, "the load runs", async () => {
+  await eventually(BUSY_MS_MAX, "the load runs", async () => {
     const samples = await it.db.benchmarks.samples(id);
     return samples.length > 0 ? samples : undefined;
   });
@@ -72,14 +72,14 @@ test("cancelled while no worker lives, it leaves neither once one is there", {
   const first = await it.startWorker({ perf: "endless" });
   const cluster = await runningCluster("cancelled");
   const { operation, topic } = await requestBenchmark(cluster);
-  await eventually(20_000, "the load runs", async () => loadsOn(topic)[0]);
+  await eventually(BUSY_MS_MAX, "the load runs", async () => loadsOn(topic)[0]);
   await first.kill();
   await it.db.transaction((tx) => tx.operations.requestCancel(operation.id));
 
   await it.startWorker();
   const ended = await it.waitForOperation(cluster, operation.id);
   expect(ended.phase).toBe("CANCELLED");
-  await eventually(20_000, "neither load nor topic is left", async () =>
+  await eventually(BUSY_MS_MAX, "neither load nor topic is left", async () =>
     loadsOn(topic).length + topics().length === 0 ? true : undefined,
   );
 });

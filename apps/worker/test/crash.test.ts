@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { installation } from "./fixture.ts";
 
 const it = installation();
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 
 /** Each effect of a creation in its order, before and after: all the states a crash can leave. */
 const CREATION = ["allocate", "prepare", "ensureRunning", "waitReady", "smokeCheck"];
@@ -15,7 +15,7 @@ const aroundEach = (effects: readonly string[]) =>
   effects.flatMap((effect) => [`${effect}:before`, `${effect}:after`]);
 
 test("a creation and a deletion are resumed from a crash at every effect", {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async () => {
   const { cluster, operation } = await it.requestCluster("crash-at-every-effect");
   for (const point of aroundEach(CREATION)) {
@@ -46,7 +46,7 @@ test("a creation and a deletion are resumed from a crash at every effect", {
 });
 
 describe("killed repeatedly at random instants", () => {
-  test("a creation and a deletion complete", { timeout: 180_000 }, async () => {
+  test("a creation and a deletion complete", { timeout: 300_000 }, async () => {
     const { cluster, operation } = await it.requestCluster("kill-at-random");
     let kills = 0;
     for (; kills < 6 && !(await it.operation(cluster, operation.id)).done; kills += 1) {

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { installation } from "./fixture.ts";
 import { brokerBin, withAdmin } from "./real-broker.ts";
 
-const TIMEOUT_MS = 90_000;
+const TIMEOUT_MS = 240_000;
 const RULE: Acl = {
   principal: "User:alice",
   resourceType: "topic",

@@ -11,10 +11,10 @@ import {
 } from "@millrace/core";
 import { bootstrapServers, type Cluster, type RecoveryReport } from "@millrace/domain";
 import { describe, expect, test } from "vitest";
-import { eventually, installation } from "./fixture.ts";
+import { BUSY_MS_MAX, eventually, installation } from "./fixture.ts";
 import { brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
 
-const TIMEOUT_MS = 180_000;
+const TIMEOUT_MS = 240_000;
 const TOPIC = "orders";
 const RECORDS = 500;
 
@@ -55,14 +55,14 @@ async function recover(cluster: Cluster): Promise<RecoveryReport> {
     apiKeyId: undefined,
   } as const;
   const { id } = await recoverCluster(core, principal, { clusterId: cluster.id });
-  const waiting = await eventually(90_000, "the recovery is planned", async () => {
+  const waiting = await eventually(BUSY_MS_MAX, "the recovery is planned", async () => {
     const operation = await it.operation(cluster, id);
     return operation.done || operation.phase === "WAITING" ? operation : undefined;
   });
   expect(waiting).toMatchObject({ phase: "WAITING", error: undefined });
   const { plan } = await getOperationPlan(core, principal, id);
   await approveOperation(core, principal, { operationId: id, digest: plan.digest });
-  const recovered = await it.waitForOperation(cluster, id, 90_000);
+  const recovered = await it.waitForOperation(cluster, id);
   expect(recovered).toMatchObject({ phase: "SUCCEEDED", error: undefined });
   await it.waitForPhase(cluster, "RUNNING");
   if (plan.recovery === undefined) throw new Error("the plan has no recovery report");

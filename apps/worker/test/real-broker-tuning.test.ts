@@ -21,11 +21,11 @@ import {
 } from "@millrace/domain";
 import { localAccess } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
-import { installation } from "./fixture.ts";
+import { BUSY_MS_MAX, installation } from "./fixture.ts";
 import { brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
 
 const MIB = 1024 ** 2;
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 240_000;
 const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
 
 const it = installation();
@@ -62,7 +62,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     const all = { ...overrides, block_cache_bytes: 96 * MIB };
     await expect
       .poll(async () => [(await look()).applied, await appliedVersion(cluster)], {
-        timeout: 20_000,
+        timeout: BUSY_MS_MAX,
         interval: 250,
       })
       .toEqual([true, 2]);
@@ -72,7 +72,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
       admin.setBrokerSettings(0, { [BLOCK_CACHE]: String(32 * MIB) }),
     );
     await expect
-      .poll(() => atBroker(product, BLOCK_CACHE), { timeout: 20_000, interval: 250 })
+      .poll(() => atBroker(product, BLOCK_CACHE), { timeout: BUSY_MS_MAX, interval: 250 })
       .toBe(String(96 * MIB));
 
     const nulls = Object.fromEntries(Object.keys(overrides).map((knob) => [knob, null]));
@@ -121,7 +121,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     await consume(address, "orders", 300);
     const groups = async () => (await getCatchUp(core, principal, cluster.id)).groups;
     await expect
-      .poll(groups, { timeout: 20_000, interval: 250 })
+      .poll(groups, { timeout: BUSY_MS_MAX, interval: 250 })
       .toMatchObject([{ group: "readers", backlog_records: "200", partitions: [{}, {}] }]);
     const { cache, network, time } = await getCatchUp(core, principal, cluster.id);
     expect(cache.size_bytes).toBe(String(128 * MIB));

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { bootstrapServers, type Cluster, type MetricName } from "@millrace/domain";
 import { queryMetrics } from "@millrace/metrics";
 import { describe, expect, test } from "vitest";
-import { installation } from "./fixture.ts";
+import { BUSY_MS_MAX, installation } from "./fixture.ts";
 import { brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
 
-const TIMEOUT_MS = 90_000;
+const TIMEOUT_MS = 240_000;
 const TOPIC = "orders";
 
 const it = installation();
@@ -30,7 +30,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     const measured = async () => Object.fromEntries(await latest(running));
     // The lag of an inactive group does not count, so the consumer stays in the group.
     await consume(address, TOPIC, 300, () =>
-      expect.poll(measured, { timeout: 20_000, interval: 250 }).toMatchObject({
+      expect.poll(measured, { timeout: BUSY_MS_MAX, interval: 250 }).toMatchObject({
         bytes_in_rate: expect.any(Number),
         produce_latency_p99: expect.any(Number),
         fetch_latency_p99: expect.any(Number),

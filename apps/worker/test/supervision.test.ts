@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "@millrace/domain";
 import { expect, test } from "vitest";
-import { eventually, installation } from "./fixture.ts";
+import { BUSY_MS_MAX, eventually, installation } from "./fixture.ts";
 
 const it = installation();
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 
 async function runningCluster(name: string) {
   const { cluster, operation } = await it.requestCluster(name);
@@ -62,7 +62,7 @@ test("a starting worker restarts the brokers that should run", {
   await first.kill();
   process.kill(pid, "SIGKILL");
   await it.startWorker();
-  await eventually(20_000, "the broker runs", async () =>
+  await eventually(BUSY_MS_MAX, "the broker runs", async () =>
     it.brokersOf(cluster.id).length === 1 ? true : undefined,
   );
   await it.waitForPhase(cluster, "RUNNING");
@@ -98,7 +98,7 @@ test("SIGTERM during an operation hands it back, so the next worker does not wai
 }, async () => {
   const first = await it.startWorker();
   const { cluster, operation } = await it.requestCluster("handed-back");
-  await eventually(20_000, "the operation is under way", async () => {
+  await eventually(BUSY_MS_MAX, "the operation is under way", async () => {
     const now = await it.operation(cluster, operation.id);
     return now.steps.some((step) => step.name === "wait_until_healthy" && step.state === "RUNNING")
       ? true
@@ -129,7 +129,7 @@ test("leftovers of a deletion are removed, unknown folders are kept", {
   mkdirSync(orphan);
   mkdirSync(stranger);
   await it.startWorker();
-  await eventually(10_000, "the orphan is gone", async () =>
+  await eventually(BUSY_MS_MAX, "the orphan is gone", async () =>
     existsSync(orphan) ? undefined : true,
   );
   expect(existsSync(stranger)).toBe(true);
@@ -139,7 +139,7 @@ test("counters are read and stored every few seconds", { timeout: TIMEOUT_MS }, 
   await it.startWorker();
   const { cluster } = await runningCluster("measured");
   const range = { from: new Date(Date.now() - 60_000), to: new Date(Date.now() + 60_000) };
-  const scrapes = await eventually(20_000, "three readings", async () => {
+  const scrapes = await eventually(BUSY_MS_MAX, "three readings", async () => {
     const found = await it.db.metrics.scrapes(cluster.id, range, 1);
     return found.length >= 3 ? found : undefined;
   });

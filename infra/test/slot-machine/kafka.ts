@@ -1,12 +1,12 @@
 /** Records in and out of the slot's broker, as a client does it. */
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Consumer, Producer, stringDeserializers, stringSerializers } from "@platformatic/kafka";
 
 const TOPIC = "records";
-const READY_SECONDS_MAX = 30;
-const IDLE_MS_MAX = 20_000;
+const READY_SECONDS_MAX = 90;
+const IDLE_MS_MAX = 90_000;
 
 /** Two ports that nobody listens on. */
 export async function freePorts(): Promise<{ kafkaPort: number; adminPort: number }> {
@@ -30,6 +30,22 @@ export async function untilReady(adminPort: number, token: string): Promise<void
     await sleep(100);
   }
   throw new Error(`the broker is not ready after ${READY_SECONDS_MAX} s`);
+}
+
+/** Waits until a broker takes connections. */
+export async function untilListening(kafkaPort: number): Promise<void> {
+  for (let waited = 0; waited < READY_SECONDS_MAX * 10; waited++) {
+    const socket = connect(kafkaPort, "127.0.0.1");
+    try {
+      await once(socket, "connect");
+      return;
+    } catch {
+      await sleep(100);
+    } finally {
+      socket.destroy();
+    }
+  }
+  throw new Error(`nothing listens after ${READY_SECONDS_MAX} s`);
 }
 
 export async function produce(kafkaPort: number, values: readonly string[]): Promise<void> {

@@ -27,7 +27,7 @@ import { type SlotSpecOptions, slotSpec } from "./slot-spec.ts";
 
 const ENTER = join(import.meta.dirname, "enter.sh");
 const VOLUME_MIB = 512;
-const BOOT_SECONDS_MAX = 20;
+const BOOT_SECONDS_MAX = 90;
 const COMMAND_MS_MAX = 120_000;
 const OUTPUT_BYTES_MAX = 16 << 20;
 /** The environment that cloud-init and systemd give, in short. */

@@ -2,6 +2,7 @@ import { BrokerError } from "@millrace/broker-admin";
 import { type Database, LeaseLost } from "@millrace/db";
 import type { Cluster, Operation } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
+import { runSql } from "@millrace/testkit";
 import { describe, expect, test } from "vitest";
 import type { RunOptions } from "../src/engine/index.ts";
 import { deleteCluster, runOperation } from "../src/index.ts";
@@ -78,9 +79,6 @@ test("of two deliveries of one operation, one runs it", async () => {
 
 describe("a worker that dies", () => {
   class Killed extends Error {}
-  /** Enough for the steps before the death on a busy machine, and short enough to wait for its end. */
-  const LEASE_MS = 3_000;
-
   /** Runs until the effect named `at` is about to happen, and then never touches anything again. */
   async function runAndDie(tools: TestTools, id: Operation["id"], at: string): Promise<void> {
     const dead = new Promise<never>(() => {});
@@ -90,14 +88,21 @@ describe("a worker that dies", () => {
         resolve();
         await dead;
       };
-      // A lease so short that it has run out by the time the next worker comes; a dead worker
-      // cannot renew it.
+      // A dead worker renews no lease.
       const journal = Object.create(fixture.db.journal);
       journal.renew = () => dead;
       const db = withJournal(journal);
-      void run({ ...tools, db }, id, { leaseMs: LEASE_MS }).catch(() => new Killed());
+      void run({ ...tools, db }, id).catch(() => new Killed());
     });
     tools.driver.before = async () => {};
+  }
+
+  /** As if as much time had passed as a lease lasts. */
+  async function endLease(id: Operation["id"]): Promise<void> {
+    await runSql(
+      fixture.ownerUrl,
+      `UPDATE operation SET lease_until = now() - interval '1 second' WHERE id = '${id}'`,
+    );
   }
 
   test.each(["prepare", "start", "wait"])(
@@ -107,7 +112,7 @@ describe("a worker that dies", () => {
       const { operation } = await askForCluster(fixture);
       await runAndDie(tools, operation.id, at);
       expect(await run(tools, operation.id)).toBe("not_claimed");
-      await new Promise((resolve) => setTimeout(resolve, LEASE_MS + 100));
+      await endLease(operation.id);
       expect(await fixture.db.fleet.journal.unclaimed(100, "local")).toContainEqual(
         expect.objectContaining({ id: operation.id }),
       );
@@ -127,7 +132,7 @@ describe("a worker that dies", () => {
     const { cluster, operation } = await askForCluster(fixture);
     await runAndDie(tools, operation.id, "wait");
     tools.driver.states.set(cluster.id, "stopped");
-    await new Promise((resolve) => setTimeout(resolve, LEASE_MS + 100));
+    await endLease(operation.id);
     expect(await run(tools, operation.id)).toBe("succeeded");
     const started = tools.driver.effects.filter((effect) => effect.startsWith("start"));
     expect(started).toHaveLength(2);

@@ -161,7 +161,7 @@ describe.skipIf(program === undefined)("the real broker", () => {
         .map(({ pid }) => pid);
     const [pid] = pids();
     process.kill(pid ?? 0, "SIGKILL");
-    await expect.poll(() => driver.observe(deployment), { timeout: 5_000 }).toBe("stopped");
+    await expect.poll(() => driver.observe(deployment), { timeout: 20_000 }).toBe("stopped");
     await driver.ensureRunning(deployment);
     await driver.waitReady(deployment);
     expect(pids()).toHaveLength(1);

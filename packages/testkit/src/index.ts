@@ -2,6 +2,7 @@ export { ManualClock } from "./manual-clock.ts";
 export { tablesWith } from "./tables-with.ts";
 export {
   everyRow,
+  lockTable,
   runSql,
   type TestDatabase,
   withEmptyServer,

@@ -72,6 +72,14 @@ export async function runSql(url: string, sql: string): Promise<void> {
   }
 }
 
+/** Keeps everybody else from writing to the table until the returned function is called; reading goes on. */
+export async function lockTable(url: string, table: string): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`BEGIN; LOCK TABLE ${table} IN EXCLUSIVE MODE`);
+  return () => client.end();
+}
+
 /** Every row of every table, as text: what a thief of the database reads. */
 export async function everyRow(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
