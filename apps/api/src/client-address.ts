@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { BlockList, isIP, isIPv6 } from "node:net";
-import { CLIENT_IP_HEADER } from "@millrace/auth";
+import { isIP, isIPv6 } from "node:net";
+import { CLIENT_IP_HEADER, isAddressIn, isAddressRange } from "@millrace/auth";
 
 /** Who may say for whom it asks: the console on this machine, until an installation names others. */
 export const TRUSTED_PROXIES_DEFAULT = "127.0.0.0/8,::1";
@@ -9,28 +9,22 @@ const HOPS_MAX = 10;
 
 /** Addresses whose `X-Forwarded-For` is believed. */
 export class TrustedProxies {
-  readonly #list = new BlockList();
+  readonly #networks: readonly string[];
 
   /** `networks`: addresses and CIDR blocks, separated by commas. Throws on anything else. */
   constructor(networks: string = TRUSTED_PROXIES_DEFAULT) {
-    for (const network of networks.split(",").map((each) => each.trim())) {
-      if (network !== "") this.#add(network);
+    this.#networks = networks
+      .split(",")
+      .map((network) => network.trim())
+      .filter((network) => network !== "");
+    for (const network of this.#networks) {
+      if (isAddressRange(network)) continue;
+      throw new Error(`${network} is neither an address nor a CIDR block`);
     }
   }
 
   has(address: string): boolean {
-    return isIP(address) !== 0 && this.#list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
-  }
-
-  #add(network: string): void {
-    const [address = "", prefix] = network.split("/");
-    const family = isIPv6(address) ? "ipv6" : "ipv4";
-    const bits = family === "ipv6" ? 128 : 32;
-    const length = prefix === undefined ? bits : Number(prefix);
-    if (isIP(address) === 0 || !/^\d*$/.test(prefix ?? "") || prefix === "" || length > bits) {
-      throw new Error(`${network} is neither an address nor a CIDR block`);
-    }
-    this.#list.addSubnet(address, length, family);
+    return isAddressIn(address, this.#networks);
   }
 }
 

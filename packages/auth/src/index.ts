@@ -1,4 +1,4 @@
-export { isAddressRange, isRangeIn } from "./address-range.ts";
+export { isAddressIn, isAddressRange, isRangeIn } from "./address-range.ts";
 export { apiKeyHash, newApiKeySecret } from "./api-key-secret.ts";
 export { type Authenticator, assertOwnPage, authenticate } from "./authenticate.ts";
 export { assertRecentProof, authorize } from "./authorize.ts";
