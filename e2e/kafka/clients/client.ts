@@ -32,12 +32,14 @@ export interface RunOptions {
   onLine?: (line: string) => void;
   /** Ends the program; that end is no failure. */
   signal?: AbortSignal;
+  env?: NodeJS.ProcessEnv;
 }
 
 /** Runs a program to its end, line by line. @throws Error with its complaint where it fails. */
 export function runLines(command: string, args: string[], options: RunOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"] });
+    const { env = process.env } = options;
+    const child = spawn(command, args, { env, stdio: ["pipe", "pipe", "pipe"] });
     let rest = "";
     let complaint = "";
     const timer = setTimeout(() => child.kill("SIGKILL"), CLIENT_SECONDS_MAX * 1_000);

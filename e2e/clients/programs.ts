@@ -1,0 +1,175 @@
+/**
+ * Clients that are programs of their own: installed from the registries into `.millrace-tools/clients`, each pinned to
+ * one version.
+ *
+ * A program gets the values to write as lines on its standard input and prints what it reads. Its environment says how it
+ * connects: CLIENT_BOOTSTRAP, CLIENT_PROTOCOL, CLIENT_CA_FILE, CLIENT_IDENTITY_FILE, CLIENT_MECHANISM, CLIENT_USERNAME,
+ * CLIENT_PASSWORD (with OAUTHBEARER: the token) and CLIENT_TOPIC.
+ */
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { Readable } from "node:stream";
+import { promisify } from "node:util";
+import { runLines } from "../kafka/clients/client.ts";
+import type { SignIn } from "../kafka/clients/signed-in.ts";
+
+/** How a client takes part: it writes the values and returns what it has read. */
+export interface Exchanger {
+  name: string;
+  exchange(signIn: SignIn, topic: string, values: string[]): Promise<string[]>;
+}
+
+const JAVA_VERSIONS = ["3.7.2", "4.1.1"] as const;
+const PYTHON_PACKAGES = [
+  { name: "kafka-python", version: "2.0.6", program: "kafka_python.py" },
+  { name: "kafka-python", version: "3.0.12", program: "kafka_python.py" },
+  { name: "confluent-kafka", version: "2.16.1", program: "confluent.py" },
+] as const;
+/** Their versions stand in go/go.mod. */
+const GO_PROGRAMS = [
+  { name: "franz-go", program: "franz", module: "github.com/twmb/franz-go" },
+  { name: "sarama", program: "sarama", module: "github.com/IBM/sarama" },
+] as const;
+
+const here = import.meta.dirname;
+const installed = join(here, "../../.millrace-tools/clients");
+const INSTALL_MS_MAX = 300_000;
+const run = promisify(execFile);
+
+/** What must be there already, with the Debian package or the page that has it. */
+const NEEDED = {
+  java: "default-jdk",
+  mvn: "maven",
+  go: "Go 1.26, https://go.dev/dl",
+  python3: "python3-venv",
+  kcat: "kcat",
+  openssl: "openssl",
+};
+
+/** @throws Error naming the programs that this machine lacks. */
+export function assertInstallable(): void {
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  const absent = Object.entries(NEEDED).filter(
+    ([program]) => !folders.some((folder) => existsSync(join(folder, program))),
+  );
+  if (absent.length === 0) return;
+  const list = absent.map(([program, source]) => `${program} (${source})`).join(", ");
+  throw new Error(`not on PATH: ${list}`);
+}
+
+/** Installs what is missing. @throws Error with the installer's complaint where that fails. */
+export async function installClients(): Promise<Exchanger[]> {
+  mkdirSync(installed, { recursive: true });
+  return [...(await installJava()), ...(await installGo()), ...(await installPython())];
+}
+
+/** Creates the user for both SCRAM mechanisms, with Kafka's own admin client. */
+export async function createScramUser(signIn: SignIn): Promise<void> {
+  await runProgram(javaCommand(JAVA_VERSIONS[1], "user"), signIn, "", []);
+}
+
+async function installJava(): Promise<Exchanger[]> {
+  for (const version of JAVA_VERSIONS) {
+    const folder = javaFolder(version);
+    if (isComplete(folder)) continue;
+    const goal = ["-q", "-B", "-f", join(here, "java/pom.xml"), "dependency:copy-dependencies"];
+    await install("mvn", [...goal, `-Dkafka.version=${version}`, `-DoutputDirectory=${folder}`]);
+    markComplete(folder);
+  }
+  return JAVA_VERSIONS.map((version) =>
+    exchanger(`Java kafka-clients ${version}`, javaCommand(version)),
+  );
+}
+
+function javaFolder(version: string): string {
+  return join(installed, `java-${version}`);
+}
+
+function javaCommand(version: string, ...args: string[]): string[] {
+  const machine = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+  const program = join(here, "java/Exchange.java");
+  return ["java", ...machine, "-cp", join(javaFolder(version), "*"), program, ...args];
+}
+
+async function installGo(): Promise<Exchanger[]> {
+  const folder = join(here, "go");
+  const env = { ...process.env, GOBIN: join(installed, "go-bin"), GOFLAGS: "-buildvcs=false" };
+  await install("go", ["install", "./..."], { cwd: folder, env });
+  const listed = await install("go", ["list", "-m", "-f", "{{.Path}} {{.Version}}", "all"], {
+    cwd: folder,
+    env,
+  });
+  const versions = new Map(listed.split("\n").map((line) => line.split(" ") as [string, string]));
+  return GO_PROGRAMS.map(({ name, program, module }) =>
+    exchanger(`${name} ${versions.get(module)?.replace(/^v/, "")}`, [
+      join(installed, "go-bin", program),
+    ]),
+  );
+}
+
+async function installPython(): Promise<Exchanger[]> {
+  const clients: Exchanger[] = [];
+  for (const { name, version, program } of PYTHON_PACKAGES) {
+    const folder = join(installed, `${name}-${version}`);
+    if (!isComplete(folder)) {
+      await install("python3", ["-m", "venv", "--clear", folder]);
+      const pip = ["install", "--quiet", "--disable-pip-version-check", `${name}==${version}`];
+      await install(join(folder, "bin/pip"), pip);
+      markComplete(folder);
+    }
+    const command = [join(folder, "bin/python"), join(here, "python", program)];
+    clients.push(exchanger(`${name} ${version}`, command));
+  }
+  return clients;
+}
+
+/** What an installation that was interrupted left is installed again. */
+function isComplete(folder: string): boolean {
+  return existsSync(join(folder, "complete"));
+}
+
+function markComplete(folder: string): void {
+  writeFileSync(join(folder, "complete"), "");
+}
+
+async function install(
+  command: string,
+  args: string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<string> {
+  const { stdout } = await run(command, args, { ...options, timeout: INSTALL_MS_MAX });
+  return stdout;
+}
+
+function exchanger(name: string, command: string[]): Exchanger {
+  return {
+    name,
+    exchange: (signIn, topic, values) => runProgram(command, signIn, topic, values),
+  };
+}
+
+async function runProgram(
+  [command = "", ...args]: string[],
+  signIn: SignIn,
+  topic: string,
+  values: string[],
+): Promise<string[]> {
+  const seen: string[] = [];
+  await runLines(command, args, {
+    input: Readable.from([values.map((value) => `${value}\n`).join("")]),
+    onLine: (line) => seen.push(line),
+    env: {
+      ...process.env,
+      CLIENT_BOOTSTRAP: signIn.bootstrap,
+      CLIENT_PROTOCOL: signIn.protocol,
+      CLIENT_CA_FILE: signIn.caFile,
+      CLIENT_IDENTITY_FILE: signIn.identityFile ?? "",
+      CLIENT_MECHANISM: signIn.mechanism,
+      CLIENT_USERNAME: signIn.username,
+      CLIENT_PASSWORD: signIn.password,
+      CLIENT_TOPIC: topic,
+    },
+  });
+  return seen;
+}
