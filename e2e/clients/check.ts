@@ -55,7 +55,7 @@ process.exitCode = failures.length > 0 ? 1 : 0;
 async function findClients(): Promise<Client[]> {
   assertInstallable();
   const programs = (await installClients()).map((client) => ({ ...client, lacks: {} }));
-  const kcat = execFileSync("kcat", ["-V"], { encoding: "utf8" });
+  const kcat = execFileSync(process.env.MILLRACE_KCAT || "kcat", ["-V"], { encoding: "utf8" });
   const version = /librdkafka ([\d.]+)/.exec(kcat)?.[1];
   const tokens = { OAUTHBEARER: "takes no token from a file" };
   return [
