@@ -210,12 +210,18 @@ test("a cookie that cannot be decoded is no session", async () => {
 });
 
 describe("destroying and granting", () => {
+  const ACL = {
+    ...{ principal: "User:ada", resource_type: "topic", resource_name: "t" },
+    ...{ pattern_type: "literal", operation: "read", permission: "allow", host: "*" },
+  };
   const CHANGES = [
     ["POST", "/v1/api-keys", { name: "k" }],
     ["POST", "/v1/invitations", { email: "x@example.com" }],
     ["PATCH", `/v1/members/${newId("mem")}`, { role: "viewer" }],
     ["DELETE", `/v1/members/${newId("mem")}`, undefined],
     ["DELETE", `/v1/clusters/${newId("clu")}`, undefined],
+    ["DELETE", `/v1/clusters/${newId("clu")}/acls?${new URLSearchParams(ACL)}`, undefined],
+    ["POST", `/v1/operations/${newId("op")}/approve`, { digest: "0".repeat(64) }],
   ] as const;
 
   test.each(CHANGES)("%s %s needs a recent proof of identity", async (method, path, body) => {
@@ -284,6 +290,17 @@ describe("a second factor", () => {
       "session.create failure",
       "session.create success",
     ]);
+  });
+
+  test("takes the proof of identity from sessions that never gave it", async () => {
+    const earlier = await signIn();
+    const { enabled } = await enable();
+    const body = { name: "k" };
+    const create = (headers: Session) =>
+      call(fixture.app, "POST", "/v1/api-keys", { headers: { ...headers }, body });
+    expect((await create(earlier)).body.code).toBe("reauthentication_required");
+    expect((await create(cookiesOf(enabled))).status).toBe(201);
+    expect(await me(earlier)).toBe(200);
   });
 
   test("has recovery codes that work once each", async () => {

@@ -106,6 +106,8 @@ export async function answerIdentityRequest(
         )));
   const method = METHODS[path];
   if (user === undefined || method === undefined) return response;
+  if (session && path === TOTP_PATH && response.ok)
+    await forgetOtherProofs(parts, session, response);
   const factor = SECOND_FACTORS[path];
   const outcome = await outcomeOf(response);
   const record = () =>
@@ -120,6 +122,20 @@ export async function answerIdentityRequest(
   if (path === SIGN_IN_PATH && !response.ok) await parts.deferredWrites.start(record);
   else await record();
   return response;
+}
+
+/**
+ * The second factor is on: what other sessions proved without it counts no longer. The library has replaced the
+ * session that turned it on.
+ */
+async function forgetOtherProofs(
+  { db, session }: IdentityParts,
+  { userId }: LiveSession,
+  response: Response,
+): Promise<void> {
+  const cookie = response.headers.getSetCookie().map((each) => each.split(";")[0]);
+  const own = await session(new Headers({ cookie: cookie.join("; ") }));
+  await db.signIn.forgetProofs(userId, own?.id);
 }
 
 interface Asking {

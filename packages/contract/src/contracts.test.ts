@@ -51,6 +51,7 @@ test("what grants rights or destroys data needs a recent proof of identity", () 
   expect(names.sort()).toEqual([
     "acl.applyTemplate",
     "acl.create",
+    "acl.delete",
     "apiKey.create",
     "apiKey.rotate",
     "cluster.delete",
@@ -58,6 +59,7 @@ test("what grants rights or destroys data needs a recent proof of identity", () 
     "invitation.create",
     "member.delete",
     "member.update",
+    "operation.approve",
     "topic.delete",
     "user.create",
     "user.rotate",

@@ -71,6 +71,7 @@ export type SignIn = Pick<ApiKeyRepository, "findLive"> &
   Pick<InvitationRepository, "findByToken"> & {
     readonly touchSession: SessionRepository["touch"];
     readonly confirmSession: SessionRepository["confirm"];
+    readonly forgetProofs: SessionRepository["forgetProofs"];
     readonly removeSession: SessionRepository["remove"];
   };
 
@@ -174,6 +175,7 @@ function signInOf(client: PrismaClient): SignIn {
     findBySlug: (slug) => organizations.findBySlug(slug),
     touchSession: (id, now) => sessions.touch(id, now),
     confirmSession: (id, now) => sessions.confirm(id, now),
+    forgetProofs: (userId, kept) => sessions.forgetProofs(userId, kept),
     removeSession: (userId, id) => sessions.remove(userId, id),
     findByToken: (tokenHash) => invitations.findByToken(tokenHash),
   };

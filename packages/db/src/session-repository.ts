@@ -25,6 +25,14 @@ export class SessionRepository {
     await this.#client.session.updateMany({ where: { id }, data: { authenticatedAt: now } });
   }
 
+  /** What sessions of the user proved counts no longer, but for `kept`. */
+  async forgetProofs(userId: UserId, kept: SessionId | undefined): Promise<void> {
+    await this.#client.session.updateMany({
+      where: { userId, ...(kept && { id: { not: kept } }) },
+      data: { authenticatedAt: new Date(0) },
+    });
+  }
+
   /** Live ones, most recently used first. */
   async list(userId: UserId, now: Date): Promise<UserSession[]> {
     const usedAfter = new Date(now.getTime() - SESSION_IDLE_HOURS_MAX * 3_600_000);

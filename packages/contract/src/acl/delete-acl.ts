@@ -11,6 +11,7 @@ export const deleteAcl = defineContract({
   description: "Deletes the ACL with exactly these fields.",
   tag: "ACLs",
   permission: "acl:write",
+  stepUp: true,
   successStatus: 204,
   params: { cluster_id: pathId("clu") },
   query: aclFields,

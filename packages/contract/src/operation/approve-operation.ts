@@ -11,6 +11,7 @@ export const approveOperation = defineContract({
   description: "Lets a waiting operation apply the plan with this digest.",
   tag: "Operations",
   permission: "operation:write",
+  stepUp: true,
   successStatus: 202,
   params: { operation_id: pathId("op") },
   body: {
