@@ -41,6 +41,9 @@ async function idsOf(tenant: Tenant, name: string, topic: string): Promise<Ids> 
   const invited = await call(app, "POST", "/v1/invitations", {
     ...{ apiKey, body: { email: `${topic}-guest@example.com` } },
   });
+  const account = await call(app, "POST", "/v1/service-accounts", {
+    ...{ apiKey, body: { name: `${topic} account` } },
+  });
   return {
     clusterId: cluster.id,
     operationId: operation.id,
@@ -50,6 +53,7 @@ async function idsOf(tenant: Tenant, name: string, topic: string): Promise<Ids> 
     memberId: members.body.items[0].id,
     invitationId: invited.body.id,
     sessionId: await sessionIdOf(app, tenant),
+    serviceAccountId: account.body.id,
   };
 }
 

@@ -1,6 +1,6 @@
 /** What narrows an API key, and how its secret is replaced. */
 import { runSql } from "@millrace/testkit";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Answer, apiFixture, call } from "./fixture.ts";
 
 const fixture = apiFixture();
@@ -96,4 +96,90 @@ test("a rotated key has a new secret, and the old one works on for the overlap",
   await call(app, "DELETE", `/v1/api-keys/${id}`, { apiKey: ours.apiKey });
   expect(await works(fourth)).toBe(false);
   expect((await rotate({})).status).toBe(404);
+});
+
+describe("a service account", () => {
+  const path = "/v1/service-accounts";
+  const ask = (method: string, at: string, body?: object, apiKey = fixture.ours.apiKey) =>
+    call(fixture.app, method, at, { apiKey, ...(body && { body }) });
+
+  /** An account with one key. */
+  async function account(name: string, body: object = {}) {
+    const made = await ask("POST", path, { name, ...body });
+    expect(made.status).toBe(201);
+    const at = `${path}/${made.body.id}`;
+    const key = await ask("POST", `${at}/keys`, { name: "first" });
+    expect(key.status).toBe(201);
+    return { at, id: made.body.id, key: key.body };
+  }
+
+  test("has keys with its role, whatever that becomes", async () => {
+    const { at, id, key } = await account("deploy", { role: "viewer" });
+    const me = await get("/v1/me", key.secret);
+    expect(me.body).toMatchObject({
+      ...{ user: null, role: "viewer", api_key: { id: key.id, name: "first" } },
+      service_account: { id, name: "deploy" },
+    });
+    expect((await get("/v1/api-keys", key.secret)).status).toBe(403);
+    expect((await ask("PATCH", at, { role: "admin" })).body.role).toBe("admin");
+    const keys = await get(`/v1/api-keys?service_account_id=${id}`, key.secret);
+    expect(keys.body.items).toHaveLength(1);
+    expect(keys.body.items[0]).toMatchObject({
+      ...{ id: key.id, role: "admin", service_account_id: id },
+    });
+  });
+
+  test("is rejected while it is disabled, and for good when it is deleted", async () => {
+    const { at, key } = await account("short-lived");
+    const status = async () => (await get("/v1/me", key.secret)).status;
+    expect((await ask("PATCH", at, { disabled: true })).body.disabled).toBe(true);
+    expect(await status()).toBe(401);
+    expect((await ask("PATCH", at, { disabled: false })).body.disabled).toBe(false);
+    expect(await status()).toBe(200);
+    expect((await ask("DELETE", at)).status).toBe(204);
+    expect(await status()).toBe(401);
+    expect((await ask("GET", at)).status).toBe(404);
+    expect((await ask("GET", `/v1/api-keys/${key.id}`)).status).toBe(404);
+    // The name is free again.
+    await account("short-lived");
+  });
+
+  test("is neither created nor changed above the caller's rights", async () => {
+    const admin = (await create({ role: "admin" })).body.secret;
+    const owner = await account("of-the-owner", { role: "owner" });
+    const up = { name: "up", role: "owner" };
+    expect((await ask("POST", path, up, admin)).status).toBe(403);
+    expect((await ask("POST", `${owner.at}/keys`, { name: "k" }, admin)).status).toBe(403);
+    expect((await ask("PATCH", owner.at, { disabled: true }, admin)).status).toBe(403);
+    expect((await ask("DELETE", owner.at, undefined, admin)).status).toBe(403);
+    const rotate = `/v1/api-keys/${owner.key.id}/rotate`;
+    expect((await ask("POST", rotate, {}, admin)).status).toBe(403);
+    const plain = await account("plain");
+    expect((await ask("PATCH", plain.at, { role: "owner" }, admin)).status).toBe(403);
+    // The account's keys work from everywhere, this one does not.
+    const limits = { role: "admin", allowed_addresses: ["127.0.0.0/8"] };
+    const local = (await create(limits)).body.secret;
+    expect((await ask("PATCH", plain.at, { role: "admin" }, local)).status).toBe(403);
+    expect((await ask("PATCH", plain.at, { role: "admin" }, admin)).status).toBe(200);
+  });
+
+  test("is in the audit log with its name, and its name is given once", async () => {
+    const { id, key } = await account("auditor", { role: "admin" });
+    const again = await ask("POST", path, { name: "auditor" });
+    expect([again.status, again.body.code, again.body.existing_id]).toEqual([
+      ...[409, "service_account_name_taken", id],
+    ]);
+    await ask("POST", "/v1/environments", { name: "by an account" }, key.secret);
+    const { body } = await ask("GET", `/v1/audit-events?actor_id=${key.id}`);
+    expect(body.items[0].actor).toEqual({ kind: "api_key", id: key.id, name: "auditor/first" });
+    const made = await ask("GET", `/v1/audit-events?target_id=${id}`);
+    expect(made.body.items[0].after).toMatchObject({ name: "auditor", role: "admin" });
+  });
+
+  test("has at most ten keys", async () => {
+    const { at } = await account("many-keys");
+    for (let count = 1; count < 10; count += 1) await ask("POST", `${at}/keys`, { name: "k" });
+    const refused = await ask("POST", `${at}/keys`, { name: "k" });
+    expect([refused.status, refused.body.code]).toEqual([422, "limit_exceeded"]);
+  });
 });

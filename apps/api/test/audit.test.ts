@@ -27,6 +27,9 @@ beforeAll(async () => {
   const guest = { email: "audited-guest@example.com" };
   const invited = await call(app, "POST", "/v1/invitations", { apiKey, body: guest });
   const members = await call(app, "GET", "/v1/members", { apiKey });
+  const account = await call(app, "POST", "/v1/service-accounts", {
+    ...{ apiKey, body: { name: "audited account" } },
+  });
   ids = {
     clusterId: cluster.id,
     operationId: operation.id,
@@ -36,6 +39,7 @@ beforeAll(async () => {
     memberId: members.body.items[0].id,
     invitationId: invited.body.id,
     sessionId: await sessionIdOf(app, ours),
+    serviceAccountId: account.body.id,
   };
 });
 

@@ -18,6 +18,7 @@ export interface Ids {
   readonly memberId: string;
   readonly invitationId: string;
   readonly sessionId: string;
+  readonly serviceAccountId: string;
 }
 
 export type Case =
@@ -200,10 +201,34 @@ export const CASES: Record<string, Case> = {
   },
   "environment.delete": { kind: "by_id", path: (ids) => `/v1/environments/${ids.environmentId}` },
   "apiKey.create": { kind: "own" },
-  "apiKey.list": { kind: "list" },
+  "apiKey.list": {
+    kind: "list",
+    query: (ids) => `service_account_id=${ids.serviceAccountId}`,
+  },
   "apiKey.get": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
   "apiKey.rotate": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}/rotate` },
   "apiKey.delete": { kind: "by_id", path: (ids) => `/v1/api-keys/${ids.apiKeyId}` },
+  // Taken by us, as above.
+  "serviceAccount.create": { kind: "own", body: { name: "own account" } },
+  "serviceAccount.list": { kind: "list" },
+  "serviceAccount.get": {
+    kind: "by_id",
+    path: (ids) => `/v1/service-accounts/${ids.serviceAccountId}`,
+  },
+  "serviceAccount.update": {
+    kind: "by_id",
+    path: (ids) => `/v1/service-accounts/${ids.serviceAccountId}`,
+    body: { description: "taken over" },
+  },
+  "serviceAccount.delete": {
+    kind: "by_id",
+    path: (ids) => `/v1/service-accounts/${ids.serviceAccountId}`,
+  },
+  "serviceAccountKey.create": {
+    kind: "by_id",
+    path: (ids) => `/v1/service-accounts/${ids.serviceAccountId}/keys`,
+    body: { name: "intruder" },
+  },
   "member.list": { kind: "list" },
   "member.get": { kind: "by_id", path: (ids) => `/v1/members/${ids.memberId}` },
   "member.update": {
@@ -239,6 +264,7 @@ export const ABSENT: Ids = {
   memberId: newId("mem"),
   invitationId: newId("inv"),
   sessionId: newId("ses"),
+  serviceAccountId: newId("svc"),
 };
 
 /** Headers by which a person or a program of a tenant is known. */

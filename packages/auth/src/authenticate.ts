@@ -1,5 +1,13 @@
 import type { Database } from "@millrace/db";
-import { type Clock, DomainError, isId, notFound, type Principal } from "@millrace/domain";
+import {
+  type ApiKey,
+  type Clock,
+  DomainError,
+  isId,
+  notFound,
+  type Principal,
+  type ServiceAccount,
+} from "@millrace/domain";
 import { isAddressIn } from "./address-range.ts";
 import { apiKeyHash } from "./api-key-secret.ts";
 import type { Identity } from "./identity.ts";
@@ -50,14 +58,16 @@ export async function authenticate(
 }
 
 async function byApiKey(
-  { db, clock }: Authenticator,
+  authenticator: Authenticator,
   authorization: string,
   { clientAddress }: Credentials,
 ): Promise<Principal> {
+  const { db, clock } = authenticator;
   const hash = apiKeyHash(BEARER.exec(authorization)?.[1] ?? "");
   const now = clock.now();
   const key = hash && (await db.signIn.findLive(hash, now));
   if (!key) throw unauthenticated();
+  const account = await liveServiceAccount(authenticator, key);
   if (key.allowedAddresses.length > 0 && !isAddressIn(clientAddress, key.allowedAddresses)) {
     throw new DomainError("forbidden", `This API key does not work from ${clientAddress}.`, {
       remedy: "Use it from an address that it is allowed from, or use another key.",
@@ -69,11 +79,24 @@ async function byApiKey(
   }
   return {
     organizationId: key.organizationId,
-    role: key.role,
+    role: account?.role ?? key.role,
     userId: undefined,
     apiKeyId: key.id,
+    serviceAccountId: account?.id,
     keyLimits: key,
   };
+}
+
+/** The key's service account. Throws `unauthenticated` where that is disabled. */
+async function liveServiceAccount(
+  { db }: Authenticator,
+  { organizationId, serviceAccountId }: ApiKey,
+): Promise<ServiceAccount | undefined> {
+  if (!serviceAccountId) return undefined;
+  const { serviceAccounts } = db.tenant(organizationId);
+  const account = await serviceAccounts.get(organizationId, serviceAccountId);
+  if (!account || account.disabledAt) throw unauthenticated();
+  return account;
 }
 
 /**

@@ -63,6 +63,12 @@ import { setQuota } from "./quota/set-quota.ts";
 import { listRecords } from "./record/list-records.ts";
 import { produceRecords } from "./record/produce-records.ts";
 import { streamRecords } from "./record/stream-records.ts";
+import { createServiceAccount } from "./service-account/create-service-account.ts";
+import { createServiceAccountKey } from "./service-account/create-service-account-key.ts";
+import { deleteServiceAccount } from "./service-account/delete-service-account.ts";
+import { getServiceAccount } from "./service-account/get-service-account.ts";
+import { listServiceAccounts } from "./service-account/list-service-accounts.ts";
+import { updateServiceAccount } from "./service-account/update-service-account.ts";
 import { deleteOtherSessions } from "./session/delete-other-sessions.ts";
 import { deleteSession } from "./session/delete-session.ts";
 import { listSessions } from "./session/list-sessions.ts";
@@ -154,6 +160,12 @@ export const contracts: readonly Contract[] = [
   getApiKey,
   rotateApiKey,
   deleteApiKey,
+  createServiceAccount,
+  listServiceAccounts,
+  getServiceAccount,
+  updateServiceAccount,
+  deleteServiceAccount,
+  createServiceAccountKey,
   listAuditEvents,
   exportAuditEvents,
   listRegions,

@@ -81,6 +81,13 @@ export { type ListRecordsInput, listRecords, RecordPage } from "./record/list-re
 export { type ProduceRecordsInput, produceRecords } from "./record/produce-records.ts";
 export { KafkaRecord, RecordBytes, RecordPartition } from "./record/record.ts";
 export { RecordStreamItem, streamRecords } from "./record/stream-records.ts";
+export { createServiceAccount } from "./service-account/create-service-account.ts";
+export { createServiceAccountKey } from "./service-account/create-service-account-key.ts";
+export { deleteServiceAccount } from "./service-account/delete-service-account.ts";
+export { getServiceAccount } from "./service-account/get-service-account.ts";
+export { listServiceAccounts } from "./service-account/list-service-accounts.ts";
+export { ServiceAccount } from "./service-account/service-account.ts";
+export { updateServiceAccount } from "./service-account/update-service-account.ts";
 export { deleteOtherSessions } from "./session/delete-other-sessions.ts";
 export { deleteSession } from "./session/delete-session.ts";
 export { listSessions } from "./session/list-sessions.ts";

@@ -8,6 +8,7 @@ import {
   type Permission,
   ROLE_LEAST,
   type Role,
+  type ServiceAccountId,
   type UserId,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
@@ -22,12 +23,15 @@ export interface NewApiKey {
   /** SHA-256 of the secret, 32 bytes. */
   readonly secretHash: Uint8Array<ArrayBuffer>;
   readonly createdBy?: UserId | undefined;
+  readonly serviceAccountId?: ServiceAccountId | undefined;
   readonly expiresAt?: Date | undefined;
   /** Permissions of the role that it has; empty or absent: all of them. */
   readonly permissions?: readonly Permission[];
   /** Empty or absent: any. */
   readonly allowedAddresses?: readonly string[];
 }
+
+const WITH_ACCOUNT = { serviceAccount: { select: { role: true } } } as const;
 
 /** A key used again within this time is not written again: one row update per minute is enough. */
 const LAST_USED_RESOLUTION_MS = 60_000;
@@ -40,28 +44,34 @@ export class ApiKeyRepository {
   }
 
   async create(key: NewApiKey): Promise<ApiKey> {
-    const { createdBy, expiresAt, permissions = [], allowedAddresses = [], ...rest } = key;
+    const { createdBy, serviceAccountId, expiresAt, ...given } = key;
+    const { permissions = [], allowedAddresses = [], ...rest } = given;
     const row = await this.#client.apiKey.create({
       data: {
         id: newId("key"),
         ...rest,
         createdById: createdBy ?? null,
+        serviceAccountId: serviceAccountId ?? null,
         expiresAt: expiresAt ?? null,
         permissions: [...permissions],
         allowedAddresses: [...allowedAddresses],
       },
+      include: WITH_ACCOUNT,
     });
     return toApiKey(row);
   }
 
-  /** The live key with this hash: neither revoked nor expired at `now`. Not bound to a tenant. */
+  /**
+   * The live key with this hash: neither revoked nor expired at `now`. Not bound to a tenant. Whether its service
+   * account is live, and which role that has, is for the caller to look up.
+   */
   async findLive(secretHash: Uint8Array<ArrayBuffer>, now: Date): Promise<ApiKey | undefined> {
     const [row] = await this.#client.$queryRaw<ApiKeyRow[]>`
       SELECT id, organization_id AS "organizationId", name, role, hint, secret_hash AS "secretHash",
         created_by_id AS "createdById", created_at AS "createdAt", expires_at AS "expiresAt",
         last_used_at AS "lastUsedAt", revoked_at AS "revokedAt", permissions,
         allowed_addresses AS "allowedAddresses", previous_secret_hash AS "previousSecretHash",
-        previous_valid_until AS "previousValidUntil"
+        previous_valid_until AS "previousValidUntil", service_account_id AS "serviceAccountId"
       FROM find_api_key(${secretHash})`;
     if (!row || row.revokedAt || (row.expiresAt && row.expiresAt <= now)) return undefined;
     return toApiKey(row);
@@ -77,18 +87,31 @@ export class ApiKeyRepository {
   }
 
   async get(organizationId: OrganizationId, id: ApiKeyId): Promise<ApiKey | undefined> {
-    const row = await this.#client.apiKey.findFirst({ where: { id, organizationId } });
+    const where = { id, organizationId };
+    const row = await this.#client.apiKey.findFirst({ where, include: WITH_ACCOUNT });
     return row ? toApiKey(row) : undefined;
   }
 
-  /** Keys that are not revoked, newest first. */
-  async list(organizationId: OrganizationId, page: PageRequest): Promise<Page<ApiKey>> {
+  /** Keys that are not revoked, of the service account or of all, newest first. */
+  async list(
+    organizationId: OrganizationId,
+    serviceAccountId: ServiceAccountId | undefined,
+    page: PageRequest,
+  ): Promise<Page<ApiKey>> {
+    const of = serviceAccountId && { serviceAccountId };
     const rows = await this.#client.apiKey.findMany({
-      where: { organizationId, revokedAt: null, ...olderThan(page.after) },
+      where: { organizationId, ...of, revokedAt: null, ...olderThan(page.after) },
+      include: WITH_ACCOUNT,
       orderBy: [{ createdAt: "desc" }, { id: "desc" }],
       take: page.limit + 1,
     });
     return pageOf(rows, page.limit, toApiKey);
+  }
+
+  /** Keys of the service account that are neither revoked nor expired at `now`. */
+  async countOf(serviceAccountId: ServiceAccountId, now: Date): Promise<number> {
+    const OR = [{ expiresAt: null }, { expiresAt: { gt: now } }];
+    return this.#client.apiKey.count({ where: { serviceAccountId, revokedAt: null, OR } });
   }
 
   /**
@@ -120,13 +143,15 @@ export class ApiKeyRepository {
   }
 }
 
-function toApiKey(row: ApiKeyRow): ApiKey {
+function toApiKey(row: ApiKeyRow & { serviceAccount?: { role: string } | null }): ApiKey {
+  const role = row.serviceAccount?.role ?? row.role;
   return {
     id: row.id as ApiKeyId,
     organizationId: row.organizationId as OrganizationId,
     name: row.name,
     // A role that this version does not know grants the least.
-    role: isRole(row.role) ? row.role : ROLE_LEAST,
+    role: isRole(role) ? role : ROLE_LEAST,
+    serviceAccountId: (row.serviceAccountId ?? undefined) as ServiceAccountId | undefined,
     hint: row.hint,
     createdBy: (row.createdById ?? undefined) as UserId | undefined,
     createdAt: row.createdAt,

@@ -19,6 +19,7 @@ import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
 import { SecondFactorRepository } from "./second-factor-repository.ts";
+import { ServiceAccountRepository } from "./service-account-repository.ts";
 import { SessionRepository } from "./session-repository.ts";
 import { eachIn, tenantScope } from "./tenancy.ts";
 import { TerraformStateRepository } from "./terraform-state-repository.ts";
@@ -31,6 +32,7 @@ const REPOSITORIES = {
   invitations: InvitationRepository,
   sessions: SessionRepository,
   apiKeys: ApiKeyRepository,
+  serviceAccounts: ServiceAccountRepository,
   clusters: ClusterRepository,
   operations: OperationRepository,
   journal: OperationJournal,

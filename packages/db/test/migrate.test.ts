@@ -47,6 +47,7 @@ test("the partial indexes that Prisma does not see are there", async () => {
     "environment_name_taken",
     "operation_cluster_busy",
     "operation_look",
+    "service_account_name_taken",
   ]);
 });
 

@@ -27,6 +27,7 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.operation_step": "SIU",
     "public.organization": "SIU",
     "public.rate_limit": "SIUD",
+    "public.service_account": "SIU",
     "public.session": "SIUD",
     "public.topic_scrape": "S",
     "public.tuning_change": "SI",

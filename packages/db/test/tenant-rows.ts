@@ -90,6 +90,9 @@ export async function fillTenant(client: pg.Client): Promise<string> {
       ...{ id: newId("key"), organization_id: org, name: "k", role: "viewer", hint: "h" },
       secret_hash: Buffer.from(org ?? ""),
     },
+    service_account: {
+      ...{ id: newId("svc"), organization_id: org, name: "s", description: "", role: "viewer" },
+    },
     environment: { id: env, organization_id: org, name: "default" },
     cluster: {
       ...{ id: clu, organization_id: org, environment_id: env, name: "c", region: "local" },

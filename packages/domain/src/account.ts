@@ -4,6 +4,7 @@ import type {
   InvitationId,
   MemberId,
   OrganizationId,
+  ServiceAccountId,
   UserId,
 } from "./id.ts";
 import type { Permission, Role } from "./role.ts";
@@ -70,6 +71,25 @@ export function isPending(invitation: Invitation, now: Date): boolean {
   return acceptedAt === undefined && revokedAt === undefined && expiresAt > now;
 }
 
+export const SERVICE_ACCOUNTS_PER_ORGANIZATION_MAX = 100;
+/** Live keys of one service account: enough for a rotation of each of a few programs. */
+export const KEYS_PER_SERVICE_ACCOUNT_MAX = 10;
+export const DESCRIPTION_LENGTH_MAX = 500;
+
+/** A member that is no person: it has API keys, and cannot sign in. */
+export interface ServiceAccount {
+  readonly id: ServiceAccountId;
+  readonly organizationId: OrganizationId;
+  /** Unique within the organization. */
+  readonly name: string;
+  readonly description: string;
+  /** The role of all of its keys. */
+  readonly role: Role;
+  readonly createdAt: Date;
+  /** Since when its keys are rejected. */
+  readonly disabledAt: Date | undefined;
+}
+
 /** A tenant's group of clusters; cluster names are unique within it. */
 export interface Environment {
   readonly id: EnvironmentId;
@@ -89,7 +109,9 @@ export interface ApiKey {
   readonly id: ApiKeyId;
   readonly organizationId: OrganizationId;
   readonly name: string;
+  /** That of its service account, where it belongs to one. */
   readonly role: Role;
+  readonly serviceAccountId: ServiceAccountId | undefined;
   /** First characters of the secret, so that a person can tell keys apart. */
   readonly hint: string;
   readonly createdBy: UserId | undefined;

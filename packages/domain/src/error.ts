@@ -28,6 +28,11 @@ export const ERROR_KINDS = {
   user_name_taken: { status: 409, title: "User already exists", retryable: false },
   environment_name_taken: { status: 409, title: "Environment name taken", retryable: false },
   environment_not_empty: { status: 409, title: "Environment not empty", retryable: false },
+  service_account_name_taken: {
+    status: 409,
+    title: "Service account name taken",
+    retryable: false,
+  },
   deletion_protected: { status: 409, title: "Deletion protection is on", retryable: false },
   already_member: { status: 409, title: "Already a member", retryable: false },
   account_exists: { status: 409, title: "Account exists", retryable: false },

@@ -10,6 +10,7 @@ export const ID_PREFIXES = [
   "clu",
   "op",
   "key",
+  "svc",
   "usr",
   "ses",
   "acc",
@@ -32,6 +33,7 @@ export type EnvironmentId = Id<"env">;
 export type ClusterId = Id<"clu">;
 export type OperationId = Id<"op">;
 export type ApiKeyId = Id<"key">;
+export type ServiceAccountId = Id<"svc">;
 export type UserId = Id<"usr">;
 export type SessionId = Id<"ses">;
 export type MemberId = Id<"mem">;

@@ -1,4 +1,4 @@
-import type { ApiKeyId, OrganizationId, SessionId, UserId } from "./id.ts";
+import type { ApiKeyId, OrganizationId, ServiceAccountId, SessionId, UserId } from "./id.ts";
 import { allows, type Permission, type Role } from "./role.ts";
 
 /** What narrows an API key, beside its role. */
@@ -20,6 +20,8 @@ export interface Principal {
   /** The person behind the request; an API key has the person who made it only in its record. */
   readonly userId: UserId | undefined;
   readonly apiKeyId: ApiKeyId | undefined;
+  /** The one that the API key belongs to. */
+  readonly serviceAccountId?: ServiceAccountId | undefined;
   /** What narrows an API key. */
   readonly keyLimits?: KeyLimits | undefined;
   /** Of a person, and when they last proved who they are. */

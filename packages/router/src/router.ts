@@ -63,6 +63,12 @@ import { setQuotaProcedure } from "./quota/set-quota.ts";
 import { listRecordsProcedure } from "./record/list-records.ts";
 import { produceRecordsProcedure } from "./record/produce-records.ts";
 import { streamRecordsProcedure } from "./record/stream-records.ts";
+import { createServiceAccountProcedure } from "./service-account/create-service-account.ts";
+import { createServiceAccountKeyProcedure } from "./service-account/create-service-account-key.ts";
+import { deleteServiceAccountProcedure } from "./service-account/delete-service-account.ts";
+import { getServiceAccountProcedure } from "./service-account/get-service-account.ts";
+import { listServiceAccountsProcedure } from "./service-account/list-service-accounts.ts";
+import { updateServiceAccountProcedure } from "./service-account/update-service-account.ts";
 import { deleteOtherSessionsProcedure } from "./session/delete-other-sessions.ts";
 import { deleteSessionProcedure } from "./session/delete-session.ts";
 import { listSessionsProcedure } from "./session/list-sessions.ts";
@@ -163,6 +169,14 @@ export const appRouter = router({
     stream: streamRecordsProcedure,
   }),
   region: router({ list: listRegionsProcedure }),
+  serviceAccount: router({
+    create: createServiceAccountProcedure,
+    list: listServiceAccountsProcedure,
+    get: getServiceAccountProcedure,
+    update: updateServiceAccountProcedure,
+    delete: deleteServiceAccountProcedure,
+  }),
+  serviceAccountKey: router({ create: createServiceAccountKeyProcedure }),
   session: router({
     list: listSessionsProcedure,
     delete: deleteSessionProcedure,

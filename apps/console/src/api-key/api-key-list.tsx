@@ -15,7 +15,7 @@ import {
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { ApiKey } from "@millrace/contract";
-import { covers } from "@millrace/domain";
+import { covers, SERVICE_ACCOUNTS_PER_ORGANIZATION_MAX } from "@millrace/domain";
 import { IconPlus, IconRefresh, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -80,6 +80,7 @@ interface KeyTableProps {
 
 function KeyTable({ keys, onRevoke, onRotate }: KeyTableProps) {
   const own = useRole();
+  const accounts = useAccountNames();
   return (
     <Card padding={0}>
       <Table.ScrollContainer
@@ -103,7 +104,16 @@ function KeyTable({ keys, onRevoke, onRotate }: KeyTableProps) {
           <Table.Tbody>
             {keys.map((key) => (
               <Table.Tr key={key.id}>
-                <Table.Td fw={600}>{key.name}</Table.Td>
+                <Table.Td>
+                  <Text fz="sm" fw={600}>
+                    {key.name}
+                  </Text>
+                  {key.service_account_id !== null && (
+                    <Text fz="xs" className="quiet">
+                      of {accounts.get(key.service_account_id) ?? "a service account"}
+                    </Text>
+                  )}
+                </Table.Td>
                 <Table.Td>
                   <Code>{key.hint}</Code>
                 </Table.Td>
@@ -149,6 +159,15 @@ function KeyTable({ keys, onRevoke, onRotate }: KeyTableProps) {
       </Table.ScrollContainer>
     </Card>
   );
+}
+
+/** Names of the service accounts by id. */
+function useAccountNames(): ReadonlyMap<string, string> {
+  const trpc = useTRPC();
+  const { data } = useQuery(
+    trpc.serviceAccount.list.queryOptions({ page_size: SERVICE_ACCOUNTS_PER_ORGANIZATION_MAX }),
+  );
+  return new Map(data?.items.map(({ id, name }) => [id, name]));
 }
 
 function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey | undefined; onClose: () => void }) {

@@ -2,6 +2,7 @@
 
 import { MultiSelect, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
+import type { ServiceAccount } from "@millrace/contract";
 import { allows, PERMISSIONS, type Permission, type Role } from "@millrace/domain";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
@@ -11,15 +12,16 @@ import { SecretDialog } from "../shell/secret-dialog.tsx";
 import { DEFAULT_EXPIRY, EXPIRIES, type Expiry, expiresAt } from "./expiry.ts";
 import { addressesIn } from "./key-limits.ts";
 
+interface DialogProps {
+  opened: boolean;
+  /** Whose key it is; the organization's own without it. */
+  account?: ServiceAccount | undefined;
+  onClose: () => void;
+}
+
 /** Creates a key and shows its secret, which is stored only as a hash. */
-export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  const trpc = useTRPC();
-  const queryClient = useQueryClient();
-  const create = useMutation(
-    trpc.apiKey.create.mutationOptions({
-      onSuccess: () => void queryClient.invalidateQueries(trpc.apiKey.list.pathFilter()),
-    }),
-  );
+export function CreateApiKeyDialog({ opened, account, onClose }: DialogProps) {
+  const create = useCreate(account);
 
   function close() {
     create.reset();
@@ -27,20 +29,47 @@ export function CreateApiKeyDialog({ opened, onClose }: { opened: boolean; onClo
   }
 
   return (
-    <ApiKeyModal
-      opened={opened}
-      secret={create.data?.secret}
-      busy={create.isPending}
-      onClose={close}
-    >
+    <ApiKeyModal opened={opened} secret={create.secret} busy={create.busy} onClose={close}>
       <KeyForm
-        busy={create.isPending}
+        fixedRole={account?.role}
+        busy={create.busy}
         error={create.error}
-        onCreate={create.mutate}
+        onCreate={create.send}
         onCancel={close}
       />
     </ApiKeyModal>
   );
+}
+
+interface NewKey {
+  name: string;
+  role: Role;
+  permissions?: Permission[];
+  allowed_addresses: string[];
+  expires_at?: string;
+}
+
+function useCreate(account: ServiceAccount | undefined) {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const options = {
+    onSuccess: () => void queryClient.invalidateQueries(trpc.apiKey.list.pathFilter()),
+  };
+  const own = useMutation(trpc.apiKey.create.mutationOptions(options));
+  const ofAccount = useMutation(trpc.serviceAccountKey.create.mutationOptions(options));
+  return {
+    send: ({ role, ...key }: NewKey) =>
+      account
+        ? ofAccount.mutate({ service_account_id: account.id, ...key })
+        : own.mutate({ role, ...key }),
+    secret: own.data?.secret ?? ofAccount.data?.secret,
+    busy: own.isPending || ofAccount.isPending,
+    error: own.error ?? ofAccount.error,
+    reset: () => {
+      own.reset();
+      ofAccount.reset();
+    },
+  };
 }
 
 /** The key's form, then its secret. */
@@ -62,15 +91,11 @@ export function ApiKeyModal(props: {
 }
 
 function KeyForm(props: {
+  /** That of its service account: there is none to choose. */
+  fixedRole: Role | undefined;
   busy: boolean;
   error: unknown;
-  onCreate: (key: {
-    name: string;
-    role: Role;
-    permissions?: Permission[];
-    allowed_addresses: string[];
-    expires_at?: string;
-  }) => void;
+  onCreate: (key: NewKey) => void;
   onCancel: () => void;
 }) {
   const trpc = useTRPC();
@@ -78,7 +103,7 @@ function KeyForm(props: {
   const form = useForm({
     initialValues: {
       name: "",
-      role: "" as Role | "",
+      role: (props.fixedRole ?? "") as Role | "",
       expiry: DEFAULT_EXPIRY as Expiry,
       permissions: [] as Permission[],
       addresses: "",
@@ -108,13 +133,15 @@ function KeyForm(props: {
           data-autofocus
           {...form.getInputProps("name")}
         />
-        <Select
-          label="Role"
-          placeholder="Choose a role"
-          data={roleOptions(me?.role)}
-          allowDeselect={false}
-          {...form.getInputProps("role")}
-        />
+        {props.fixedRole === undefined && (
+          <Select
+            label="Role"
+            placeholder="Choose a role"
+            data={roleOptions(me?.role)}
+            allowDeselect={false}
+            {...form.getInputProps("role")}
+          />
+        )}
         <MultiSelect
           label="Permissions"
           description="Narrow the role to these"

@@ -42,6 +42,7 @@ export class FakeApi {
     this.queryClient.setQueryData(this.trpc.account.me.queryKey({}), {
       user: { id: "usr_test", email: "ada@example.com", name: "Ada" },
       api_key: null,
+      service_account: null,
       organization: { ...organization, slug: "test" },
       role,
       organizations: [{ ...organization, role }],

@@ -2208,6 +2208,195 @@ func (e RegionProvider) Valid() bool {
 	}
 }
 
+// Defines values for ServiceAccountRole.
+const (
+	ServiceAccountRoleAdmin     ServiceAccountRole = "admin"
+	ServiceAccountRoleDeveloper ServiceAccountRole = "developer"
+	ServiceAccountRoleOperator  ServiceAccountRole = "operator"
+	ServiceAccountRoleOwner     ServiceAccountRole = "owner"
+	ServiceAccountRoleViewer    ServiceAccountRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the ServiceAccountRole enum.
+func (e ServiceAccountRole) Valid() bool {
+	switch e {
+	case ServiceAccountRoleAdmin:
+		return true
+	case ServiceAccountRoleDeveloper:
+		return true
+	case ServiceAccountRoleOperator:
+		return true
+	case ServiceAccountRoleOwner:
+		return true
+	case ServiceAccountRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ServiceAccountCreateRequestRole.
+const (
+	ServiceAccountCreateRequestRoleAdmin     ServiceAccountCreateRequestRole = "admin"
+	ServiceAccountCreateRequestRoleDeveloper ServiceAccountCreateRequestRole = "developer"
+	ServiceAccountCreateRequestRoleOperator  ServiceAccountCreateRequestRole = "operator"
+	ServiceAccountCreateRequestRoleOwner     ServiceAccountCreateRequestRole = "owner"
+	ServiceAccountCreateRequestRoleViewer    ServiceAccountCreateRequestRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the ServiceAccountCreateRequestRole enum.
+func (e ServiceAccountCreateRequestRole) Valid() bool {
+	switch e {
+	case ServiceAccountCreateRequestRoleAdmin:
+		return true
+	case ServiceAccountCreateRequestRoleDeveloper:
+		return true
+	case ServiceAccountCreateRequestRoleOperator:
+		return true
+	case ServiceAccountCreateRequestRoleOwner:
+		return true
+	case ServiceAccountCreateRequestRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ServiceAccountKeyCreateRequestPermissions.
+const (
+	ServiceAccountKeyCreateRequestPermissionsAccountRead      ServiceAccountKeyCreateRequestPermissions = "account:read"
+	ServiceAccountKeyCreateRequestPermissionsAccountWrite     ServiceAccountKeyCreateRequestPermissions = "account:write"
+	ServiceAccountKeyCreateRequestPermissionsAclRead          ServiceAccountKeyCreateRequestPermissions = "acl:read"
+	ServiceAccountKeyCreateRequestPermissionsAclWrite         ServiceAccountKeyCreateRequestPermissions = "acl:write"
+	ServiceAccountKeyCreateRequestPermissionsApikeyRead       ServiceAccountKeyCreateRequestPermissions = "apikey:read"
+	ServiceAccountKeyCreateRequestPermissionsApikeyWrite      ServiceAccountKeyCreateRequestPermissions = "apikey:write"
+	ServiceAccountKeyCreateRequestPermissionsAuditRead        ServiceAccountKeyCreateRequestPermissions = "audit:read"
+	ServiceAccountKeyCreateRequestPermissionsBenchmarkRun     ServiceAccountKeyCreateRequestPermissions = "benchmark:run"
+	ServiceAccountKeyCreateRequestPermissionsCatalogRead      ServiceAccountKeyCreateRequestPermissions = "catalog:read"
+	ServiceAccountKeyCreateRequestPermissionsClusterCreate    ServiceAccountKeyCreateRequestPermissions = "cluster:create"
+	ServiceAccountKeyCreateRequestPermissionsClusterDelete    ServiceAccountKeyCreateRequestPermissions = "cluster:delete"
+	ServiceAccountKeyCreateRequestPermissionsClusterRead      ServiceAccountKeyCreateRequestPermissions = "cluster:read"
+	ServiceAccountKeyCreateRequestPermissionsClusterUpdate    ServiceAccountKeyCreateRequestPermissions = "cluster:update"
+	ServiceAccountKeyCreateRequestPermissionsEnvironmentRead  ServiceAccountKeyCreateRequestPermissions = "environment:read"
+	ServiceAccountKeyCreateRequestPermissionsEnvironmentWrite ServiceAccountKeyCreateRequestPermissions = "environment:write"
+	ServiceAccountKeyCreateRequestPermissionsGroupRead        ServiceAccountKeyCreateRequestPermissions = "group:read"
+	ServiceAccountKeyCreateRequestPermissionsMemberRead       ServiceAccountKeyCreateRequestPermissions = "member:read"
+	ServiceAccountKeyCreateRequestPermissionsMemberWrite      ServiceAccountKeyCreateRequestPermissions = "member:write"
+	ServiceAccountKeyCreateRequestPermissionsMetricsRead      ServiceAccountKeyCreateRequestPermissions = "metrics:read"
+	ServiceAccountKeyCreateRequestPermissionsOperationCancel  ServiceAccountKeyCreateRequestPermissions = "operation:cancel"
+	ServiceAccountKeyCreateRequestPermissionsOperationRead    ServiceAccountKeyCreateRequestPermissions = "operation:read"
+	ServiceAccountKeyCreateRequestPermissionsOperationWrite   ServiceAccountKeyCreateRequestPermissions = "operation:write"
+	ServiceAccountKeyCreateRequestPermissionsQuotaRead        ServiceAccountKeyCreateRequestPermissions = "quota:read"
+	ServiceAccountKeyCreateRequestPermissionsQuotaWrite       ServiceAccountKeyCreateRequestPermissions = "quota:write"
+	ServiceAccountKeyCreateRequestPermissionsRecordRead       ServiceAccountKeyCreateRequestPermissions = "record:read"
+	ServiceAccountKeyCreateRequestPermissionsRecordWrite      ServiceAccountKeyCreateRequestPermissions = "record:write"
+	ServiceAccountKeyCreateRequestPermissionsTopicRead        ServiceAccountKeyCreateRequestPermissions = "topic:read"
+	ServiceAccountKeyCreateRequestPermissionsTopicWrite       ServiceAccountKeyCreateRequestPermissions = "topic:write"
+	ServiceAccountKeyCreateRequestPermissionsTuningRead       ServiceAccountKeyCreateRequestPermissions = "tuning:read"
+	ServiceAccountKeyCreateRequestPermissionsTuningWrite      ServiceAccountKeyCreateRequestPermissions = "tuning:write"
+	ServiceAccountKeyCreateRequestPermissionsUserRead         ServiceAccountKeyCreateRequestPermissions = "user:read"
+	ServiceAccountKeyCreateRequestPermissionsUserWrite        ServiceAccountKeyCreateRequestPermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the ServiceAccountKeyCreateRequestPermissions enum.
+func (e ServiceAccountKeyCreateRequestPermissions) Valid() bool {
+	switch e {
+	case ServiceAccountKeyCreateRequestPermissionsAccountRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsAccountWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsAclRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsAclWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsApikeyRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsApikeyWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsAuditRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsBenchmarkRun:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsCatalogRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsClusterCreate:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsClusterDelete:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsClusterRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsClusterUpdate:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsEnvironmentRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsEnvironmentWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsGroupRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsMemberRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsMemberWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsMetricsRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsOperationCancel:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsOperationRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsOperationWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsQuotaRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsQuotaWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsRecordRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsRecordWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsTopicRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsTopicWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsTuningRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsTuningWrite:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsUserRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsUserWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ServiceAccountUpdateRequestRole.
+const (
+	ServiceAccountUpdateRequestRoleAdmin     ServiceAccountUpdateRequestRole = "admin"
+	ServiceAccountUpdateRequestRoleDeveloper ServiceAccountUpdateRequestRole = "developer"
+	ServiceAccountUpdateRequestRoleOperator  ServiceAccountUpdateRequestRole = "operator"
+	ServiceAccountUpdateRequestRoleOwner     ServiceAccountUpdateRequestRole = "owner"
+	ServiceAccountUpdateRequestRoleViewer    ServiceAccountUpdateRequestRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the ServiceAccountUpdateRequestRole enum.
+func (e ServiceAccountUpdateRequestRole) Valid() bool {
+	switch e {
+	case ServiceAccountUpdateRequestRoleAdmin:
+		return true
+	case ServiceAccountUpdateRequestRoleDeveloper:
+		return true
+	case ServiceAccountUpdateRequestRoleOperator:
+		return true
+	case ServiceAccountUpdateRequestRoleOwner:
+		return true
+	case ServiceAccountUpdateRequestRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SizeId.
 const (
 	SizeIdDev    SizeId = "dev"
@@ -3101,6 +3290,9 @@ type ApiKey struct {
 	// PreviousValidUntil Until when the secret before the last rotation works
 	PreviousValidUntil *time.Time `json:"previous_valid_until"`
 	Role               ApiKeyRole `json:"role"`
+
+	// ServiceAccountId The service account that the key belongs to; `role` is then the account's
+	ServiceAccountId *string `json:"service_account_id"`
 }
 
 // ApiKeyPermissions defines model for ApiKey.Permissions.
@@ -3162,6 +3354,9 @@ type ApiKeyWithSecret struct {
 	PreviousValidUntil *time.Time           `json:"previous_valid_until"`
 	Role               ApiKeyWithSecretRole `json:"role"`
 	Secret             string               `json:"secret"`
+
+	// ServiceAccountId The service account that the key belongs to; `role` is then the account's
+	ServiceAccountId *string `json:"service_account_id"`
 }
 
 // ApiKeyWithSecretPermissions defines model for ApiKeyWithSecret.Permissions.
@@ -4080,6 +4275,12 @@ type Me struct {
 		Role MeOrganizationsRole `json:"role"`
 	} `json:"organizations"`
 	Role MeRole `json:"role"`
+
+	// ServiceAccount The service account that the API key belongs to
+	ServiceAccount *struct {
+		Id   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"service_account"`
 	User *struct {
 		Email string `json:"email"`
 		Id    string `json:"id"`
@@ -4572,6 +4773,68 @@ type RegionList struct {
 	Items []Region `json:"items"`
 }
 
+// ServiceAccount defines model for ServiceAccount.
+type ServiceAccount struct {
+	// CreatedAt RFC 3339, UTC
+	CreatedAt   time.Time `json:"created_at"`
+	Description string    `json:"description"`
+
+	// Disabled Whether its API keys are rejected
+	Disabled bool   `json:"disabled"`
+	Id       string `json:"id"`
+	Name     string `json:"name"`
+
+	// Role The role of all of its API keys
+	Role ServiceAccountRole `json:"role"`
+}
+
+// ServiceAccountRole The role of all of its API keys
+type ServiceAccountRole string
+
+// ServiceAccountCreateRequest defines model for ServiceAccountCreateRequest.
+type ServiceAccountCreateRequest struct {
+	Description *string `json:"description,omitempty"`
+	Name        string  `json:"name"`
+
+	// Role Not above the caller's own role. The least by default
+	Role *ServiceAccountCreateRequestRole `json:"role,omitempty"`
+}
+
+// ServiceAccountCreateRequestRole Not above the caller's own role. The least by default
+type ServiceAccountCreateRequestRole string
+
+// ServiceAccountKeyCreateRequest defines model for ServiceAccountKeyCreateRequest.
+type ServiceAccountKeyCreateRequest struct {
+	// AllowedAddresses Addresses and CIDR blocks that the key works from; any by default
+	AllowedAddresses *[]string `json:"allowed_addresses,omitempty"`
+
+	// ExpiresAt RFC 3339, UTC; never by default
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Name      string     `json:"name"`
+
+	// Permissions Narrows the role to these permissions; all of them by default
+	Permissions *[]ServiceAccountKeyCreateRequestPermissions `json:"permissions,omitempty"`
+}
+
+// ServiceAccountKeyCreateRequestPermissions defines model for ServiceAccountKeyCreateRequest.Permissions.
+type ServiceAccountKeyCreateRequestPermissions string
+
+// ServiceAccountPage defines model for ServiceAccountPage.
+type ServiceAccountPage struct {
+	Items         []ServiceAccount `json:"items"`
+	NextPageToken *string          `json:"next_page_token,omitempty"`
+}
+
+// ServiceAccountUpdateRequest defines model for ServiceAccountUpdateRequest.
+type ServiceAccountUpdateRequest struct {
+	Description *string                          `json:"description,omitempty"`
+	Disabled    *bool                            `json:"disabled,omitempty"`
+	Role        *ServiceAccountUpdateRequestRole `json:"role,omitempty"`
+}
+
+// ServiceAccountUpdateRequestRole defines model for ServiceAccountUpdateRequest.Role.
+type ServiceAccountUpdateRequestRole string
+
 // Session defines model for Session.
 type Session struct {
 	// ClientAddress Where the sign-in came from
@@ -4918,6 +5181,9 @@ type ApiKeyListParams struct {
 
 	// PageToken next_page_token of the previous page; valid for the same organization and filter
 	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
+
+	// ServiceAccountId Only keys of this service account
+	ServiceAccountId *string `form:"service_account_id,omitempty" json:"service_account_id,omitempty"`
 }
 
 // ApiKeyCreateParams defines parameters for ApiKeyCreate.
@@ -5522,6 +5788,27 @@ type OperationRetryParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ServiceAccountListParams defines parameters for ServiceAccountList.
+type ServiceAccountListParams struct {
+	// PageSize Items per page, 50 by default
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
+	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
+}
+
+// ServiceAccountCreateParams defines parameters for ServiceAccountCreate.
+type ServiceAccountCreateParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ServiceAccountKeyCreateParams defines parameters for ServiceAccountKeyCreate.
+type ServiceAccountKeyCreateParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // SizeListParams defines parameters for SizeList.
 type SizeListParams struct {
 	Region *SizeListParamsRegion `form:"region,omitempty" json:"region,omitempty"`
@@ -5613,6 +5900,18 @@ type MemberUpdateApplicationMergePatchPlusJSONRequestBody = MemberUpdateRequest
 
 // OperationApproveJSONRequestBody defines body for OperationApprove for application/json ContentType.
 type OperationApproveJSONRequestBody = OperationApproveRequest
+
+// ServiceAccountCreateJSONRequestBody defines body for ServiceAccountCreate for application/json ContentType.
+type ServiceAccountCreateJSONRequestBody = ServiceAccountCreateRequest
+
+// ServiceAccountUpdateJSONRequestBody defines body for ServiceAccountUpdate for application/json ContentType.
+type ServiceAccountUpdateJSONRequestBody = ServiceAccountUpdateRequest
+
+// ServiceAccountUpdateApplicationMergePatchPlusJSONRequestBody defines body for ServiceAccountUpdate for application/merge-patch+json ContentType.
+type ServiceAccountUpdateApplicationMergePatchPlusJSONRequestBody = ServiceAccountUpdateRequest
+
+// ServiceAccountKeyCreateJSONRequestBody defines body for ServiceAccountKeyCreate for application/json ContentType.
+type ServiceAccountKeyCreateJSONRequestBody = ServiceAccountKeyCreateRequest
 
 // AsChangePreview returns the union data inside the ClusterUpdate200JSONResponseBody as a ChangePreview
 func (t ClusterUpdate200JSONResponseBody) AsChangePreview() (ChangePreview, error) {
@@ -6564,6 +6863,88 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/regions (the `RegionList` operationId).
 	RegionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountList List service accounts
+	//
+	// Newest first.
+	//
+	// Corresponds with GET /v1/service-accounts (the `ServiceAccountList` operationId).
+	ServiceAccountList(ctx context.Context, params *ServiceAccountListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountCreateWithBody Create a service account
+	//
+	// A member of the organization for programs: it has a role and its own API keys, and cannot sign in.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/service-accounts (the `ServiceAccountCreate` operationId).
+	ServiceAccountCreateWithBody(ctx context.Context, params *ServiceAccountCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountCreate Create a service account
+	//
+	// A member of the organization for programs: it has a role and its own API keys, and cannot sign in.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/service-accounts (the `ServiceAccountCreate` operationId).
+	ServiceAccountCreate(ctx context.Context, params *ServiceAccountCreateParams, body ServiceAccountCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountDelete Delete a service account
+	//
+	// Revokes its API keys immediately.
+	//
+	// Corresponds with DELETE /v1/service-accounts/{service_account_id} (the `ServiceAccountDelete` operationId).
+	ServiceAccountDelete(ctx context.Context, serviceAccountId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountGet Get a service account
+	//
+	// Corresponds with GET /v1/service-accounts/{service_account_id} (the `ServiceAccountGet` operationId).
+	ServiceAccountGet(ctx context.Context, serviceAccountId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountUpdateWithBody Change a service account
+	//
+	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+	ServiceAccountUpdateWithBody(ctx context.Context, serviceAccountId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountUpdate Change a service account
+	//
+	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+	ServiceAccountUpdate(ctx context.Context, serviceAccountId string, body ServiceAccountUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountUpdateWithApplicationMergePatchPlusJSONBody Change a service account
+	//
+	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	//
+	// Takes a body of the `application/merge-patch+json` content type.
+	//
+	// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+	ServiceAccountUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, serviceAccountId string, body ServiceAccountUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountKeyCreateWithBody Create a key of an account
+	//
+	// The key has the service account's role. The secret is returned once and not stored. The key is listed, rotated and revoked like every API key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
+	ServiceAccountKeyCreateWithBody(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ServiceAccountKeyCreate Create a key of an account
+	//
+	// The key has the service account's role. The secret is returned once and not stored. The key is listed, rotated and revoked like every API key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
+	ServiceAccountKeyCreate(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, body ServiceAccountKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SizeList List cluster sizes
 	//
@@ -8463,6 +8844,188 @@ func (c *Client) RegionList(ctx context.Context, reqEditors ...RequestEditorFn) 
 	return c.Client.Do(req)
 }
 
+// ServiceAccountList List service accounts
+//
+// Newest first.
+//
+// Corresponds with GET /v1/service-accounts (the `ServiceAccountList` operationId).
+func (c *Client) ServiceAccountList(ctx context.Context, params *ServiceAccountListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountListRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountCreateWithBody Create a service account
+//
+// A member of the organization for programs: it has a role and its own API keys, and cannot sign in.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/service-accounts (the `ServiceAccountCreate` operationId).
+func (c *Client) ServiceAccountCreateWithBody(ctx context.Context, params *ServiceAccountCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountCreateRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountCreate Create a service account
+//
+// A member of the organization for programs: it has a role and its own API keys, and cannot sign in.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/service-accounts (the `ServiceAccountCreate` operationId).
+func (c *Client) ServiceAccountCreate(ctx context.Context, params *ServiceAccountCreateParams, body ServiceAccountCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountCreateRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountDelete Delete a service account
+//
+// Revokes its API keys immediately.
+//
+// Corresponds with DELETE /v1/service-accounts/{service_account_id} (the `ServiceAccountDelete` operationId).
+func (c *Client) ServiceAccountDelete(ctx context.Context, serviceAccountId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountDeleteRequest(c.Server, serviceAccountId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountGet Get a service account
+//
+// Corresponds with GET /v1/service-accounts/{service_account_id} (the `ServiceAccountGet` operationId).
+func (c *Client) ServiceAccountGet(ctx context.Context, serviceAccountId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountGetRequest(c.Server, serviceAccountId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountUpdateWithBody Change a service account
+//
+// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+func (c *Client) ServiceAccountUpdateWithBody(ctx context.Context, serviceAccountId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountUpdateRequestWithBody(c.Server, serviceAccountId, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountUpdate Change a service account
+//
+// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+func (c *Client) ServiceAccountUpdate(ctx context.Context, serviceAccountId string, body ServiceAccountUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountUpdateRequest(c.Server, serviceAccountId, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountUpdateWithApplicationMergePatchPlusJSONBody Change a service account
+//
+// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+//
+// Takes a body of the `application/merge-patch+json` content type.
+//
+// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+func (c *Client) ServiceAccountUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, serviceAccountId string, body ServiceAccountUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountUpdateRequestWithApplicationMergePatchPlusJSONBody(c.Server, serviceAccountId, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountKeyCreateWithBody Create a key of an account
+//
+// The key has the service account's role. The secret is returned once and not stored. The key is listed, rotated and revoked like every API key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
+func (c *Client) ServiceAccountKeyCreateWithBody(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountKeyCreateRequestWithBody(c.Server, serviceAccountId, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ServiceAccountKeyCreate Create a key of an account
+//
+// The key has the service account's role. The secret is returned once and not stored. The key is listed, rotated and revoked like every API key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
+func (c *Client) ServiceAccountKeyCreate(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, body ServiceAccountKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewServiceAccountKeyCreateRequest(c.Server, serviceAccountId, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // SizeList List cluster sizes
 //
 // Sizes of a region, smallest first, with their AWS instance, volume limits and cost.
@@ -8538,6 +9101,18 @@ func NewApiKeyListRequest(server string, params *ApiKeyListParams) (*http.Reques
 		if params.PageToken != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ServiceAccountId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "service_account_id", *params.ServiceAccountId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -13568,6 +14143,315 @@ func NewRegionListRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewServiceAccountListRequest constructs an http.Request for the ServiceAccountList method
+func NewServiceAccountListRequest(server string, params *ServiceAccountListParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/service-accounts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PageSize != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PageToken != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewServiceAccountCreateRequest calls the generic ServiceAccountCreate builder with application/json body
+func NewServiceAccountCreateRequest(server string, params *ServiceAccountCreateParams, body ServiceAccountCreateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewServiceAccountCreateRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewServiceAccountCreateRequestWithBody constructs an http.Request for the ServiceAccountCreate method, with any body, and a specified content type
+func NewServiceAccountCreateRequestWithBody(server string, params *ServiceAccountCreateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/service-accounts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewServiceAccountDeleteRequest constructs an http.Request for the ServiceAccountDelete method
+func NewServiceAccountDeleteRequest(server string, serviceAccountId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "service_account_id", serviceAccountId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/service-accounts/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewServiceAccountGetRequest constructs an http.Request for the ServiceAccountGet method
+func NewServiceAccountGetRequest(server string, serviceAccountId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "service_account_id", serviceAccountId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/service-accounts/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewServiceAccountUpdateRequest calls the generic ServiceAccountUpdate builder with application/json body
+func NewServiceAccountUpdateRequest(server string, serviceAccountId string, body ServiceAccountUpdateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewServiceAccountUpdateRequestWithBody(server, serviceAccountId, "application/json", bodyReader)
+}
+
+// NewServiceAccountUpdateRequestWithApplicationMergePatchPlusJSONBody calls the generic ServiceAccountUpdate builder with application/merge-patch+json body
+func NewServiceAccountUpdateRequestWithApplicationMergePatchPlusJSONBody(server string, serviceAccountId string, body ServiceAccountUpdateApplicationMergePatchPlusJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewServiceAccountUpdateRequestWithBody(server, serviceAccountId, "application/merge-patch+json", bodyReader)
+}
+
+// NewServiceAccountUpdateRequestWithBody constructs an http.Request for the ServiceAccountUpdate method, with any body, and a specified content type
+func NewServiceAccountUpdateRequestWithBody(server string, serviceAccountId string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "service_account_id", serviceAccountId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/service-accounts/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewServiceAccountKeyCreateRequest calls the generic ServiceAccountKeyCreate builder with application/json body
+func NewServiceAccountKeyCreateRequest(server string, serviceAccountId string, params *ServiceAccountKeyCreateParams, body ServiceAccountKeyCreateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewServiceAccountKeyCreateRequestWithBody(server, serviceAccountId, params, "application/json", bodyReader)
+}
+
+// NewServiceAccountKeyCreateRequestWithBody constructs an http.Request for the ServiceAccountKeyCreate method, with any body, and a specified content type
+func NewServiceAccountKeyCreateRequestWithBody(server string, serviceAccountId string, params *ServiceAccountKeyCreateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "service_account_id", serviceAccountId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/service-accounts/%s/keys", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewSizeListRequest constructs an http.Request for the SizeList method
 func NewSizeListRequest(server string, params *SizeListParams) (*http.Request, error) {
 	var err error
@@ -14621,6 +15505,94 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/regions (the `RegionList` operationId).
 	RegionListWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RegionListResponse, error)
+
+	// ServiceAccountListWithResponse List service accounts
+	//
+	// Newest first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/service-accounts (the `ServiceAccountList` operationId).
+	ServiceAccountListWithResponse(ctx context.Context, params *ServiceAccountListParams, reqEditors ...RequestEditorFn) (*ServiceAccountListResponse, error)
+
+	// ServiceAccountCreateWithBodyWithResponse Create a service account
+	//
+	// A member of the organization for programs: it has a role and its own API keys, and cannot sign in.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/service-accounts (the `ServiceAccountCreate` operationId).
+	ServiceAccountCreateWithBodyWithResponse(ctx context.Context, params *ServiceAccountCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ServiceAccountCreateResponse, error)
+
+	// ServiceAccountCreateWithResponse Create a service account
+	//
+	// A member of the organization for programs: it has a role and its own API keys, and cannot sign in.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/service-accounts (the `ServiceAccountCreate` operationId).
+	ServiceAccountCreateWithResponse(ctx context.Context, params *ServiceAccountCreateParams, body ServiceAccountCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountCreateResponse, error)
+
+	// ServiceAccountDeleteWithResponse Delete a service account
+	//
+	// Revokes its API keys immediately.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/service-accounts/{service_account_id} (the `ServiceAccountDelete` operationId).
+	ServiceAccountDeleteWithResponse(ctx context.Context, serviceAccountId string, reqEditors ...RequestEditorFn) (*ServiceAccountDeleteResponse, error)
+
+	// ServiceAccountGetWithResponse Get a service account
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/service-accounts/{service_account_id} (the `ServiceAccountGet` operationId).
+	ServiceAccountGetWithResponse(ctx context.Context, serviceAccountId string, reqEditors ...RequestEditorFn) (*ServiceAccountGetResponse, error)
+
+	// ServiceAccountUpdateWithBodyWithResponse Change a service account
+	//
+	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+	ServiceAccountUpdateWithBodyWithResponse(ctx context.Context, serviceAccountId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ServiceAccountUpdateResponse, error)
+
+	// ServiceAccountUpdateWithResponse Change a service account
+	//
+	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+	ServiceAccountUpdateWithResponse(ctx context.Context, serviceAccountId string, body ServiceAccountUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountUpdateResponse, error)
+
+	// ServiceAccountUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a service account
+	//
+	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	//
+	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+	ServiceAccountUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, serviceAccountId string, body ServiceAccountUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountUpdateResponse, error)
+
+	// ServiceAccountKeyCreateWithBodyWithResponse Create a key of an account
+	//
+	// The key has the service account's role. The secret is returned once and not stored. The key is listed, rotated and revoked like every API key.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
+	ServiceAccountKeyCreateWithBodyWithResponse(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ServiceAccountKeyCreateResponse, error)
+
+	// ServiceAccountKeyCreateWithResponse Create a key of an account
+	//
+	// The key has the service account's role. The secret is returned once and not stored. The key is listed, rotated and revoked like every API key.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
+	ServiceAccountKeyCreateWithResponse(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, body ServiceAccountKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountKeyCreateResponse, error)
 
 	// SizeListWithResponse List cluster sizes
 	//
@@ -18445,6 +19417,287 @@ func (r RegionListResponse) ContentType() string {
 	return ""
 }
 
+type ServiceAccountListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ServiceAccountPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ServiceAccountListResponse) GetJSON200() *ServiceAccountPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ServiceAccountListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ServiceAccountListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ServiceAccountListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ServiceAccountListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ServiceAccountListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ServiceAccountCreateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *ServiceAccount
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r ServiceAccountCreateResponse) GetJSON201() *ServiceAccount {
+	return r.JSON201
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ServiceAccountCreateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ServiceAccountCreateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ServiceAccountCreateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ServiceAccountCreateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ServiceAccountCreateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ServiceAccountDeleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ServiceAccountDeleteResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ServiceAccountDeleteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ServiceAccountDeleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ServiceAccountDeleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ServiceAccountDeleteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ServiceAccountGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ServiceAccount
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ServiceAccountGetResponse) GetJSON200() *ServiceAccount {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ServiceAccountGetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ServiceAccountGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ServiceAccountGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ServiceAccountGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ServiceAccountGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ServiceAccountUpdateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ServiceAccount
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ServiceAccountUpdateResponse) GetJSON200() *ServiceAccount {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ServiceAccountUpdateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ServiceAccountUpdateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ServiceAccountUpdateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ServiceAccountUpdateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ServiceAccountUpdateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ServiceAccountKeyCreateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *ApiKeyWithSecret
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r ServiceAccountKeyCreateResponse) GetJSON201() *ApiKeyWithSecret {
+	return r.JSON201
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ServiceAccountKeyCreateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ServiceAccountKeyCreateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ServiceAccountKeyCreateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ServiceAccountKeyCreateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ServiceAccountKeyCreateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type SizeListResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -20110,6 +21363,154 @@ func (c *ClientWithResponses) RegionListWithResponse(ctx context.Context, reqEdi
 		return nil, err
 	}
 	return ParseRegionListResponse(rsp)
+}
+
+// ServiceAccountListWithResponse List service accounts
+//
+// Newest first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/service-accounts (the `ServiceAccountList` operationId).
+func (c *ClientWithResponses) ServiceAccountListWithResponse(ctx context.Context, params *ServiceAccountListParams, reqEditors ...RequestEditorFn) (*ServiceAccountListResponse, error) {
+	rsp, err := c.ServiceAccountList(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountListResponse(rsp)
+}
+
+// ServiceAccountCreateWithBodyWithResponse Create a service account
+//
+// A member of the organization for programs: it has a role and its own API keys, and cannot sign in.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/service-accounts (the `ServiceAccountCreate` operationId).
+func (c *ClientWithResponses) ServiceAccountCreateWithBodyWithResponse(ctx context.Context, params *ServiceAccountCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ServiceAccountCreateResponse, error) {
+	rsp, err := c.ServiceAccountCreateWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountCreateResponse(rsp)
+}
+
+// ServiceAccountCreateWithResponse Create a service account
+//
+// A member of the organization for programs: it has a role and its own API keys, and cannot sign in.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/service-accounts (the `ServiceAccountCreate` operationId).
+func (c *ClientWithResponses) ServiceAccountCreateWithResponse(ctx context.Context, params *ServiceAccountCreateParams, body ServiceAccountCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountCreateResponse, error) {
+	rsp, err := c.ServiceAccountCreate(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountCreateResponse(rsp)
+}
+
+// ServiceAccountDeleteWithResponse Delete a service account
+//
+// Revokes its API keys immediately.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/service-accounts/{service_account_id} (the `ServiceAccountDelete` operationId).
+func (c *ClientWithResponses) ServiceAccountDeleteWithResponse(ctx context.Context, serviceAccountId string, reqEditors ...RequestEditorFn) (*ServiceAccountDeleteResponse, error) {
+	rsp, err := c.ServiceAccountDelete(ctx, serviceAccountId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountDeleteResponse(rsp)
+}
+
+// ServiceAccountGetWithResponse Get a service account
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/service-accounts/{service_account_id} (the `ServiceAccountGet` operationId).
+func (c *ClientWithResponses) ServiceAccountGetWithResponse(ctx context.Context, serviceAccountId string, reqEditors ...RequestEditorFn) (*ServiceAccountGetResponse, error) {
+	rsp, err := c.ServiceAccountGet(ctx, serviceAccountId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountGetResponse(rsp)
+}
+
+// ServiceAccountUpdateWithBodyWithResponse Change a service account
+//
+// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+func (c *ClientWithResponses) ServiceAccountUpdateWithBodyWithResponse(ctx context.Context, serviceAccountId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ServiceAccountUpdateResponse, error) {
+	rsp, err := c.ServiceAccountUpdateWithBody(ctx, serviceAccountId, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountUpdateResponse(rsp)
+}
+
+// ServiceAccountUpdateWithResponse Change a service account
+//
+// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+func (c *ClientWithResponses) ServiceAccountUpdateWithResponse(ctx context.Context, serviceAccountId string, body ServiceAccountUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountUpdateResponse, error) {
+	rsp, err := c.ServiceAccountUpdate(ctx, serviceAccountId, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountUpdateResponse(rsp)
+}
+
+// ServiceAccountUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a service account
+//
+// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+//
+// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/service-accounts/{service_account_id} (the `ServiceAccountUpdate` operationId).
+func (c *ClientWithResponses) ServiceAccountUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, serviceAccountId string, body ServiceAccountUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountUpdateResponse, error) {
+	rsp, err := c.ServiceAccountUpdateWithApplicationMergePatchPlusJSONBody(ctx, serviceAccountId, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountUpdateResponse(rsp)
+}
+
+// ServiceAccountKeyCreateWithBodyWithResponse Create a key of an account
+//
+// The key has the service account's role. The secret is returned once and not stored. The key is listed, rotated and revoked like every API key.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
+func (c *ClientWithResponses) ServiceAccountKeyCreateWithBodyWithResponse(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ServiceAccountKeyCreateResponse, error) {
+	rsp, err := c.ServiceAccountKeyCreateWithBody(ctx, serviceAccountId, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountKeyCreateResponse(rsp)
+}
+
+// ServiceAccountKeyCreateWithResponse Create a key of an account
+//
+// The key has the service account's role. The secret is returned once and not stored. The key is listed, rotated and revoked like every API key.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
+func (c *ClientWithResponses) ServiceAccountKeyCreateWithResponse(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, body ServiceAccountKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountKeyCreateResponse, error) {
+	rsp, err := c.ServiceAccountKeyCreate(ctx, serviceAccountId, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseServiceAccountKeyCreateResponse(rsp)
 }
 
 // SizeListWithResponse List cluster sizes
@@ -22859,6 +24260,200 @@ func ParseRegionListResponse(rsp *http.Response) (*RegionListResponse, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseServiceAccountListResponse parses an HTTP response from a ServiceAccountListWithResponse call
+func ParseServiceAccountListResponse(rsp *http.Response) (*ServiceAccountListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ServiceAccountListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ServiceAccountPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseServiceAccountCreateResponse parses an HTTP response from a ServiceAccountCreateWithResponse call
+func ParseServiceAccountCreateResponse(rsp *http.Response) (*ServiceAccountCreateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ServiceAccountCreateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest ServiceAccount
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseServiceAccountDeleteResponse parses an HTTP response from a ServiceAccountDeleteWithResponse call
+func ParseServiceAccountDeleteResponse(rsp *http.Response) (*ServiceAccountDeleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ServiceAccountDeleteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseServiceAccountGetResponse parses an HTTP response from a ServiceAccountGetWithResponse call
+func ParseServiceAccountGetResponse(rsp *http.Response) (*ServiceAccountGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ServiceAccountGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ServiceAccount
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseServiceAccountUpdateResponse parses an HTTP response from a ServiceAccountUpdateWithResponse call
+func ParseServiceAccountUpdateResponse(rsp *http.Response) (*ServiceAccountUpdateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ServiceAccountUpdateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ServiceAccount
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseServiceAccountKeyCreateResponse parses an HTTP response from a ServiceAccountKeyCreateWithResponse call
+func ParseServiceAccountKeyCreateResponse(rsp *http.Response) (*ServiceAccountKeyCreateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ServiceAccountKeyCreateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest ApiKeyWithSecret
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

@@ -6,6 +6,9 @@ export const Me = z
   .object({
     user: z.object({ id: z.string(), email: z.string(), name: z.string() }).nullable(),
     api_key: z.object({ id: z.string(), name: z.string() }).nullable(),
+    service_account: z.object({ id: z.string(), name: z.string() }).nullable().meta({
+      description: "The service account that the API key belongs to",
+    }),
     organization: z.object({ id: z.string(), name: z.string(), slug: z.string() }),
     role: z.enum(ROLES),
     /** Every tenant the user belongs to; a key belongs to one. */

@@ -8,6 +8,9 @@ export const ApiKey = z
     id: z.string(),
     name: z.string(),
     role: z.enum(ROLES),
+    service_account_id: z.string().nullable().meta({
+      description: "The service account that the key belongs to; `role` is then the account's",
+    }),
     hint: z.string(),
     created_at: timestamp,
     expires_at: timestamp.nullable(),

@@ -1,4 +1,5 @@
 import { defineContract } from "../contract.ts";
+import { idField } from "../field.ts";
 import { pageOf, pageQuery } from "../page.ts";
 import { ApiKey } from "./api-key.ts";
 
@@ -11,6 +12,11 @@ export const listApiKeys = defineContract({
   tag: "API keys",
   permission: "apikey:read",
   successStatus: 200,
-  query: pageQuery,
+  query: {
+    ...pageQuery,
+    service_account_id: idField("svc").optional().meta({
+      description: "Only keys of this service account",
+    }),
+  },
   response: pageOf(ApiKey).meta({ id: "ApiKeyPage" }),
 });

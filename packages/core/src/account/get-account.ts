@@ -4,6 +4,7 @@ import {
   type Organization,
   type Principal,
   type Role,
+  type ServiceAccount,
   type User,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
@@ -11,6 +12,7 @@ import type { Core } from "../core.ts";
 export interface AccountView {
   readonly user: User | undefined;
   readonly apiKey: ApiKey | undefined;
+  readonly serviceAccount: ServiceAccount | undefined;
   readonly organization: Organization;
   readonly role: Role;
   readonly organizations: readonly { organization: Organization; role: Role }[];
@@ -18,10 +20,11 @@ export interface AccountView {
 
 /** Who sends the request, and for which tenant. */
 export async function getAccount(core: Core, principal: Principal): Promise<AccountView> {
-  const { organizationId, userId, apiKeyId, role } = principal;
-  const [user, apiKey, organization, memberships] = await Promise.all([
+  const { organizationId, userId, apiKeyId, serviceAccountId, role } = principal;
+  const [user, apiKey, serviceAccount, organization, memberships] = await Promise.all([
     userId && core.db.organizations.getUser(userId),
     apiKeyId && core.db.apiKeys.get(organizationId, apiKeyId),
+    serviceAccountId && core.db.serviceAccounts.get(organizationId, serviceAccountId),
     core.db.organizations.get(organizationId),
     userId ? core.db.organizations.membershipsOf(userId) : [],
   ]);
@@ -30,5 +33,5 @@ export async function getAccount(core: Core, principal: Principal): Promise<Acco
     memberships.length > 0
       ? memberships.map((member) => ({ organization: member.organization, role: member.role }))
       : [{ organization, role }];
-  return { user, apiKey, organization, role, organizations };
+  return { user, apiKey, serviceAccount, organization, role, organizations };
 }

@@ -1,5 +1,12 @@
 import { isAddressRange, newApiKeySecret } from "@millrace/auth";
-import { type ApiKey, DomainError, type Principal, validationFailed } from "@millrace/domain";
+import type { Transaction } from "@millrace/db";
+import {
+  type ApiKey,
+  DomainError,
+  type Principal,
+  type ServiceAccountId,
+  validationFailed,
+} from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { assertNoWider, type KeyPower } from "./assert-no-wider.ts";
 
@@ -16,6 +23,22 @@ export async function createApiKey(
   principal: Principal,
   input: CreateApiKeyInput,
 ): Promise<{ apiKey: ApiKey; secret: string }> {
+  let secret = "";
+  const apiKey = await core.db.transaction(async (tx) => {
+    const added = await addApiKey(core, tx, principal, input);
+    secret = added.secret;
+    return added.apiKey;
+  });
+  return { apiKey, secret };
+}
+
+/** Throws as `createApiKey` does. */
+export async function addApiKey(
+  { clock }: Pick<Core, "clock">,
+  tx: Transaction,
+  principal: Principal,
+  input: CreateApiKeyInput & { readonly serviceAccountId?: ServiceAccountId },
+): Promise<{ apiKey: ApiKey; secret: string }> {
   assertNoWider(principal, input, "create a key");
   const broken = input.allowedAddresses.findIndex((range) => !isAddressRange(range));
   if (broken >= 0) {
@@ -24,24 +47,18 @@ export async function createApiKey(
       { pointer: `/allowed_addresses/${broken}`, code: "malformed", message },
     ]);
   }
-  if (input.expiresAt && input.expiresAt <= core.clock.now()) {
+  if (input.expiresAt && input.expiresAt <= clock.now()) {
     throw new DomainError("validation_failed", "The expiry is in the past.", {
       fields: [{ pointer: "/expires_at", code: "out_of_range", message: "must be in the future" }],
     });
   }
   const { secret, hash, hint } = newApiKeySecret();
-  const apiKey = await core.db.transaction((tx) =>
-    tx.apiKeys.create({
-      organizationId: principal.organizationId,
-      name: input.name,
-      role: input.role,
-      permissions: input.permissions ?? [],
-      allowedAddresses: input.allowedAddresses,
-      hint,
-      secretHash: hash,
-      createdBy: principal.userId,
-      expiresAt: input.expiresAt,
-    }),
-  );
+  const { name, role, permissions = [], allowedAddresses, expiresAt, serviceAccountId } = input;
+  const apiKey = await tx.apiKeys.create({
+    organizationId: principal.organizationId,
+    ...{ name, role, permissions, allowedAddresses, expiresAt, serviceAccountId, hint },
+    secretHash: hash,
+    createdBy: principal.userId,
+  });
   return { apiKey, secret };
 }

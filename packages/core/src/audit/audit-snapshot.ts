@@ -29,13 +29,22 @@ export async function snapshot(
       found && { email: found.email, role: found.role, revokedAt: found.revokedAt },
     );
   }
+  if (isId("svc", id)) {
+    const found = await tx.serviceAccounts.get(organizationId, id);
+    return auditDetail(
+      found && {
+        ...{ name: found.name, description: found.description, role: found.role },
+        disabledAt: found.disabledAt,
+      },
+    );
+  }
   if (!isId("key", id)) return undefined;
   const key = await tx.apiKeys.get(organizationId, id);
   return auditDetail(
     key && {
       ...{ name: key.name, role: key.role, hint: key.hint, permissions: key.permissions },
       ...{ allowedAddresses: key.allowedAddresses, expiresAt: key.expiresAt },
-      revokedAt: key.revokedAt,
+      ...{ serviceAccountId: key.serviceAccountId, revokedAt: key.revokedAt },
     },
   );
 }

@@ -131,6 +131,10 @@ async function mayStillInvite(tx: Transaction, invitation: Invitation, now: Date
   }
   const key = await tx.apiKeys.get(organizationId, invitedBy.id as ApiKeyId);
   if (!key || key.revokedAt || (key.expiresAt && key.expiresAt <= now)) return false;
+  if (key.serviceAccountId) {
+    const account = await tx.serviceAccounts.get(organizationId, key.serviceAccountId);
+    if (!account || account.disabledAt) return false;
+  }
   return mayInvite(key.role, role);
 }
 

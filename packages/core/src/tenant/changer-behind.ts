@@ -1,11 +1,17 @@
 import { type Changer, changerOf, type Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
 
-/** Who acts, by the name that they have now: people and keys change their names, and go. */
+/**
+ * Who acts, by the name that they have now: people and keys change their names, and go. The key of a service
+ * account is `<account>/<key>`.
+ */
 export async function changerBehind({ db }: Core, principal: Principal): Promise<Changer> {
-  const { organizationId, apiKeyId, userId } = principal;
+  const { organizationId, apiKeyId, serviceAccountId, userId } = principal;
   if (apiKeyId !== undefined) {
-    return changerOf(principal, (await db.apiKeys.get(organizationId, apiKeyId))?.name ?? "");
+    const name = (await db.apiKeys.get(organizationId, apiKeyId))?.name ?? "";
+    if (serviceAccountId === undefined) return changerOf(principal, name);
+    const account = await db.serviceAccounts.get(organizationId, serviceAccountId);
+    return changerOf(principal, `${account?.name ?? ""}/${name}`);
   }
   const user = userId && (await db.organizations.getUser(userId));
   return changerOf(principal, user ? user.email : "");

@@ -7,10 +7,11 @@ export const getMeProcedure = procedure(contract.permission)
   .output(contract.response)
   .query(async ({ ctx }) => {
     const account = await getAccount(ctx.core, ctx.principal);
-    const { user, apiKey, organization } = account;
+    const { user, apiKey, serviceAccount, organization } = account;
     return {
       user: user ? { id: user.id, email: user.email, name: user.name } : null,
       api_key: apiKey ? { id: apiKey.id, name: apiKey.name } : null,
+      service_account: serviceAccount ? { id: serviceAccount.id, name: serviceAccount.name } : null,
       organization: { id: organization.id, name: organization.name, slug: organization.slug },
       role: account.role,
       organizations: account.organizations.map((each) => ({

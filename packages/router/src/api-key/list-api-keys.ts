@@ -6,6 +6,8 @@ import { presentApiKey } from "./present-api-key.ts";
 export const listApiKeysProcedure = procedure(contract.permission)
   .input(infinite(contract.input))
   .output(contract.response)
-  .query(async ({ ctx, input }) =>
-    presentPage(await listApiKeys(ctx.core, ctx.principal, pageInput(input)), presentApiKey),
-  );
+  .query(async ({ ctx, input }) => {
+    const { service_account_id: serviceAccountId } = input;
+    const page = { ...pageInput(input), serviceAccountId };
+    return presentPage(await listApiKeys(ctx.core, ctx.principal, page), presentApiKey);
+  });

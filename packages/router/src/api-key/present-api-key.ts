@@ -6,6 +6,7 @@ export function presentApiKey(apiKey: ApiKey): ApiKeyShape {
     id: apiKey.id,
     name: apiKey.name,
     role: apiKey.role,
+    service_account_id: apiKey.serviceAccountId ?? null,
     hint: apiKey.hint,
     created_at: apiKey.createdAt.toISOString(),
     expires_at: apiKey.expiresAt?.toISOString() ?? null,
