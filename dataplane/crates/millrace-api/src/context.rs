@@ -18,6 +18,7 @@ use crate::{
     authorization::{Authorization, Rights},
     call::Call,
     cold_reads::ColdReads,
+    delegation_tokens::TokenChanges,
     inspection::Inspection,
     metrics::Metrics,
     producer_ids::ProducerIds,
@@ -100,8 +101,10 @@ pub(crate) struct Context {
     /// Nothing where there is no authorizer.
     pub(crate) acl_changes: Option<Arc<AclChanges>>,
     pub(crate) scram_changes: Arc<ScramChanges>,
+    /// Nothing where delegation tokens are disabled.
+    pub(crate) token_changes: Option<Arc<TokenChanges>>,
     pub(crate) quota_changes: Arc<QuotaChanges>,
-    /// Where changes of ACLs, credentials and quotas are made.
+    /// Where changes of ACLs, credentials, tokens and quotas are made.
     pub(crate) security_changes: SecurityChanges,
     /// Reads of what has left memory.
     pub(crate) cold_reads: ColdReads,
@@ -118,6 +121,9 @@ impl Context {
     pub(crate) fn new(parts: ApiParts) -> Arc<Self> {
         let purgatory = Purgatory::with_timers(parts.timers, PurgatoryConfig::default());
         let authorizer = parts.security.authorizer.clone();
+        let tokens = parts.security.delegation.clone();
+        let token_changes =
+            tokens.map(|tokens| Arc::new(TokenChanges::new(Arc::clone(&parts.meta), tokens)));
         let cold_reads = ColdReads::new(parts.network.egress.clone(), parts.clock.clone());
         Arc::new(Self {
             logs: parts.logs,
@@ -139,7 +145,8 @@ impl Context {
                 parts.meta,
                 Arc::clone(&parts.security.scram),
             )),
-            security_changes: SecurityChanges::start(&parts.tasks),
+            security_changes: SecurityChanges::start(&parts.tasks, token_changes.clone()),
+            token_changes,
             cold_reads,
             inspection: Inspection::new(),
             quotas: Quotas::new(parts.config.quotas, parts.quotas),

@@ -22,6 +22,7 @@
 //! | `authorization` | what a client may do, and the audit log |
 //! | `acl_changes` | changes of ACLs, stored before they count |
 //! | `scram_changes` | changes of users' credentials, stored before they count |
+//! | `delegation_tokens` | changes of delegation tokens, stored before they count |
 //! | `security_changes` | makes those changes, one after the other, each to its end |
 //! | `settings` | the broker's settings as clients see and change them |
 //! | `cold_reads` | reads of what has left memory, beside the fetches that want it |
@@ -40,6 +41,7 @@ mod cold_reads;
 mod config_changes;
 mod config_resource;
 mod context;
+mod delegation_tokens;
 mod handlers;
 mod inspection;
 mod metrics;
@@ -60,6 +62,7 @@ mod work;
 pub use authorization::authorizer;
 pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
+pub use delegation_tokens::delegation_tokens;
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;

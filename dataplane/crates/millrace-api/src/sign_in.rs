@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use millrace_security::{
     acl::Authorizer,
     credentials::{PlainUsers, ScramUsers},
+    delegation::DelegationTokens,
     sasl::{
         AuthenticationError, HandshakeError, Identified, Mechanism, Reply, Session, Users,
         oauth::Tokens,
@@ -32,6 +33,8 @@ pub struct Security {
     pub sasl: HashMap<String, SaslListener>,
     /// The users of SCRAM, on all listeners.
     pub scram: Arc<ScramUsers>,
+    /// Delegation tokens, where they are enabled, on all listeners with SCRAM.
+    pub delegation: Option<Arc<DelegationTokens>>,
     /// Who may do what; nothing lets everybody do everything.
     pub authorizer: Option<Arc<Authorizer>>,
 }
@@ -56,6 +59,7 @@ impl Security {
         Self {
             sasl: HashMap::new(),
             scram: Arc::new(ScramUsers::new([])),
+            delegation: None,
             authorizer: None,
         }
     }
@@ -112,9 +116,8 @@ impl SignIn {
     /// The same where a handshake may come: at first, and again where sessions have an end.
     pub(crate) fn expects_handshake(&self, peer: &Peer) -> Option<&SaslListener> {
         let is_new = peer.identity.principal().is_none();
-        self.listener(peer).filter(|listener| {
-            is_new || listener.session_max.is_some() || listener.tokens.is_some()
-        })
+        let listener = self.listener(peer);
+        listener.filter(|_| is_new || peer.identity.expires())
     }
 
     fn connection(&self, peer: &Peer) -> Arc<Mutex<Connection>> {
@@ -127,6 +130,7 @@ impl SignIn {
             plain: &listener.plain,
             scram: &self.security.scram,
             tokens: listener.tokens.as_deref(),
+            delegation: self.security.delegation.as_deref(),
         }
     }
 
@@ -178,10 +182,13 @@ impl SignIn {
                     principal,
                     mechanism,
                     lifetime,
+                    by_delegation_token,
                 } = identified;
                 let lifetimes = listener.session_max.into_iter().chain(lifetime);
                 let lifetime = lifetimes.min();
                 let expires = lifetime.map(|lifetime| now.saturating_add(lifetime));
+                // Before the principal is known, so that no request passes between.
+                peer.identity.set_by_delegation_token(by_delegation_token);
                 peer.identity.authenticated(principal.as_str(), expires);
                 count(peer, mechanism.name(), "accepted");
                 tracing::debug!(connection = peer.id, %principal, %mechanism, "authenticated");

@@ -4,7 +4,7 @@ use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc,
 
 use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, authorizer,
-    client_quotas, scram_users,
+    client_quotas, delegation_tokens, scram_users,
 };
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts};
@@ -411,8 +411,17 @@ async fn security(
         }
         None => None,
     };
+    let delegation = match &config.delegation {
+        Some(config) => {
+            let clock = seams.clock.clone();
+            let loaded = delegation_tokens(&*storage.meta, config.clone(), clock).await;
+            Some(Arc::new(loaded.map_err(StorageError::MetaUse)?))
+        }
+        None => None,
+    };
     Ok(Security {
         authorizer,
+        delegation,
         sasl,
         scram: Arc::new(users.map_err(StorageError::MetaUse)?),
     })

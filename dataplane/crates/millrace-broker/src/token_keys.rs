@@ -247,6 +247,7 @@ mod tests {
             plain: &PlainUsers::new([]),
             scram: &ScramUsers::new([]),
             tokens: Some(tokens),
+            delegation: None,
         };
         let mut session = Session::default();
         session.handshake(users, "OAUTHBEARER").expect("enabled");

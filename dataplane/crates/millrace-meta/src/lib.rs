@@ -8,6 +8,7 @@
 mod acl;
 mod class;
 mod compaction;
+mod delegation_token;
 mod object;
 mod quota;
 mod scram;
@@ -20,6 +21,7 @@ pub use acl::AclRow;
 pub use compaction::{
     Compaction, CompactionError, LiveRange, ObjectContents, StreamSetSummary, StreamSummary,
 };
+pub use delegation_token::{DelegationTokenChange, DelegationTokenRow};
 pub use object::{
     CommitError, ObjectKind, ObjectRange, ReserveError, StreamObject, StreamSetObject, SweepError,
     Upload,

@@ -7,9 +7,9 @@ use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
 use crate::{
     AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
-    NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError,
-    ScramChange, ScramRow, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic,
-    TopicError, TrimError, Upload,
+    DelegationTokenChange, DelegationTokenRow, NewTopic, ObjectContents, ObjectRange,
+    OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange, ScramRow, StreamMeta,
+    StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
 
 /// The node epoch is not (or no longer) the current one of any node: another start has replaced
@@ -296,6 +296,21 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
         &self,
         added: Vec<AclRow>,
         removed: Vec<AclRow>,
+    ) -> Result<(), StoreFailure>;
+
+    /// All delegation tokens, in the order of their ids.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn delegation_tokens(&self) -> Result<Vec<DelegationTokenRow>, StoreFailure>;
+
+    /// Changes delegation tokens: all or none.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn change_delegation_tokens(
+        &self,
+        changes: Vec<DelegationTokenChange>,
     ) -> Result<(), StoreFailure>;
 
     /// The value kept under `name`.

@@ -255,19 +255,25 @@ impl ScramUsers {
     /// tell a user from a stranger: salts that a restart does not change, and another number of
     /// iterations.
     pub(crate) fn get_or_fake(&self, hash: ScramHash, user: &str) -> Arc<ScramCredential> {
+        // Made for everybody, so that it takes as long for a user as for a stranger.
+        let fake = self.fake(hash, user);
+        self.get(hash, user).unwrap_or_else(|| Arc::new(fake))
+    }
+
+    /// A credential that nobody has the password of.
+    pub(crate) fn fake(&self, hash: ScramHash, user: &str) -> ScramCredential {
         let mut context = hmac::Context::with_key(&self.fake_key);
         // A user has another salt for each mechanism.
         context.update(&hash.code().to_be_bytes());
         context.update(user.as_bytes());
         let seed = context.sign();
-        let fake = ScramCredential {
+        ScramCredential {
             iterations: ITERATIONS_MIN,
             salt: salt_like_kafka(seed.as_ref()),
             // As long as the hash, and known to nobody.
             stored_key: hash.hmac(seed.as_ref(), b"stored"),
             server_key: hash.hmac(seed.as_ref(), b"server"),
-        };
-        self.get(hash, user).unwrap_or_else(|| Arc::new(fake))
+        }
     }
 
     /// The credentials of one user, or of all, in the order of their names, without secrets: hash and

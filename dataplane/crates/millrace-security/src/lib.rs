@@ -7,6 +7,7 @@
 //! | `certificate` | the principal of a client that shows a certificate |
 //! | `sasl` | the server's side of PLAIN and SCRAM, and a connection's session (KIP-368) |
 //! | `credentials` | what the server keeps of passwords |
+//! | `delegation` | delegation tokens (KIP-48) |
 //! | `quota` | who may use how much: client quotas and the precedence of their entities |
 //!
 //! Nothing here does I/O. Where rules and credentials are stored, and how tokens travel, is the
@@ -15,6 +16,7 @@
 pub mod acl;
 pub mod certificate;
 pub mod credentials;
+pub mod delegation;
 mod principal;
 pub mod quota;
 pub mod sasl;

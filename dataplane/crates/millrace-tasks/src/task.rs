@@ -71,7 +71,7 @@ tasks! {
     NetSweep = "net-sweep",
     /// Deletes objects that nothing refers to.
     ObjectDeletion = "object-deletion",
-    /// Changes access control lists, client quotas and credentials.
+    /// Changes access control lists, client quotas, credentials and delegation tokens.
     SecurityChanges = "security-changes",
     /// Acknowledges the appends of one stream.
     StreamAcknowledge = "stream-acknowledge",

@@ -61,6 +61,10 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DescribeLogDirs, 1, 4),
     serve(ApiKey::SaslAuthenticate, 0, 2),
     serve(ApiKey::CreatePartitions, 0, 3),
+    serve(ApiKey::CreateDelegationToken, 1, 3),
+    serve(ApiKey::RenewDelegationToken, 1, 2),
+    serve(ApiKey::ExpireDelegationToken, 1, 2),
+    serve(ApiKey::DescribeDelegationToken, 1, 3),
     serve(ApiKey::DeleteGroups, 0, 2),
     serve(ApiKey::IncrementalAlterConfigs, 0, 1),
     serve(ApiKey::DescribeClientQuotas, 0, 1),
@@ -133,6 +137,10 @@ mod tests {
             DescribeLogDirs => DescribeLogDirsRequest, DescribeLogDirsResponse;
             SaslAuthenticate => SaslAuthenticateRequest, SaslAuthenticateResponse;
             CreatePartitions => CreatePartitionsRequest, CreatePartitionsResponse;
+            CreateDelegationToken => CreateDelegationTokenRequest, CreateDelegationTokenResponse;
+            RenewDelegationToken => RenewDelegationTokenRequest, RenewDelegationTokenResponse;
+            ExpireDelegationToken => ExpireDelegationTokenRequest, ExpireDelegationTokenResponse;
+            DescribeDelegationToken => DescribeDelegationTokenRequest, DescribeDelegationTokenResponse;
             DeleteGroups => DeleteGroupsRequest, DeleteGroupsResponse;
             IncrementalAlterConfigs => IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
             DescribeClientQuotas => DescribeClientQuotasRequest, DescribeClientQuotasResponse;

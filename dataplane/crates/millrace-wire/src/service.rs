@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -77,6 +77,8 @@ pub struct Identity {
     principal: OnceLock<Box<str>>,
     /// When the session ends, in microseconds; 0 where it has no end.
     expires_us: AtomicU64,
+    /// Whether it showed a delegation token instead of a password (KIP-48).
+    by_delegation_token: AtomicBool,
 }
 
 impl Identity {
@@ -87,6 +89,7 @@ impl Identity {
             must_authenticate: false,
             principal: OnceLock::from(Box::from(principal)),
             expires_us: AtomicU64::new(0),
+            by_delegation_token: AtomicBool::new(false),
         }
     }
 
@@ -97,6 +100,7 @@ impl Identity {
             must_authenticate: true,
             principal: OnceLock::new(),
             expires_us: AtomicU64::new(0),
+            by_delegation_token: AtomicBool::new(false),
         }
     }
 
@@ -119,6 +123,23 @@ impl Identity {
         debug_assert_eq!(&**kept, principal, "a connection keeps its principal");
         let expires_us = expires.map_or(0, |at| micros(at).max(1));
         self.expires_us.store(expires_us, Ordering::Release);
+    }
+
+    /// Whether the session has an end.
+    #[must_use]
+    pub fn expires(&self) -> bool {
+        self.expires_us.load(Ordering::Acquire) != 0
+    }
+
+    /// Says whether the authentication was by a delegation token.
+    pub fn set_by_delegation_token(&self, by_token: bool) {
+        self.by_delegation_token.store(by_token, Ordering::Release);
+    }
+
+    /// Whether it authenticated by a delegation token. Such a client gets no further tokens.
+    #[must_use]
+    pub fn is_by_delegation_token(&self) -> bool {
+        self.by_delegation_token.load(Ordering::Acquire)
     }
 
     /// Whether the session has ended at `now`.
@@ -230,9 +251,10 @@ mod tests {
         let at = Duration::from_secs;
         let identity = Identity::to_authenticate();
         assert_eq!(identity.principal(), None);
+        assert!(!identity.expires());
         identity.authenticated("User:alice", Some(at(5)));
         assert_eq!(identity.principal(), Some("User:alice"));
-        assert!(!identity.has_expired(at(4)));
+        assert!(identity.expires() && !identity.has_expired(at(4)));
         assert!(identity.has_expired(at(5)));
         identity.authenticated("User:alice", Some(at(9)));
         assert!(!identity.has_expired(at(5)));

@@ -19,7 +19,11 @@ enum Place {
 /// none, or where it stands behind a list.
 const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
     let since = match api_key {
-        ApiKey::Produce => return Some((1, Place::Last)),
+        ApiKey::Produce
+        | ApiKey::CreateDelegationToken
+        | ApiKey::RenewDelegationToken
+        | ApiKey::ExpireDelegationToken
+        | ApiKey::DescribeDelegationToken => return Some((1, Place::Last)),
         ApiKey::DeleteRecords
         | ApiKey::InitProducerId
         | ApiKey::DescribeConfigs
@@ -197,6 +201,10 @@ mod tests {
             DescribeUserScramCredentials DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
+            CreateDelegationToken CreateDelegationTokenResponse,
+            RenewDelegationToken RenewDelegationTokenResponse,
+            ExpireDelegationToken ExpireDelegationTokenResponse,
+            DescribeDelegationToken DescribeDelegationTokenResponse,
         }
         assert!(support_of(ApiKey::Produce).is_some());
     }

@@ -62,6 +62,8 @@ pub(crate) enum Changed {
     ClientQuotas,
     /// A user's SCRAM credential.
     ScramCredential,
+    /// A delegation token, by its id.
+    DelegationToken,
 }
 
 /// What is done, to what kind of thing, and to which.

@@ -195,6 +195,12 @@ impl Rights {
         self.audit(operation, Changed::Acl, &rule.to_string(), NONE);
     }
 
+    /// Logs a denial that is not the authorizer's: the client is neither the owner nor a renewer.
+    pub(crate) fn denied(&self, operation: Operation, kind: ResourceType, name: &str) {
+        let audit = &self.authorization.audit;
+        audit.denied(&self.peer, (operation, kind, name));
+    }
+
     fn client(&self) -> Option<(&Authorizer, Client<'_>)> {
         let authorizer = self.authorization.authorizer.as_deref()?;
         let client = Client {

@@ -12,9 +12,11 @@ use millrace_security::{
     Principal,
     acl::{AuthorizerConfig, RULES_MAX},
 };
+use millrace_time::SystemClock;
 
 use crate::{
     client_quotas::entry,
+    delegation_tokens::token_config,
     scram::{describe, upsertion},
     world::{Sent, Settings, World, text},
 };
@@ -44,6 +46,7 @@ pub(crate) fn trusting_the_world() -> AuthorizerConfig {
 pub(crate) async fn guarded_world() -> World {
     World::with(Settings {
         authorizer: Some(trusting_the_world()),
+        tokens: Some((token_config(), SystemClock::shared())),
         ..Settings::default()
     })
     .await

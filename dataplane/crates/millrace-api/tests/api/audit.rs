@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc};
 
 use kafka_protocol::messages::{
     CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    IncrementalAlterConfigsRequest, create_topics_request::CreatableTopic,
-    delete_topics_request::DeleteTopicState,
+    ExpireDelegationTokenRequest, IncrementalAlterConfigsRequest, RenewDelegationTokenRequest,
+    create_topics_request::CreatableTopic, delete_topics_request::DeleteTopicState,
 };
 use millrace_wire::service::Peer;
 use parking_lot::Mutex;
@@ -17,8 +17,9 @@ use tracing::{
 use uuid::Uuid;
 
 use crate::{
-    authorization::{alice, world},
+    authorization::{alice, client, world},
     calls::topic_name,
+    delegation_tokens::create_token,
     versions::{create_partitions, delete_records, incremental_alter_configs},
     world::World,
 };
@@ -117,4 +118,27 @@ async fn a_client_without_rights_has_no_changes_in_the_log() {
         "RECORDS t NONE",
     ];
     assert_eq!(*changes.0.lock(), expected);
+}
+
+#[tokio::test]
+async fn changes_of_tokens_have_lines_with_their_ids() {
+    let changes = Changes::default();
+    let _recording = tracing::subscriber::set_default(changes.clone());
+    let (world, alice) = (world().await, alice());
+    changes.0.lock().clear();
+    let created = world.ask_as(&alice, 3, &create_token("", &[])).await;
+    let renewal = RenewDelegationTokenRequest::default()
+        .with_hmac(created.hmac.clone())
+        .with_renew_period_ms(-1);
+    let expiry = ExpireDelegationTokenRequest::default()
+        .with_hmac(created.hmac.clone())
+        .with_expiry_time_period_ms(-1);
+    // A denial, which is no change.
+    world.ask_as(&client(9, "User:eve"), 2, &renewal).await;
+    world.ask_as(&alice, 2, &renewal).await;
+    world.ask_as(&alice, 2, &expiry).await;
+    // Unknown by now.
+    world.ask_as(&alice, 2, &expiry).await;
+    let line = format!("DELEGATION_TOKEN {} NONE", &*created.token_id);
+    assert_eq!(*changes.0.lock(), [line.as_str(); 3]);
 }

@@ -18,6 +18,7 @@ use millrace_wire::{
 use crate::{
     acls::{acl, create_acls, delete_acls, every_acl, guarded_world},
     calls::{NAMED_FETCH, NAMED_PRODUCE, batch, fetch_request, produce_request, topic_name},
+    delegation_tokens::create_token,
     versions::*,
     world::{Sent, World, text},
 };
@@ -26,9 +27,12 @@ const TOPIC_DENIED: i16 = 29;
 const GROUP_DENIED: i16 = 30;
 const CLUSTER_DENIED: i16 = 31;
 const TRANSACTIONAL_ID_DENIED: i16 = 53;
+const TOKEN_DENIED: i16 = 65;
 const UNKNOWN_TOPIC_ID: i16 = 100;
 
 const ALICE: &str = "User:alice";
+/// Somebody else, who has tokens.
+const OTHER: &str = "User:other";
 
 /// A right on one resource.
 type Right = (ResourceType, &'static str, Operation);
@@ -58,7 +62,10 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         ApiKey::ApiVersions
         | ApiKey::SaslHandshake
         | ApiKey::SaslAuthenticate
-        | ApiKey::DescribeCluster => None,
+        | ApiKey::DescribeCluster
+        // Who the owner and the renewers are decides.
+        | ApiKey::RenewDelegationToken
+        | ApiKey::ExpireDelegationToken => None,
         ApiKey::Produce => topic(Write),
         ApiKey::Fetch => topic(Read),
         ApiKey::ListOffsets | ApiKey::Metadata => topic(Describe),
@@ -92,6 +99,17 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         ApiKey::InitProducerId => Some((
             vec![vec![on_topic(Write)], vec![on_cluster(IdempotentWrite)]],
             CLUSTER_DENIED,
+        )),
+        ApiKey::CreateDelegationToken => Some((
+            vec![vec![(ResourceType::User, OTHER, CreateTokens)]],
+            TOKEN_DENIED,
+        )),
+        ApiKey::DescribeDelegationToken => Some((
+            vec![
+                vec![(ResourceType::User, OTHER, DescribeTokens)],
+                vec![(ResourceType::DelegationToken, "*", Describe)],
+            ],
+            TOKEN_DENIED,
         )),
         ApiKey::AlterClientQuotas => cluster(AlterConfigs),
         ApiKey::DescribeClientQuotas => cluster(DescribeConfigs),
@@ -283,6 +301,22 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
                 AlterUserScramCredentialsRequest::default().with_deletions(vec![deletion]);
             ask!(world as peer, 0, request, |a| vec![a.results[0].error_code])
         }
+        ApiKey::CreateDelegationToken => {
+            ask!(world as peer, 3, create_token(OTHER, &[]), |a| vec![
+                a.error_code
+            ])
+        }
+        ApiKey::DescribeDelegationToken => {
+            let other = client(9, OTHER);
+            let created = world.ask_as(&other, 3, &create_token("", &[])).await;
+            assert_eq!(created.error_code, 0);
+            let request = DescribeDelegationTokenRequest::default().with_owners(None);
+            let id = &created.token_id;
+            ask!(world as peer, 3, request, |a| {
+                let is_shown = a.tokens.iter().any(|token| token.token_id == *id);
+                vec![if is_shown { 0 } else { TOKEN_DENIED }]
+            })
+        }
         other => panic!("{other:?} is served; enter how it is asked"),
     }
 }
@@ -311,9 +345,19 @@ async fn commit_as_admin(world: &World) {
 }
 
 pub(crate) fn alice() -> Arc<Peer> {
+    client(2, ALICE)
+}
+
+/// A client that has authenticated as this principal.
+pub(crate) fn client(number: u64, principal: &str) -> Arc<Peer> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 50_001));
-    let identity = Identity::known(ALICE);
-    Arc::new(Peer::with_identity(2, address, "INTERNAL".into(), identity))
+    let identity = Identity::known(principal);
+    Arc::new(Peer::with_identity(
+        number,
+        address,
+        "INTERNAL".into(),
+        identity,
+    ))
 }
 
 /// A topic `t` and a group `g`, which Alice knows nothing of.
@@ -354,7 +398,7 @@ async fn take_all(world: &World) {
 fn is_denial(code: i16) -> bool {
     matches!(
         code,
-        TOPIC_DENIED | GROUP_DENIED | CLUSTER_DENIED | TRANSACTIONAL_ID_DENIED
+        TOPIC_DENIED | GROUP_DENIED | CLUSTER_DENIED | TRANSACTIONAL_ID_DENIED | TOKEN_DENIED
     )
 }
 

@@ -7,6 +7,7 @@ mod calls;
 mod client_quotas;
 mod cold;
 mod configs;
+mod delegation_tokens;
 mod fetch;
 mod groups;
 mod metrics;

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use kafka_protocol::messages::{
     AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest, ListGroupsRequest,
-    SaslAuthenticateRequest, SaslHandshakeRequest,
+    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest,
     alter_user_scram_credentials_request::{ScramCredentialDeletion, ScramCredentialUpsertion},
     describe_user_scram_credentials_request::UserName,
 };
@@ -31,7 +31,7 @@ const RESOURCE_NOT_FOUND: i16 = 91;
 const DUPLICATE_RESOURCE: i16 = 92;
 const UNACCEPTABLE_CREDENTIAL: i16 = 93;
 
-fn security() -> Security {
+pub(crate) fn security() -> Security {
     let listener = SaslListener {
         mechanisms: vec![Mechanism::Scram(ScramHash::Sha256)],
         plain: PlainUsers::new([]),
@@ -105,15 +105,24 @@ fn sign(key: &[u8], bytes: &[u8]) -> Vec<u8> {
     hmac::sign(&key, bytes).as_ref().to_vec()
 }
 
-/// The whole exchange of a client (RFC 5802); its last error.
 async fn sign_in(world: &World, peer: &Arc<Peer>, user: &str, password: &str) -> i16 {
+    let first = format!("n={user},r=abcdef");
+    exchange(world, peer, &first, password).await.error_code
+}
+
+/// The whole exchange of a client (RFC 5802) that begins with this message; the last response.
+pub(crate) async fn exchange(
+    world: &World,
+    peer: &Arc<Peer>,
+    bare: &str,
+    password: &str,
+) -> SaslAuthenticateResponse {
     let handshake = SaslHandshakeRequest::default().with_mechanism(text("SCRAM-SHA-256"));
     assert_eq!(world.ask_as(peer, 1, &handshake).await.error_code, 0);
     let send = async |token: String| {
         let request = SaslAuthenticateRequest::default().with_auth_bytes(token.into());
         world.ask_as(peer, 2, &request).await
     };
-    let bare = format!("n={user},r=abcdef");
     let first = send(format!("n,,{bare}")).await;
     assert_eq!(first.error_code, 0);
     let server_first = String::from_utf8(first.auth_bytes.to_vec()).expect("text");
@@ -147,7 +156,7 @@ async fn sign_in(world: &World, peer: &Arc<Peer>, user: &str, password: &str) ->
             "the server knows the password, too"
         );
     }
-    last.error_code
+    last
 }
 
 #[tokio::test]

@@ -1,16 +1,21 @@
 //! Every API answers in every version that it advertises, in good and in bad cases, with something
 //! that a client of that version can read.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::{
     messages::*,
     protocol::{Request, StrBytes},
 };
+use millrace_time::SystemClock;
 use millrace_wire::{SUPPORTED, support_of};
 
 use crate::{
     acls::{acl, create_acls, delete_acls, every_acl, trusting_the_world},
+    authorization::alice,
     calls::{batch, fetch_request, produce_request, topic_name},
+    delegation_tokens::{create_token, token_config},
     world::{Sent, Settings, World, decode, text},
 };
 
@@ -116,6 +121,33 @@ async fn every_version_of_the_apis_of_users_is_served() {
     .await;
     ask_all(&world, |_| SaslHandshakeRequest::default()).await;
     ask_all(&world, |_| SaslAuthenticateRequest::default()).await;
+}
+
+#[tokio::test]
+async fn every_version_of_the_apis_of_delegation_tokens_is_served() {
+    let without = World::new().await;
+    let with = World::with(Settings {
+        tokens: Some((token_config(), SystemClock::shared())),
+        ..Settings::default()
+    })
+    .await;
+    let alice = alice();
+    for mut world in [without, with] {
+        for peer in [Arc::clone(&world.peer), Arc::clone(&alice)] {
+            world.peer = peer;
+            ask_all(&world, |version| {
+                let owner = if version >= 3 { "User:bob" } else { "" };
+                create_token(owner, &["User:carol"])
+            })
+            .await;
+            ask_all(&world, |_| RenewDelegationTokenRequest::default()).await;
+            ask_all(&world, |_| ExpireDelegationTokenRequest::default()).await;
+            ask_all(&world, |_| {
+                DescribeDelegationTokenRequest::default().with_owners(None)
+            })
+            .await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use kafka_protocol::{
 };
 use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security, authorizer,
-    client_quotas, scram_users,
+    client_quotas, delegation_tokens, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
@@ -33,7 +33,7 @@ use millrace_objects::{
     bucket::{RetryPolicy, StoreBucket, TimeoutPolicy},
 };
 use millrace_purgatory::Timers;
-use millrace_security::{acl::AuthorizerConfig, quota::LiveQuotas};
+use millrace_security::{acl::AuthorizerConfig, delegation::TokenConfig, quota::LiveQuotas};
 use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::Supervisor;
 use millrace_testkit::{FaultyBucket, SimDisk};
@@ -80,6 +80,8 @@ pub(crate) struct Settings {
     pub(crate) security: fn() -> Security,
     /// With it, ACLs count.
     pub(crate) authorizer: Option<AuthorizerConfig>,
+    /// With it, delegation tokens are enabled, and expire by this clock.
+    pub(crate) tokens: Option<(TokenConfig, SharedClock)>,
 }
 
 impl Default for Settings {
@@ -99,6 +101,7 @@ impl Default for Settings {
             block_cache_bytes: 16 << 20,
             security: Security::open,
             authorizer: None,
+            tokens: None,
         }
     }
 }
@@ -365,8 +368,16 @@ async fn security(settings: &Settings, meta: &SqliteMeta) -> Security {
         }
         None => None,
     };
+    let delegation = match settings.tokens.clone() {
+        Some((config, clock)) => {
+            let loaded = delegation_tokens(meta, config, clock).await;
+            Some(Arc::new(loaded.expect("reads")))
+        }
+        None => None,
+    };
     Security {
         authorizer,
+        delegation,
         scram: Arc::new(users),
         ..(settings.security)()
     }

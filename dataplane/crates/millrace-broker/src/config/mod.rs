@@ -7,6 +7,7 @@ mod accepted;
 mod authorization;
 mod compaction;
 mod connections;
+mod delegation;
 pub(crate) mod keys;
 mod listeners;
 mod memory;
@@ -32,12 +33,13 @@ use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
 use millrace_properties::{Origin, Properties};
 use millrace_record::TimestampType;
-use millrace_security::acl::AuthorizerConfig;
+use millrace_security::{acl::AuthorizerConfig, delegation::TokenConfig};
 use millrace_tasks::{Task, UnknownTask};
 
 use self::{
     authorization::read_authorizer,
     connections::{read_limits, read_listener_limits, read_quotas},
+    delegation::read_delegation,
     listeners::Endpoints,
     memory::read_memory,
     reader::{Reader, Shown},
@@ -83,6 +85,8 @@ pub struct BrokerConfig {
     pub listener_limits: HashMap<String, ListenerLimits>,
     /// Who may do what; nothing where `authorizer.class.name` is empty.
     pub authorizer: Option<AuthorizerConfig>,
+    /// Delegation tokens; nothing where they are disabled.
+    pub delegation: Option<TokenConfig>,
     /// `advertised.listeners`: what clients are told, one for each listener. A port of 0 means the
     /// port that the listener got.
     pub advertised: Vec<Endpoint>,
@@ -210,6 +214,7 @@ impl BrokerConfig {
         let (listeners, advertised) = read_listeners(r);
         let protections = read_protections(r, &listeners);
         let authorizer = read_authorizer(r);
+        let delegation = read_delegation(r);
         let admin = r.text("admin.listener", "127.0.0.1:9644");
         let admin_listener = read_admin(r, &admin);
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
@@ -240,6 +245,7 @@ impl BrokerConfig {
             protections,
             listener_limits,
             authorizer,
+            delegation,
             advertised,
             admin_listener,
             admin_token_file,

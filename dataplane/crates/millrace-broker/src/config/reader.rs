@@ -163,6 +163,16 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
+    /// A secret, if it is set. Its value is not listed.
+    pub(super) fn secret(&mut self, key: &'static str) -> Option<String> {
+        let text = self.raw(key).map(|value| value.text.clone())?;
+        self.note(key, "", SettingKind::String, false);
+        if let Some(setting) = self.settings.last_mut() {
+            setting.value = None;
+        }
+        Some(text)
+    }
+
     /// Something that parses itself and says what is wrong.
     pub(super) fn parsed<T>(
         &mut self,

@@ -485,3 +485,43 @@ fn who_may_do_what() {
         assert!(errors[0].starts_with(named), "{text}: {errors:?}");
     }
 }
+
+#[test]
+fn delegation_tokens_need_a_secret_key_which_is_not_shown() {
+    const KEY: &str = "delegation.token.secret.key";
+    assert!(legal("").delegation.is_none());
+    let times = "delegation.token.max.lifetime.ms=3000\ndelegation.token.expiry.time.ms=2000\n\
+                 delegation.token.expiry.check.interval.ms=1000";
+    assert!(legal(times).delegation.is_none());
+    let config = legal(&format!("{KEY}=a key of twenty bytes\n{times}"));
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("twenty bytes"), "{shown}");
+    let tokens = config.delegation.expect("enabled");
+    let seconds = [
+        tokens.max_lifetime,
+        tokens.expiry_time,
+        tokens.check_interval,
+    ];
+    assert_eq!(seconds.map(|time| time.as_secs()), [3, 2, 1]);
+    let defaults = legal(&format!("{KEY}=a key of twenty bytes")).delegation;
+    let defaults = defaults.expect("enabled");
+    let seconds = [
+        defaults.max_lifetime,
+        defaults.expiry_time,
+        defaults.check_interval,
+    ];
+    assert_eq!(seconds.map(|time| time.as_secs()), [604_800, 86_400, 3_600]);
+    for (text, named) in [
+        (format!("{KEY}=too short"), KEY),
+        (
+            "delegation.token.expiry.time.ms=0".to_owned(),
+            "delegation.token.expiry.time.ms",
+        ),
+    ] {
+        let errors = errors(&text);
+        assert!(
+            errors[0].starts_with(named) && !errors[0].contains("too short"),
+            "{errors:?}"
+        );
+    }
+}

@@ -36,6 +36,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "acls",
         include_str!("../../../../../migrations/dataplane/0005_acls.sql"),
     ),
+    (
+        6,
+        "delegation tokens",
+        include_str!("../../../../../migrations/dataplane/0006_delegation_tokens.sql"),
+    ),
 ];
 
 /// All migrations, ascending.

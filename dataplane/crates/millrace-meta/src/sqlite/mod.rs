@@ -8,6 +8,7 @@
 mod acl;
 mod backup;
 mod compaction;
+mod delegation_tokens;
 mod identity;
 mod index;
 mod journal;
@@ -54,9 +55,10 @@ pub use self::records::{ObjectRecord, ObjectRecords, ObjectState, read_object_re
 pub use self::restore::{Restore, RestoreError};
 use crate::{
     AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
-    Fenced, MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange,
-    QuotaRow, ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary,
-    StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
+    DelegationTokenChange, DelegationTokenRow, Fenced, MetaStore, NewTopic, ObjectContents,
+    ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange, ScramRow,
+    StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError,
+    TrimError, Upload,
 };
 
 /// Connections that only read. Few reads reach the database at all; four keep a long listing from
@@ -525,6 +527,18 @@ impl MetaStore for SqliteMeta {
         removed: Vec<AclRow>,
     ) -> Result<(), StoreFailure> {
         self.detached(|inner| async move { inner.change_acls(added, removed).await })
+            .await
+    }
+
+    async fn delegation_tokens(&self) -> Result<Vec<DelegationTokenRow>, StoreFailure> {
+        self.inner.delegation_tokens().await
+    }
+
+    async fn change_delegation_tokens(
+        &self,
+        changes: Vec<DelegationTokenChange>,
+    ) -> Result<(), StoreFailure> {
+        self.detached(|inner| async move { inner.change_delegation_tokens(changes).await })
             .await
     }
 

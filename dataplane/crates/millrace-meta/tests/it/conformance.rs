@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use millrace_meta::{
-    AclRow, CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic,
-    ObjectKind, ObjectRange, OpenStreamError, QuotaChange, QuotaEntityRow, QuotaRow, ReserveError,
-    ScramChange, ScramRow, StreamObject, StreamSetObject, SweepError, Topic, TopicError, TrimError,
-    Upload,
+    AclRow, CommitError, CreatePartitionsError, CreateTopicError, DelegationTokenChange,
+    DelegationTokenRow, Fenced, MetaStore, NewTopic, ObjectKind, ObjectRange, OpenStreamError,
+    QuotaChange, QuotaEntityRow, QuotaRow, ReserveError, ScramChange, ScramRow, StreamObject,
+    StreamSetObject, SweepError, Topic, TopicError, TrimError, Upload,
     sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{
@@ -38,6 +38,7 @@ async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     values_are_kept(open().await).await;
     credentials_are_kept(open().await).await;
     acls_are_kept(open().await).await;
+    delegation_tokens_are_kept(open().await).await;
     quotas_are_kept(open().await).await;
 }
 
@@ -784,4 +785,28 @@ async fn acls_are_kept(store: Store) {
     let refused = vec![row("User:d", 3), row("User:d", 99)];
     assert!(store.change_acls(refused, Vec::new()).await.is_err());
     assert_eq!(kept().await, expected, "all or none");
+}
+
+async fn delegation_tokens_are_kept(store: Store) {
+    let row = |id: &str, expires_ms| DelegationTokenRow {
+        id: id.to_owned(),
+        owner: "User:a".to_owned(),
+        requester: "User:b".to_owned(),
+        renewers: vec!["User:\"c\"\n".to_owned(), "User:d".to_owned()],
+        issued_ms: 1,
+        max_ms: 1_000,
+        expires_ms,
+    };
+    let put = |id, expires_ms| DelegationTokenChange::Put(row(id, expires_ms));
+    let remove = |id: &str| DelegationTokenChange::Remove(id.to_owned());
+    let first = vec![put("two", 10), put("one", 10)];
+    store.change_delegation_tokens(first).await.expect("kept");
+    let second = vec![put("two", 20), remove("one"), remove("none"), put("z", 5)];
+    store.change_delegation_tokens(second).await.expect("kept");
+    let kept = store.delegation_tokens().await.expect("asked");
+    assert_eq!(kept, [row("two", 20), row("z", 5)]);
+    let refused = vec![remove("z"), put("late", 1_001)];
+    assert!(store.change_delegation_tokens(refused).await.is_err());
+    let still = store.delegation_tokens().await.expect("asked");
+    assert_eq!(still, kept, "all or none");
 }

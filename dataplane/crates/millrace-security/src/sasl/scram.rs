@@ -7,6 +7,9 @@
 //! server-final:  v=signature
 //! ```
 //!
+//! With the extension `tokenauth=true` in the first message, the user is the id of a delegation token, and the
+//! password its HMAC in base64 (KIP-48).
+//!
 //! A user who does not exist is led through the same messages and computations, and fails at the proof.
 
 use std::sync::Arc;
@@ -16,6 +19,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::{
     credentials::{ScramCredential, ScramHash, ScramUsers, USER_BYTES_MAX, random_bytes},
+    delegation::DelegationTokens,
     sasl::AuthenticationError,
 };
 
@@ -29,7 +33,9 @@ const OWN_NONCE_BYTES: usize = 24;
 #[derive(Debug)]
 pub(super) struct Challenged {
     hash: ScramHash,
-    pub(super) user: String,
+    /// The user, or the id of the token.
+    pub(super) name: String,
+    pub(super) is_token: bool,
     credential: Arc<ScramCredential>,
     /// `n,,` or `y,,` with what it names, as it came.
     gs2_header: String,
@@ -47,19 +53,28 @@ pub(super) fn nonce() -> String {
 /// Takes a client's first message; the exchange, and the challenge for the client.
 pub(super) fn challenge(
     hash: ScramHash,
-    users: &ScramUsers,
+    (users, tokens): (&ScramUsers, Option<&DelegationTokens>),
     token: &[u8],
     own_nonce: &str,
 ) -> Result<(Challenged, Vec<u8>), AuthenticationError> {
     let first = ClientFirst::parse(token)?;
-    let credential = users.get_or_fake(hash, &first.user);
+    let credential = match first.is_token {
+        false => users.get_or_fake(hash, &first.user),
+        true => {
+            let tokens = tokens.ok_or(AuthenticationError::Unsupported)?;
+            let known = tokens.credential(hash, &first.user);
+            // Never a user's: a password is no token.
+            known.unwrap_or_else(|| Arc::new(users.fake(hash, &first.user)))
+        }
+    };
     let nonce = format!("{}{own_nonce}", first.nonce);
     let salt = STANDARD.encode(&credential.salt);
     let server_first = format!("r={nonce},s={salt},i={}", credential.iterations);
     let reply = server_first.clone().into_bytes();
     let challenged = Challenged {
         hash,
-        user: first.user,
+        name: first.user,
+        is_token: first.is_token,
         credential,
         gs2_header: first.gs2_header.to_owned(),
         client_first_bare: first.bare.to_owned(),
@@ -122,6 +137,7 @@ struct ClientFirst<'a> {
     bare: &'a str,
     user: String,
     nonce: &'a str,
+    is_token: bool,
 }
 
 impl<'a> ClientFirst<'a> {
@@ -149,10 +165,10 @@ impl<'a> ClientFirst<'a> {
         if nonce.is_empty() || nonce.len() > NONCE_BYTES_MAX || !is_printable {
             return Err(malformed);
         }
-        // Kafka marks an exchange with a delegation token like this; such tokens are no users' passwords.
-        if parts.any(|extension| extension == "tokenauth=true") {
-            return Err(AuthenticationError::Unsupported);
-        }
+        // Other extensions are ignored.
+        let mut extensions = parts.filter_map(|extension| extension.split_once('='));
+        let is_token = extensions
+            .any(|(name, value)| name == "tokenauth" && value.eq_ignore_ascii_case("true"));
         let authzid = match authzid {
             "" => None,
             text => Some(unescape(text.strip_prefix("a=").ok_or(malformed)?)?),
@@ -165,6 +181,7 @@ impl<'a> ClientFirst<'a> {
             bare,
             user,
             nonce,
+            is_token,
         })
     }
 }
@@ -189,12 +206,14 @@ fn unescape(text: &str) -> Result<String, AuthenticationError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::LazyLock;
 
+    use millrace_time::ManualClock;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::delegation::tests as delegation;
 
     fn user_of(hash: ScramHash, user: &str, password: &str, salt: &[u8]) -> ScramUsers {
         let salted = hash.salted_password(password.as_bytes(), salt, 4_096);
@@ -203,7 +222,7 @@ mod tests {
     }
 
     /// What a client that knows a password answers to a challenge.
-    fn client_final(
+    pub(in crate::sasl) fn client_final(
         hash: ScramHash,
         password: &str,
         bare: &str,
@@ -266,7 +285,7 @@ mod tests {
         let users = user_of(ScramHash::Sha256, "user", "pencil", &salt);
         let (challenged, server_first) = challenge(
             ScramHash::Sha256,
-            &users,
+            (&users, None),
             b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
             "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
         )
@@ -290,7 +309,8 @@ mod tests {
             let users = user_of(hash, "a,b=c", "pässword", b"0123456789");
             let bare = "n=a=2Cb=3Dc,r=abc";
             let first = format!("y,a=a=2Cb=3Dc,{bare}");
-            let begin = || challenge(hash, &users, first.as_bytes(), &nonce()).expect("legal");
+            let begin =
+                || challenge(hash, (&users, None), first.as_bytes(), &nonce()).expect("legal");
             let answer = |password| {
                 let (challenged, server_first) = begin();
                 let header = "y,a=a=2Cb=3Dc,";
@@ -315,7 +335,8 @@ mod tests {
         let hash = ScramHash::Sha256;
         let users = user_of(hash, "a", "secret", b"salt");
         let salted = hash.salted_password(b"secret", b"salt", 4_096);
-        let begin = |own_nonce| challenge(hash, &users, b"n,,n=a,r=b", own_nonce).expect("legal");
+        let begin =
+            |own_nonce| challenge(hash, (&users, None), b"n,,n=a,r=b", own_nonce).expect("legal");
         let (challenged, server_first) = begin("x");
         let last = prove(hash, &salted, "n=a,r=b", "n,,", &server_first);
         assert!(challenged.finish(&last).is_ok());
@@ -333,7 +354,7 @@ mod tests {
         let hash = ScramHash::Sha256;
         let users = user_of(hash, "alice", "secret", b"salt");
         let (challenged, server_first) =
-            challenge(hash, &users, b"n,,n=alice,r=abc", "def").expect("legal");
+            challenge(hash, (&users, None), b"n,,n=alice,r=abc", "def").expect("legal");
         let bare = "n=alice,r=abc";
         let good = client_final(hash, "secret", bare, "n,,", &server_first);
         let twice = String::from_utf8(good).expect("text");
@@ -352,7 +373,7 @@ mod tests {
         let hash = ScramHash::Sha512;
         let users = user_of(hash, "alice", "secret", b"0123456789");
         let (challenged, server_first) =
-            challenge(hash, &users, b"n,,n=mallory,r=abc", "def").expect("legal");
+            challenge(hash, (&users, None), b"n,,n=mallory,r=abc", "def").expect("legal");
         let last = client_final(hash, "secret", "n=mallory,r=abc", "n,,", &server_first);
         assert_eq!(
             challenged.finish(&last),
@@ -360,11 +381,38 @@ mod tests {
         );
     }
 
+    /// A user may be called like a token, and know only her own password.
+    #[test]
+    fn a_password_is_no_token_and_a_token_no_password() {
+        let hash = ScramHash::Sha512;
+        let users = user_of(hash, "id", "secret", b"0123456789");
+        let tokens = [delegation::token("id", 10)];
+        let tokens = DelegationTokens::new(delegation::config(), ManualClock::shared(), tokens);
+        let issued = tokens.issue(delegation::token("id", 10));
+        let hmac = STANDARD.encode(issued.hmac());
+        let answer = |bare: &str, password: &str| {
+            let known = (&users, Some(&tokens));
+            let first = format!("n,,{bare}");
+            let begun = challenge(hash, known, first.as_bytes(), "x");
+            let (challenged, server_first) = begun.expect("legal");
+            let last = client_final(hash, password, bare, "n,,", &server_first);
+            challenged.finish(&last).map(|_| challenged.is_token)
+        };
+        let (user, token) = ("n=id,r=abc", "n=id,r=abc,tokenauth=TRUE");
+        assert_eq!(answer(user, "secret"), Ok(false));
+        assert_eq!(answer(token, &hmac), Ok(true));
+        let refused = Err(AuthenticationError::Credentials);
+        assert_eq!(answer(user, &hmac), refused);
+        assert_eq!(answer(token, "secret"), refused);
+        // Twice the same: the credential is made once, and kept.
+        assert_eq!(answer(token, &hmac), Ok(true));
+    }
+
     #[test]
     fn first_messages_that_are_refused() {
         let users = ScramUsers::new([]);
         let begin = |text: &str| {
-            let begun = challenge(ScramHash::Sha256, &users, text.as_bytes(), "x");
+            let begun = challenge(ScramHash::Sha256, (&users, None), text.as_bytes(), "x");
             begun.map(drop)
         };
         assert_eq!(begin("n,,n=a,r=b,ext=1"), Ok(()));
@@ -409,9 +457,9 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(token in proptest::collection::vec(any::<u8>(), 0..200)) {
             let users = ScramUsers::new([]);
-            let _ = challenge(ScramHash::Sha256, &users, &token, "x");
+            let _ = challenge(ScramHash::Sha256, (&users, None), &token, "x");
             let (challenged, _) =
-                challenge(ScramHash::Sha256, &users, b"n,,n=a,r=b", "x").expect("legal");
+                challenge(ScramHash::Sha256, (&users, None), b"n,,n=a,r=b", "x").expect("legal");
             prop_assert!(challenged.finish(&token).is_err());
         }
 
@@ -424,7 +472,7 @@ mod tests {
             static SALTED: LazyLock<Vec<u8>> =
                 LazyLock::new(|| ScramHash::Sha256.salted_password(b"secret", b"salt", 4_096));
             let (challenged, server_first) =
-                challenge(hash, &USERS, b"n,,n=a,r=b", "x").expect("legal");
+                challenge(hash, (&USERS, None), b"n,,n=a,r=b", "x").expect("legal");
             let mut last = prove(hash, &SALTED, "n=a,r=b", "n,,", &server_first);
             let at = at % last.len();
             last[at] ^= flip;
@@ -434,7 +482,7 @@ mod tests {
         #[test]
         fn grammar_like_text_never_panics(token in "[nyp=],?(a=)?[a=2C3D]{0,6},(m=x,)?n=[=2C3Dab\u{e9}]{0,8},r=[!-~]{0,8}(,[a-z=]{0,5})?") {
             let users = ScramUsers::new([]);
-            let _ = challenge(ScramHash::Sha512, &users, token.as_bytes(), "x");
+            let _ = challenge(ScramHash::Sha512, (&users, None), token.as_bytes(), "x");
         }
     }
 }

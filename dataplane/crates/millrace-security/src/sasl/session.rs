@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     credentials::{PlainUsers, ScramUsers},
+    delegation::{Bearer, DelegationTokens},
     principal::{InvalidPrincipal, Principal},
     sasl::{
         AuthenticationError, Mechanism, TOKEN_BYTES_MAX, UnknownMechanism,
@@ -23,6 +24,8 @@ pub struct Users<'a> {
     pub scram: &'a ScramUsers,
     /// Who verifies the tokens of OAUTHBEARER, where that is enabled.
     pub tokens: Option<&'a Tokens>,
+    /// Delegation tokens, where they are enabled.
+    pub delegation: Option<&'a DelegationTokens>,
 }
 
 /// A connection's place in SASL. It is told of every SaslHandshake and SaslAuthenticate, in order.
@@ -42,6 +45,8 @@ pub struct Identified {
     pub mechanism: Mechanism,
     /// How long that holds, where a token says so.
     pub lifetime: Option<Duration>,
+    /// Whether it was by a delegation token, which gives no right to further ones.
+    pub by_delegation_token: bool,
 }
 
 #[derive(Debug, Default)]
@@ -118,7 +123,8 @@ impl Session {
             State::Begun(mechanism) => self.begin(users, mechanism, token),
             State::Challenged(challenged) => {
                 let last = challenged.finish(token)?;
-                self.end(challenged.mechanism(), &challenged.user, last, None)
+                let identified = identify(users, &challenged)?;
+                self.end(identified, last)
             }
             State::Refused(error) => Err(AuthenticationError::Token(error)),
             State::Rest | State::Failed => Err(AuthenticationError::State),
@@ -144,12 +150,13 @@ impl Session {
         match mechanism {
             Mechanism::Plain => {
                 let user = plain::authenticate(users.plain, token)?;
-                self.end(mechanism, user, Vec::new(), None)
+                self.end(Identified::user(mechanism, user, None)?, Vec::new())
             }
             Mechanism::OauthBearer => self.show_token(users, token),
             Mechanism::Scram(hash) => {
                 let own_nonce = scram::nonce();
-                let (challenged, reply) = scram::challenge(hash, users.scram, token, &own_nonce)?;
+                let known = (users.scram, users.delegation);
+                let (challenged, reply) = scram::challenge(hash, known, token, &own_nonce)?;
                 self.state = State::Challenged(Box::new(challenged));
                 Ok(Reply::Challenge(reply))
             }
@@ -168,7 +175,9 @@ impl Session {
                 Err(AuthenticationError::Unsupported)
             }
             Ok(oauth::Accepted { user, lifetime }) => {
-                self.end(Mechanism::OauthBearer, &user, Vec::new(), Some(lifetime))
+                let mechanism = Mechanism::OauthBearer;
+                let identified = Identified::user(mechanism, &user, Some(lifetime))?;
+                self.end(identified, Vec::new())
             }
             Err(error) => {
                 self.state = State::Refused(error);
@@ -177,32 +186,56 @@ impl Session {
         }
     }
 
-    fn end(
-        &mut self,
+    fn end(&mut self, identified: Identified, last: Vec<u8>) -> Result<Reply, AuthenticationError> {
+        let former = self.identified.as_ref();
+        if former.is_some_and(|former| former.principal != identified.principal) {
+            return Err(AuthenticationError::PrincipalChanged);
+        }
+        self.identified = Some(identified.clone());
+        self.state = State::Rest;
+        Ok(Reply::Done(last, identified))
+    }
+}
+
+impl Identified {
+    fn user(
         mechanism: Mechanism,
         user: &str,
-        last: Vec<u8>,
         lifetime: Option<Duration>,
-    ) -> Result<Reply, AuthenticationError> {
+    ) -> Result<Self, AuthenticationError> {
         let principal = Principal::user(user).map_err(|error| match error {
             InvalidPrincipal::Anonymous => AuthenticationError::Anonymous,
             InvalidPrincipal::Form(_) | InvalidPrincipal::TooLong(_) => {
                 AuthenticationError::Malformed
             }
         })?;
-        let former = self.identified.as_ref();
-        if former.is_some_and(|former| former.principal != principal) {
-            return Err(AuthenticationError::PrincipalChanged);
-        }
-        let identified = Identified {
+        Ok(Self {
             principal,
             mechanism,
             lifetime,
-        };
-        self.identified = Some(identified.clone());
-        self.state = State::Rest;
-        Ok(Reply::Done(last, identified))
+            by_delegation_token: false,
+        })
     }
+}
+
+/// Who somebody is that has proved to know a password or a token's HMAC.
+fn identify(
+    users: Users<'_>,
+    challenged: &scram::Challenged,
+) -> Result<Identified, AuthenticationError> {
+    let (mechanism, name) = (challenged.mechanism(), &challenged.name);
+    if !challenged.is_token {
+        return Identified::user(mechanism, name, None);
+    }
+    // It may have expired since the challenge.
+    let bearer = users.delegation.and_then(|tokens| tokens.bearer(name));
+    let Bearer { owner, lifetime } = bearer.ok_or(AuthenticationError::Credentials)?;
+    Ok(Identified {
+        principal: owner,
+        mechanism,
+        lifetime: Some(lifetime),
+        by_delegation_token: true,
+    })
 }
 
 impl scram::Challenged {
@@ -213,13 +246,18 @@ impl scram::Challenged {
 
 #[cfg(test)]
 mod tests {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
     use millrace_testkit::TokenIssuer;
     use millrace_time::ManualClock;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::{credentials::ScramHash, sasl::oauth::TokenRules};
+    use crate::{
+        credentials::ScramHash,
+        delegation::tests::{config, token},
+        sasl::oauth::TokenRules,
+    };
 
     struct World {
         plain: PlainUsers,
@@ -260,6 +298,7 @@ mod tests {
                 plain: &self.plain,
                 scram: &self.scram,
                 tokens: Some(&self.tokens),
+                delegation: None,
             }
         }
     }
@@ -391,6 +430,58 @@ mod tests {
         let named = named.replace("n,,", "n,a=bob,");
         let other = session.authenticate(world.users(), named.as_bytes());
         assert_eq!(other, Err(AuthenticationError::Unsupported));
+    }
+
+    /// A SCRAM exchange with a token, up to the client's last message; that message.
+    fn show(session: &mut Session, users: Users<'_>, id: &str, password: &str) -> Vec<u8> {
+        let hash = ScramHash::Sha256;
+        session.handshake(users, hash_name(hash)).expect("enabled");
+        let bare = format!("n={id},r=abc,tokenauth=true");
+        let first = session.authenticate(users, format!("n,,{bare}").as_bytes());
+        let Ok(Reply::Challenge(server_first)) = first else {
+            panic!("{first:?}");
+        };
+        scram::tests::client_final(hash, password, &bare, "n,,", &server_first)
+    }
+
+    fn hash_name(hash: ScramHash) -> &'static str {
+        Mechanism::Scram(hash).name()
+    }
+
+    #[test]
+    fn a_delegation_token_signs_its_owner_in_until_it_expires() {
+        let (world, clock) = (World::new(), ManualClock::shared());
+        let tokens = DelegationTokens::new(config(), clock.clone(), [token("id", 10_000)]);
+        let password = STANDARD.encode(tokens.issue(token("id", 0)).hmac());
+        let users = Users {
+            delegation: Some(&tokens),
+            ..world.users()
+        };
+        clock.advance(Duration::from_secs(4));
+        let mut session = Session::default();
+        let last = show(&mut session, users, "id", &password);
+        let reply = session.authenticate(users, &last);
+        let Ok(Reply::Done(_, identified)) = reply else {
+            panic!("{reply:?}");
+        };
+        assert_eq!(identified.principal.as_str(), "User:owner");
+        assert_eq!(identified.lifetime, Some(Duration::from_secs(6)));
+        assert!(identified.by_delegation_token);
+
+        let refused = |id: &str, password: &str| {
+            let mut session = Session::default();
+            let last = show(&mut session, users, id, password);
+            session.authenticate(users, &last)
+        };
+        let credentials = Err(AuthenticationError::Credentials);
+        assert_eq!(refused("id", "wrong"), credentials);
+        assert_eq!(refused("other", &password), credentials);
+        // It expires between the two messages.
+        let mut session = Session::default();
+        let last = show(&mut session, users, "id", &password);
+        clock.advance(Duration::from_secs(7));
+        assert_eq!(session.authenticate(users, &last), credentials);
+        assert_eq!(refused("id", &password), credentials);
     }
 
     /// Where `super.users` names `User:ANONYMOUS`, a user of this name could do everything.

@@ -36,6 +36,10 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeLogDirs => (2, &DESCRIBE_LOG_DIRS),
         ApiKey::SaslAuthenticate => (2, &SASL_AUTHENTICATE),
         ApiKey::CreatePartitions => (2, &CREATE_PARTITIONS),
+        ApiKey::CreateDelegationToken => (2, &CREATE_DELEGATION_TOKEN),
+        ApiKey::RenewDelegationToken => (2, &CHANGE_DELEGATION_TOKEN),
+        ApiKey::ExpireDelegationToken => (2, &CHANGE_DELEGATION_TOKEN),
+        ApiKey::DescribeDelegationToken => (2, &DESCRIBE_DELEGATION_TOKEN),
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &INCREMENTAL_ALTER_CONFIGS),
         ApiKey::DescribeClientQuotas => (1, &DESCRIBE_CLIENT_QUOTAS),
@@ -447,6 +451,22 @@ static SCRAM_UPSERTION: Schema = plain(&[
     always(INT32), // iterations
     always(BLOB),  // salt
     always(BLOB),  // salted password
+]);
+
+static CREATE_DELEGATION_TOKEN: Schema = plain(&[
+    since(3, TEXT), // owner's principal type
+    since(3, TEXT), // owner's principal name
+    always(list_of!(PRINCIPAL)),
+    always(INT64), // maximum lifetime
+]);
+static CHANGE_DELEGATION_TOKEN: Schema = plain(&[
+    always(BLOB),  // HMAC
+    always(INT64), // period
+]);
+static DESCRIBE_DELEGATION_TOKEN: Schema = plain(&[always(list_of!(PRINCIPAL))]);
+static PRINCIPAL: Schema = plain(&[
+    always(TEXT), // type
+    always(TEXT), // name
 ]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[

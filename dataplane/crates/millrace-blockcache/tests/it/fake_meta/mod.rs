@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, fmt::Debug, ops::Range};
 use async_trait::async_trait;
 use millrace_meta::{
     AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
-    MetaStore, NewTopic, ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow,
-    ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
-    SweepError, Topic, TopicError, TrimError, Upload,
+    DelegationTokenChange, DelegationTokenRow, MetaStore, NewTopic, ObjectContents, ObjectRange,
+    OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange, ScramRow, StoreFailure,
+    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
 use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
@@ -130,6 +130,17 @@ impl<O: Objects> MetaStore for FakeMeta<O> {
     }
 
     async fn change_acls(&self, _: Vec<AclRow>, _: Vec<AclRow>) -> Result<(), StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn delegation_tokens(&self) -> Result<Vec<DelegationTokenRow>, StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn change_delegation_tokens(
+        &self,
+        _: Vec<DelegationTokenChange>,
+    ) -> Result<(), StoreFailure> {
         panic!("not asked")
     }
 
