@@ -1,6 +1,4 @@
 import { once } from "node:events";
-import type { Server } from "node:http";
-import { serve } from "@hono/node-server";
 import { DeferredWrites } from "@millrace/auth";
 import { brokerHttpBy } from "@millrace/core";
 import { openDatabase, RoleUnconfined } from "@millrace/db";
@@ -8,6 +6,7 @@ import { localAccess } from "@millrace/provisioner";
 import { pino } from "pino";
 import { createApi } from "./create-api.ts";
 import { readEnvironment } from "./env.ts";
+import { listen } from "./http-server.ts";
 import { regionDrivers } from "./region-drivers.ts";
 
 /** Requests in flight at shutdown get this long; streams and long polls end at once. */
@@ -39,11 +38,11 @@ const app = createApi({
   brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME)),
   drivers: regionDrivers(env),
 });
-const server = serve({
+const server = listen({
   fetch: app.fetch,
   hostname: env.MILLRACE_API_HOST,
   port: env.MILLRACE_API_PORT,
-}) as Server;
+});
 server.on("listening", () => log.info({ url: env.MILLRACE_API_URL }, "serving"));
 server.on("error", (error) => {
   log.fatal({ err: error }, "cannot serve");

@@ -70,6 +70,8 @@ export const ERROR_KINDS = {
   },
   precondition_failed: { status: 412, title: "Resource has changed", retryable: false },
   payload_too_large: { status: 413, title: "Request body too large", retryable: false },
+  headers_too_large: { status: 431, title: "Request headers too large", retryable: false },
+  request_timed_out: { status: 408, title: "Request timed out", retryable: true },
   idempotency_key_reused: {
     status: 422,
     title: "Idempotency key used for another request",

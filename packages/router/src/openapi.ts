@@ -83,7 +83,9 @@ export function openApiDocument(serverUrl: string) {
       securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "An API key" } },
     },
   };
-  return createDocument(document, { override: plainer });
+  const created = createDocument(document, { override: plainer });
+  openReferences(created.components?.schemas);
+  return created;
 }
 
 /** The document as it is committed for generators of clients. */
@@ -109,6 +111,16 @@ const plainer: NonNullable<CreateDocumentOptions["override"]> = ({ jsonSchema, i
     delete jsonSchema.additionalProperties;
   }
 };
+
+/**
+ * zod repeats `additionalProperties` beside the reference to an object whose description differs, where overrides do not
+ * come. There it would forbid every field of that object.
+ */
+function openReferences(node: unknown): void {
+  if (typeof node !== "object" || node === null) return;
+  if ("$ref" in node && "additionalProperties" in node) delete node.additionalProperties;
+  for (const child of Object.values(node)) openReferences(child);
+}
 
 /** `if_match` is the header `If-Match`. */
 export function headerName(field: string): string {

@@ -56,6 +56,12 @@ test("requests are closed, answers are open", () => {
   expect(components.schemas.Cluster.additionalProperties).toBeUndefined();
 });
 
+test("a reference with a description of its own does not close the object that it names", () => {
+  const { components } = JSON.parse(openApiText());
+  expect(components.schemas.Size.properties.cost.$ref).toBe("#/components/schemas/CostEstimate");
+  expect(components.schemas.Size.properties.cost.additionalProperties).toBeUndefined();
+});
+
 interface OpenApiOperation {
   operationId: string;
   parameters?: object[];
