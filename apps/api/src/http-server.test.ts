@@ -28,7 +28,7 @@ async function send(bytes: string): Promise<{ head: string; body: string }> {
   socket.on("data", (chunk) => {
     answer += chunk;
   });
-  // The server closes before it has read all; the answer is there by then.
+  // A server that closes before it has read all resets the connection; its answer has come by then.
   socket.on("error", () => {});
   socket.write(bytes);
   await once(socket, "close");
