@@ -1,4 +1,10 @@
-import { AUTH_BASE_PATH, createIdentity, type DeferredWrites } from "@millrace/auth";
+import {
+  AUTH_BASE_PATH,
+  createIdentity,
+  type DeferredWrites,
+  IdentityProviders,
+  OutgoingRequests,
+} from "@millrace/auth";
 import {
   BrokerCalls,
   type BrokerHttpAccess,
@@ -24,6 +30,7 @@ import { type LimitName, RequestLimits } from "./limits/request-limits.ts";
 import { problemResponse } from "./problem-response.ts";
 import { type ApiEnv, type ApiParts, requestContext } from "./request-context.ts";
 import { restRoutes } from "./rest/rest-routes.ts";
+import { SSO_CALLBACK_PATH, SSO_PATH, ssoRoutes } from "./sso-routes.ts";
 import { webHeaders } from "./web-headers.ts";
 
 /** Procedures in one tRPC request; the console asks for fewer. */
@@ -51,6 +58,8 @@ export interface ApiOptions {
   readonly clock?: Clock;
   /** Takes the writes that answers do not wait for; wait for them before closing `db`. */
   readonly deferredWrites: DeferredWrites;
+  /** Asks tenants' identity providers; by default none on a private address. */
+  readonly outgoing?: OutgoingRequests;
   /** Off in tests that sign in or ask often. */
   readonly rateLimit?: boolean;
   /** Other limits of requests than usual, for tests. */
@@ -73,6 +82,10 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   const { brokerHttp, drivers, kafka } = options;
   const core = createCore({
     ...{ db, secret, clock, brokerHttp, drivers },
+    identityProviders: new IdentityProviders(
+      new URL(`${SSO_PATH}${SSO_CALLBACK_PATH}`, options.consoleUrl).href,
+      options.outgoing ?? new OutgoingRequests(),
+    ),
     ...(kafka && { kafka }),
     ...(options.rateLimit === false && { brokerCalls: new BrokerCalls(UNLIMITED) }),
   });
@@ -103,6 +116,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     return identity.handle(withClientAddress(c.req.raw, clientAddress), origin) ?? c.notFound();
   });
   app.route("/api/invitations", invitationRoutes(parts, identity));
+  app.route(SSO_PATH, ssoRoutes(parts, identity, options));
   app.all(`${TRPC_PATH}/*`, (c) => trpc(c, parts));
   app.route("/", cspReports(log));
   app.route("/", docsRoutes(apiUrl));

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isAddressRange } from "@millrace/auth";
 import { z } from "zod";
 import { TRUSTED_PROXIES_DEFAULT, TrustedProxies } from "./client-address.ts";
 
@@ -32,6 +33,18 @@ const Environment = z.object({
         context.addIssue({ code: "custom", message: (error as Error).message });
         return z.NEVER;
       }
+    }),
+  /**
+   * Addresses and CIDR blocks of identity providers that are not on the public Internet; whoever owns an organization
+   * can have the API send requests there.
+   */
+  MILLRACE_SSO_ALLOWED_ADDRESSES: z
+    .string()
+    .default("")
+    .transform((text) => text.split(",").map((each) => each.trim()))
+    .transform((ranges) => ranges.filter((range) => range !== ""))
+    .refine((ranges) => ranges.every(isAddressRange), {
+      error: "must be addresses and CIDR blocks, separated by commas",
     }),
   /** 32 characters of at least 4 bits each. */
   MILLRACE_AUTH_SECRET: z.string().min(32),

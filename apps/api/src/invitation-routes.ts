@@ -59,9 +59,11 @@ export function invitationRoutes(
   });
   app.post("/accept", async (c) => {
     const { token: sent, name, password } = Accept.parse(await bodyOf(c));
+    const session = await identity.session(c.req.raw.headers);
     const organizationId = await acceptInvitation(tools, {
       token: sent,
-      userId: (await identity.session(c.req.raw.headers))?.userId,
+      // An organization's identity provider does not speak for people elsewhere.
+      userId: session?.ssoOrganizationId === undefined ? session?.userId : undefined,
       newAccount: name !== undefined && password !== undefined ? { name, password } : undefined,
       requestId: c.get("requestId"),
       clientAddress: c.get("context").clientAddress,

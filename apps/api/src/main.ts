@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { DeferredWrites } from "@millrace/auth";
+import { DeferredWrites, OutgoingRequests } from "@millrace/auth";
 import { brokerHttpBy } from "@millrace/core";
 import { openDatabase, RoleUnconfined } from "@millrace/db";
 import { localAccess } from "@millrace/provisioner";
@@ -37,6 +37,7 @@ const app = createApi({
   trustedProxies: env.MILLRACE_TRUSTED_PROXIES,
   brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME)),
   drivers: regionDrivers(env),
+  outgoing: new OutgoingRequests({ allowedAddresses: env.MILLRACE_SSO_ALLOWED_ADDRESSES }),
 });
 const server = listen({
   fetch: app.fetch,

@@ -241,6 +241,16 @@ export const CASES: Record<string, Case> = {
   "invitation.list": { kind: "list" },
   "invitation.get": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
   "invitation.delete": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
+  "singleSignOn.get": { kind: "own" },
+  // Refused before anything is sent: the address is private.
+  "singleSignOn.set": {
+    kind: "own",
+    body: {
+      ...{ issuer: "https://127.0.0.1", client_id: "c", client_secret: "s" },
+      domains: ["own.example"],
+    },
+  },
+  "singleSignOn.delete": { kind: "own" },
   "session.list": { kind: "own" },
   "session.delete": { kind: "by_id", path: (ids) => `/v1/me/sessions/${ids.sessionId}` },
   "session.deleteOthers": { kind: "own" },

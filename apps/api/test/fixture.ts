@@ -1,5 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
-import { createIdentity, DeferredWrites, newApiKeySecret } from "@millrace/auth";
+import {
+  createIdentity,
+  DeferredWrites,
+  newApiKeySecret,
+  type OutgoingRequests,
+} from "@millrace/auth";
 import { BrokerError, type BrokerSettings, type CatchUpAnswer } from "@millrace/broker-admin";
 import type { Contract } from "@millrace/contract";
 import {
@@ -97,6 +102,7 @@ export function apiFixture(
     /** Where browsers find console and API. */
     origin?: string;
     log?: Logger;
+    outgoing?: OutgoingRequests;
   } = {},
 ): ApiFixture {
   const fixture = {} as ApiFixture;
@@ -129,6 +135,7 @@ export function apiFixture(
         awsAvailable: false,
       },
       rateLimit: options.rateLimit ?? false,
+      ...(options.outgoing && { outgoing: options.outgoing }),
       ...(options.requestPolicies && { requestPolicies: options.requestPolicies }),
     });
     fixture.ours = await newTenant(db, "ours");

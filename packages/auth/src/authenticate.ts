@@ -5,6 +5,7 @@ import {
   DomainError,
   isId,
   notFound,
+  type Organization,
   type Principal,
   type ServiceAccount,
 } from "@millrace/domain";
@@ -101,22 +102,28 @@ async function liveServiceAccount(
 
 /**
  * The tenant and the role come from the membership table on every request: a person who was removed
- * is out with the next one, whatever the session says.
+ * is out with the next one, whatever the session says. A session by single sign-on is good for one tenant.
  */
 async function byMembership(
   { db }: Authenticator,
-  { userId, id, authenticatedAt }: LiveSession,
+  { userId, id, authenticatedAt, ssoOrganizationId }: LiveSession,
   wanted: string | null,
   preferred: string | undefined,
 ): Promise<Principal> {
-  const memberships = await db.signIn.membershipsOf(userId);
+  const isSingleSignOn = ssoOrganizationId !== undefined;
+  const memberships = (await db.signIn.membershipsOf(userId)).filter(
+    (each) => !isSingleSignOn || each.organizationId === ssoOrganizationId,
+  );
   const membership =
     wanted === null
-      ? (memberships.find((each) => each.organizationId === preferred) ?? memberships[0])
+      ? (memberships.find((each) => each.organizationId === preferred) ??
+        memberships.find((each) => !each.requiresSso) ??
+        memberships[0])
       : memberships.find((each) => each.organizationId === wanted && isId("org", wanted));
   if (membership) {
-    const { organizationId, role } = membership;
-    const session = { id, authenticatedAt };
+    const { organizationId, role, organization } = membership;
+    if (membership.requiresSso && !isSingleSignOn) throw ssoRequired(organization);
+    const session = { id, authenticatedAt, isSingleSignOn };
     return { organizationId, role, userId, apiKeyId: undefined, session };
   }
   if (wanted !== null) throw notFound("organization", wanted);
@@ -135,6 +142,12 @@ export function assertOwnPage(
   if (origin === null || trustedOrigins.includes(origin)) return;
   throw new DomainError("forbidden", `Requests from ${origin} are not allowed with this session.`, {
     remedy: "Use the console, or an API key.",
+  });
+}
+
+function ssoRequired({ name, slug }: Organization): DomainError {
+  return new DomainError("sso_required", `${name} requires single sign-on.`, {
+    remedy: `Sign out, then continue with single sign-on as ${slug}.`,
   });
 }
 

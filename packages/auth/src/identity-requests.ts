@@ -4,7 +4,13 @@
  * of them is in the audit log.
  */
 import type { Database } from "@millrace/db";
-import { type ErrorCode, type SessionId, STEP_UP_MINUTES, type UserId } from "@millrace/domain";
+import {
+  type ErrorCode,
+  type OrganizationId,
+  type SessionId,
+  STEP_UP_MINUTES,
+  type UserId,
+} from "@millrace/domain";
 import type { DeferredWrites } from "./deferred-writes.ts";
 import { type IdentityEvent, recordIdentityEvent } from "./identity-audit.ts";
 import type { Proof } from "./second-factor.ts";
@@ -23,6 +29,9 @@ const PROTECTED_BY_SECOND_FACTOR: ReadonlySet<string> = new Set([
   DISABLE_PATH,
   NEW_RECOVERY_CODES_PATH,
 ]);
+
+/** What a session by single sign-on may ask for: it belongs to one organization, the account to the person. */
+const OPEN_TO_SSO: ReadonlySet<string> = new Set(["/sign-out", "/get-session"]);
 
 /** Names in the audit log; what is not here changes nothing. */
 const METHODS: Readonly<Record<string, string>> = {
@@ -56,6 +65,8 @@ export interface LiveSession {
   readonly hasSecondFactor: boolean;
   /** When the person last proved who they are. */
   readonly authenticatedAt: Date;
+  /** Signed in through this organization's identity provider: the session is good for it alone. */
+  readonly ssoOrganizationId: OrganizationId | undefined;
 }
 
 export interface RequestOrigin {
@@ -96,14 +107,16 @@ export async function answerIdentityRequest(
   const session = path === SIGN_IN_PATH ? undefined : await parts.session(request.headers);
   const user = session?.user ?? (await strangerIn(parts, path, request.headers, sent));
   const response =
-    path === CONFIRM_PATH
-      ? await confirm(parts, session, request, sent)
-      : ((await refusal(parts, path, { sent, session, user })) ??
-        (await parts.handler(
-          path === CHANGE_PASSWORD_PATH && request.method === "POST"
-            ? endingOthers(request, sent)
-            : request,
-        )));
+    session?.ssoOrganizationId !== undefined && !OPEN_TO_SSO.has(path)
+      ? failure(403, "You signed in with single sign-on. Your identity provider manages this.")
+      : path === CONFIRM_PATH
+        ? await confirm(parts, session, request, sent)
+        : ((await refusal(parts, path, { sent, session, user })) ??
+          (await parts.handler(
+            path === CHANGE_PASSWORD_PATH && request.method === "POST"
+              ? endingOthers(request, sent)
+              : request,
+          )));
   const method = METHODS[path];
   if (user === undefined || method === undefined) return response;
   if (session && path === TOTP_PATH && response.ok)

@@ -2,6 +2,7 @@ import type { Database, IdentityStore } from "@millrace/db";
 import {
   type IdPrefix,
   newId,
+  type OrganizationId,
   PASSWORD_LENGTH_MAX,
   PASSWORD_LENGTH_MIN,
   SESSION_DAYS_MAX,
@@ -25,6 +26,7 @@ import {
 } from "./identity-requests.ts";
 import { SecondFactors } from "./second-factor.ts";
 import { SIGN_IN_PATH, signInLimits } from "./sign-in-limits.ts";
+import { ssoSessions } from "./sso-session.ts";
 
 /** Where better-auth's own endpoints are served. */
 export const AUTH_BASE_PATH = "/api/auth";
@@ -76,7 +78,8 @@ export interface IdentityOptions {
 export interface NewUser {
   readonly email: string;
   readonly name: string;
-  readonly password: string;
+  /** Undefined for somebody who signs in through an identity provider alone. */
+  readonly password: string | undefined;
 }
 
 /** People: their passwords and sessions. Tenants and roles are not its business. */
@@ -85,11 +88,26 @@ export interface Identity {
   handle(request: Request, origin: RequestOrigin): Promise<Response> | undefined;
   /** The live session that the request's cookie names. Notes that it was used. */
   session(headers: Headers): Promise<LiveSession | undefined>;
+  /** A session that is good for this organization alone. Answers with the cookies that it is known by. */
+  openSsoSession(
+    userId: UserId,
+    organizationId: OrganizationId,
+    headers: Headers,
+  ): Promise<string[]>;
+  /** Name and attributes of another cookie that is protected as the session's is. */
+  cookie(name: string): { readonly name: string; readonly attributes: CookieAttributes };
   /** `store` is that of a transaction, where the user is created with other things or not at all. */
   createUser(user: NewUser, store?: IdentityStore): Promise<UserId>;
   /** Replaces the password and ends every session of the user. */
   setPassword(userId: UserId, password: string): Promise<void>;
   verifyPassword(userId: UserId, password: string): Promise<boolean>;
+}
+
+export interface CookieAttributes {
+  readonly secure: boolean;
+  readonly httpOnly: true;
+  readonly sameSite: "lax";
+  readonly path: "/";
 }
 
 const PREFIX_BY_MODEL: Readonly<Record<string, IdPrefix>> = {
@@ -110,6 +128,17 @@ export function createIdentity(options: IdentityOptions): Identity {
       return answerIdentityRequest(requestParts(auth, options), path, request, origin);
     },
     session: (headers) => liveSession(auth, options.db, headers),
+    async openSsoSession(userId, organizationId, headers) {
+      const body = { userId, organizationId };
+      const { headers: answered } = await auth.api.openSsoSession({
+        ...{ body, headers, returnHeaders: true },
+      });
+      return answered.getSetCookie();
+    },
+    cookie(name) {
+      const { cookiePrefix, defaultCookieAttributes } = cookieNames(options.trustedOrigins);
+      return { name: `${cookiePrefix}.${name}`, attributes: defaultCookieAttributes };
+    },
     async createUser({ email, name, password }, store = options.db.identityStore) {
       const own = { ...options, db: { ...options.db, identityStore: store } };
       const { internalAdapter, password: hasher } = await configure(own).$context;
@@ -118,12 +147,14 @@ export function createIdentity(options: IdentityOptions): Identity {
         { email: email.toLowerCase(), name, emailVerified: false },
         { method: "email-password" },
       );
-      await internalAdapter.linkAccount({
-        userId: user.id,
-        providerId: "credential",
-        accountId: user.id,
-        password: await hasher.hash(password),
-      });
+      if (password !== undefined) {
+        await internalAdapter.linkAccount({
+          userId: user.id,
+          providerId: "credential",
+          accountId: user.id,
+          password: await hasher.hash(password),
+        });
+      }
       return user.id as UserId;
     },
     async setPassword(userId, password) {
@@ -163,6 +194,7 @@ async function liveSession(
     ...{ id, userId, user: { id: userId, email: user.email } },
     hasSecondFactor: user.twoFactorEnabled === true,
     authenticatedAt: session.authenticatedAt ?? session.createdAt,
+    ssoOrganizationId: (session.ssoOrganizationId ?? undefined) as OrganizationId | undefined,
   };
 }
 
@@ -231,10 +263,16 @@ function configure(options: IdentityOptions) {
     session: {
       expiresIn: SESSION_SECONDS,
       disableSessionRefresh: true,
-      additionalFields: { authenticatedAt: { type: "date", required: false, input: false } },
+      additionalFields: {
+        authenticatedAt: { type: "date", required: false, input: false },
+        ssoOrganizationId: { type: "string", required: false, input: false },
+      },
     },
     databaseHooks: { session: { create: { before: keepProof } } },
-    plugins: [twoFactor({ issuer: "Millrace", twoFactorCookieMaxAge: SECOND_FACTOR_SECONDS })],
+    plugins: [
+      twoFactor({ issuer: "Millrace", twoFactorCookieMaxAge: SECOND_FACTOR_SECONDS }),
+      ssoSessions(),
+    ],
     ...(options.rateLimit !== false && {
       hooks: signInLimits({
         db: options.db,

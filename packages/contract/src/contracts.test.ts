@@ -64,6 +64,8 @@ test("what grants rights or destroys data needs a recent proof of identity", () 
     "serviceAccount.delete",
     "serviceAccount.update",
     "serviceAccountKey.create",
+    "singleSignOn.delete",
+    "singleSignOn.set",
     "topic.delete",
     "user.create",
     "user.rotate",

@@ -72,6 +72,9 @@ import { updateServiceAccount } from "./service-account/update-service-account.t
 import { deleteOtherSessions } from "./session/delete-other-sessions.ts";
 import { deleteSession } from "./session/delete-session.ts";
 import { listSessions } from "./session/list-sessions.ts";
+import { deleteSingleSignOn } from "./single-sign-on/delete-single-sign-on.ts";
+import { getSingleSignOn } from "./single-sign-on/get-single-sign-on.ts";
+import { setSingleSignOn } from "./single-sign-on/set-single-sign-on.ts";
 import { createTopic } from "./topic/create-topic.ts";
 import { deleteTopic } from "./topic/delete-topic.ts";
 import { getTopic } from "./topic/get-topic.ts";
@@ -155,6 +158,9 @@ export const contracts: readonly Contract[] = [
   listInvitations,
   getInvitation,
   deleteInvitation,
+  getSingleSignOn,
+  setSingleSignOn,
+  deleteSingleSignOn,
   createApiKey,
   listApiKeys,
   getApiKey,

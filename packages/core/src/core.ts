@@ -1,3 +1,4 @@
+import { IdentityProviders, OutgoingRequests, SecretSeal } from "@millrace/auth";
 import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/broker-admin";
 import type { Database, TenantDatabase } from "@millrace/db";
 import { type Clock, type OrganizationId, systemClock } from "@millrace/domain";
@@ -70,12 +71,17 @@ interface Tools {
   readonly planSlots: PlanSlots;
   readonly requestSlots: RequestSlots;
   readonly brokerCalls: BrokerCalls;
+  readonly identityProviders: IdentityProviders;
+  /** Seals the client secrets of identity providers. */
+  readonly ssoSecrets: SecretSeal;
 }
 
 export interface CoreOptions {
   readonly db: Database;
-  /** Signs page tokens; at least 32 characters. */
+  /** Signs page tokens and seals secrets of tenants; at least 32 characters. */
   readonly secret: string;
+  /** Asks identity providers; by default none is on a private address, and none sends anybody back. */
+  readonly identityProviders?: IdentityProviders;
   readonly clock?: Clock;
   /** Another way to brokers than the network, for tests. */
   readonly kafka?: KafkaAccess;
@@ -97,6 +103,10 @@ export function createCore(options: CoreOptions): CoreParts {
     planSlots: new PlanSlots(),
     requestSlots: new RequestSlots(),
     brokerCalls: options.brokerCalls ?? new BrokerCalls(),
+    identityProviders:
+      options.identityProviders ??
+      new IdentityProviders("https://localhost", new OutgoingRequests()),
+    ssoSecrets: new SecretSeal(secret, "millrace sso client secret"),
   };
 }
 

@@ -104,6 +104,12 @@ export { updateServiceAccount } from "./service-account/update-service-account.t
 export { deleteOtherSessions } from "./session/delete-other-sessions.ts";
 export { deleteSession } from "./session/delete-session.ts";
 export { listSessions } from "./session/list-sessions.ts";
+export { beginSsoProof } from "./single-sign-on/begin-sso-proof.ts";
+export { beginSsoSignIn } from "./single-sign-on/begin-sso-sign-in.ts";
+export { deleteSingleSignOn } from "./single-sign-on/delete-single-sign-on.ts";
+export { finishSso } from "./single-sign-on/finish-sso.ts";
+export { getSingleSignOn, type SingleSignOnView } from "./single-sign-on/get-single-sign-on.ts";
+export { setSingleSignOn } from "./single-sign-on/set-single-sign-on.ts";
 export { type BootstrapAnswer, bootstrapTenant } from "./tenant/bootstrap-tenant.ts";
 export { createTopic } from "./topic/create-topic.ts";
 export { deleteTopic } from "./topic/delete-topic.ts";

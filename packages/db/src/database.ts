@@ -21,6 +21,7 @@ import { RateLimitRepository } from "./rate-limit-repository.ts";
 import { SecondFactorRepository } from "./second-factor-repository.ts";
 import { ServiceAccountRepository } from "./service-account-repository.ts";
 import { SessionRepository } from "./session-repository.ts";
+import { SsoConnectionRepository } from "./sso-connection-repository.ts";
 import { eachIn, tenantScope } from "./tenancy.ts";
 import { TerraformStateRepository } from "./terraform-state-repository.ts";
 import { TuningRepository } from "./tuning-repository.ts";
@@ -31,6 +32,7 @@ const REPOSITORIES = {
   members: MemberRepository,
   invitations: InvitationRepository,
   sessions: SessionRepository,
+  ssoConnections: SsoConnectionRepository,
   apiKeys: ApiKeyRepository,
   serviceAccounts: ServiceAccountRepository,
   clusters: ClusterRepository,
@@ -75,6 +77,7 @@ export type SignIn = Pick<ApiKeyRepository, "findLive"> &
     readonly confirmSession: SessionRepository["confirm"];
     readonly forgetProofs: SessionRepository["forgetProofs"];
     readonly removeSession: SessionRepository["remove"];
+    readonly findSsoOrganization: SsoConnectionRepository["findOrganization"];
   };
 
 /**
@@ -171,6 +174,7 @@ function signInOf(client: PrismaClient): SignIn {
   const organizations = new OrganizationRepository(client);
   const invitations = new InvitationRepository(client);
   const sessions = new SessionRepository(client);
+  const ssoConnections = new SsoConnectionRepository(client);
   return {
     findLive: (secretHash, now) => apiKeys.findLive(secretHash, now),
     membershipsOf: (userId) => organizations.membershipsOf(userId),
@@ -179,6 +183,7 @@ function signInOf(client: PrismaClient): SignIn {
     confirmSession: (id, now) => sessions.confirm(id, now),
     forgetProofs: (userId, kept) => sessions.forgetProofs(userId, kept),
     removeSession: (userId, id) => sessions.remove(userId, id),
+    findSsoOrganization: (slug, domain) => ssoConnections.findOrganization(slug, domain),
     findByToken: (tokenHash) => invitations.findByToken(tokenHash),
   };
 }

@@ -22,4 +22,5 @@ export {
 export type { Cursor } from "./page.ts";
 export type { RateLimitRepository } from "./rate-limit-repository.ts";
 export type { SecondFactorRepository } from "./second-factor-repository.ts";
+export type { NewSsoConnection, StoredSsoConnection } from "./sso-connection-repository.ts";
 export { StateVersionTaken } from "./terraform-state-repository.ts";

@@ -16,10 +16,12 @@ import { newerThan, type Page, type PageRequest, pageOf } from "./page.ts";
 
 export interface MembershipWithOrganization extends Membership {
   readonly organization: Organization;
+  /** Whether a password gives this member no access here: the organization wants single sign-on. */
+  readonly requiresSso: boolean;
 }
 
 type OrganizationFields = Pick<OrganizationRow, "id" | "name" | "slug" | "createdAt">;
-type MembershipRow = OrganizationFields & { readonly role: string };
+type MembershipRow = OrganizationFields & { readonly role: string; readonly ssoRequired: boolean };
 
 /** Tenants, their members and their environments. */
 export class OrganizationRepository {
@@ -48,12 +50,16 @@ export class OrganizationRepository {
   /** Memberships of one user in every tenant, oldest first. */
   async membershipsOf(userId: UserId): Promise<MembershipWithOrganization[]> {
     const rows = await this.#client.$queryRaw<MembershipRow[]>`
-      SELECT organization_id AS id, role, name, slug, created_at AS "createdAt"
+      SELECT organization_id AS id, role, name, slug, created_at AS "createdAt", sso_required AS "ssoRequired"
       FROM memberships_of(${userId})`;
     return rows.flatMap((row) => {
       if (!isRole(row.role)) return [];
       const organization = toOrganization(row);
-      return [{ organizationId: organization.id, userId, role: row.role, organization }];
+      // Owners keep their passwords: a provider that fails must not lock everybody out.
+      const requiresSso = row.ssoRequired && row.role !== "owner";
+      return [
+        { organizationId: organization.id, userId, role: row.role, organization, requiresSso },
+      ];
     });
   }
 

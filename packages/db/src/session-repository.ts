@@ -1,4 +1,5 @@
 import {
+  type OrganizationId,
   SESSION_IDLE_HOURS_MAX,
   SESSIONS_LISTED_MAX,
   type SessionId,
@@ -33,11 +34,11 @@ export class SessionRepository {
     });
   }
 
-  /** Live ones, most recently used first. */
-  async list(userId: UserId, now: Date): Promise<UserSession[]> {
+  /** Live ones, most recently used first; with `sso`, those by that organization's single sign-on alone. */
+  async list(userId: UserId, now: Date, sso?: OrganizationId): Promise<UserSession[]> {
     const usedAfter = new Date(now.getTime() - SESSION_IDLE_HOURS_MAX * 3_600_000);
     const rows = await this.#client.session.findMany({
-      where: { userId, expiresAt: { gt: now }, updatedAt: { gt: usedAfter } },
+      where: { ...of(userId, sso), expiresAt: { gt: now }, updatedAt: { gt: usedAfter } },
       orderBy: [{ updatedAt: "desc" }, { id: "desc" }],
       take: SESSIONS_LISTED_MAX,
     });
@@ -52,12 +53,18 @@ export class SessionRepository {
   }
 
   /** False where the user has no such session. */
-  async remove(userId: UserId, id: SessionId): Promise<boolean> {
-    return (await this.#client.session.deleteMany({ where: { id, userId } })).count === 1;
+  async remove(userId: UserId, id: SessionId, sso?: OrganizationId): Promise<boolean> {
+    const where = { id, ...of(userId, sso) };
+    return (await this.#client.session.deleteMany({ where })).count === 1;
   }
 
   /** Every session of the user but this one. */
-  async removeOthers(userId: UserId, kept: SessionId): Promise<void> {
-    await this.#client.session.deleteMany({ where: { userId, id: { not: kept } } });
+  async removeOthers(userId: UserId, kept: SessionId, sso?: OrganizationId): Promise<void> {
+    const where = { ...of(userId, sso), id: { not: kept } };
+    await this.#client.session.deleteMany({ where });
   }
+}
+
+function of(userId: UserId, sso: OrganizationId | undefined) {
+  return { userId, ...(sso && { ssoOrganizationId: sso }) };
 }

@@ -93,6 +93,11 @@ export async function fillTenant(client: pg.Client): Promise<string> {
     service_account: {
       ...{ id: newId("svc"), organization_id: org, name: "s", description: "", role: "viewer" },
     },
+    sso_connection: {
+      ...{ id: newId("sso"), organization_id: org, issuer: "https://i", client_id: "c" },
+      ...{ client_secret: Buffer.of(1), default_role: "viewer" },
+    },
+    sso_domain: { domain: `${org}.example`, organization_id: org },
     environment: { id: env, organization_id: org, name: "default" },
     cluster: {
       ...{ id: clu, organization_id: org, environment_id: env, name: "c", region: "local" },

@@ -10,8 +10,11 @@ import type { Changer } from "./tuning.ts";
 export const AUDIT_RESULTS = ["started", "success", "failure", "denied"] as const;
 export type AuditResult = (typeof AUDIT_RESULTS)[number];
 
-/** `invitation`: the link of one, by somebody without an account until then. */
-export const AUTH_METHODS = ["session", "api_key", "password", "invitation"] as const;
+/**
+ * `invitation`: the link of one, by somebody without an account until then. `sso`: a sign-in that the
+ * organization's own identity provider vouches for.
+ */
+export const AUTH_METHODS = ["session", "api_key", "password", "invitation", "sso"] as const;
 export type AuthMethod = (typeof AUTH_METHODS)[number];
 
 /** A JSON object without secrets. */

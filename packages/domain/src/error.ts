@@ -20,6 +20,8 @@ export const ERROR_KINDS = {
   unauthenticated: { status: 401, title: "Not authenticated", retryable: false },
   reauthentication_required: { status: 403, title: "Confirm your identity", retryable: false },
   forbidden: { status: 403, title: "Not allowed", retryable: false },
+  sso_required: { status: 403, title: "Single sign-on required", retryable: false },
+  sso_failed: { status: 403, title: "Single sign-on failed", retryable: false },
   not_found: { status: 404, title: "Not found", retryable: false },
   /** Distinct from `not_found`: clients drop a resource that is gone, and not because of a wrong URL. */
   route_not_found: { status: 404, title: "Route not found", retryable: false },
@@ -36,6 +38,7 @@ export const ERROR_KINDS = {
   deletion_protected: { status: 409, title: "Deletion protection is on", retryable: false },
   already_member: { status: 409, title: "Already a member", retryable: false },
   account_exists: { status: 409, title: "Account exists", retryable: false },
+  sso_domain_taken: { status: 409, title: "Domain taken", retryable: false },
   last_owner: { status: 409, title: "Last owner", retryable: false },
   invitation_invalid: { status: 410, title: "Invitation no longer valid", retryable: false },
   operation_not_cancellable: {
@@ -83,6 +86,11 @@ export const ERROR_KINDS = {
   region_unavailable: { status: 422, title: "Region not configured", retryable: false },
   policy_violated: { status: 422, title: "Policy checks failed", retryable: false },
   not_supported: { status: 422, title: "Not supported for this cluster", retryable: false },
+  sso_provider_refused: {
+    status: 422,
+    title: "Identity provider cannot be used",
+    retryable: false,
+  },
   limit_exceeded: { status: 422, title: "Limit exceeded", retryable: false },
   rate_limited: { status: 429, title: "Too many requests", retryable: true },
   internal: { status: 500, title: "Internal error", retryable: true },

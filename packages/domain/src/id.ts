@@ -23,6 +23,7 @@ export const ID_PREFIXES = [
   "tch",
   "bmk",
   "aud",
+  "sso",
 ] as const;
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
@@ -41,6 +42,7 @@ export type InvitationId = Id<"inv">;
 export type TuningChangeId = Id<"tch">;
 export type BenchmarkId = Id<"bmk">;
 export type AuditEventId = Id<"aud">;
+export type SsoConnectionId = Id<"sso">;
 
 /** A ULID in Crockford's base 32: 128 bits, so the first character is at most 7. */
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

@@ -31,6 +31,7 @@ export * from "./region.ts";
 export * from "./resource-noun.ts";
 export * from "./role.ts";
 export * from "./session.ts";
+export * from "./single-sign-on.ts";
 export * from "./size.ts";
 export * from "./token-buckets.ts";
 export * from "./topic.ts";

@@ -10,6 +10,13 @@ export interface KeyLimits {
   readonly expiresAt: Date | undefined;
 }
 
+export interface PersonSession {
+  readonly id: SessionId;
+  readonly authenticatedAt: Date;
+  /** Signed in through the organization's identity provider: the session is good for this organization alone. */
+  readonly isSingleSignOn: boolean;
+}
+
 /**
  * Who sends a request, for which tenant, with which power. The tenant comes from our own membership
  * or API-key table on every request, never from something the client can choose freely.
@@ -25,7 +32,7 @@ export interface Principal {
   /** What narrows an API key. */
   readonly keyLimits?: KeyLimits | undefined;
   /** Of a person, and when they last proved who they are. */
-  readonly session?: { readonly id: SessionId; readonly authenticatedAt: Date } | undefined;
+  readonly session?: PersonSession | undefined;
 }
 
 /** Stable name of the principal, for audit and for keying what belongs to it alone. */
@@ -39,4 +46,12 @@ export function principalKey(principal: Principal): string {
 export function mayDo({ role, keyLimits }: Principal, permission: Permission): boolean {
   if (!allows(role, permission)) return false;
   return keyLimits?.permissions?.includes(permission) ?? true;
+}
+
+/**
+ * The organization that the principal's session is limited to. An identity provider that one tenant chose must
+ * neither show nor change what the same person has elsewhere.
+ */
+export function ssoScope({ session, organizationId }: Principal): OrganizationId | undefined {
+  return session?.isSingleSignOn ? organizationId : undefined;
 }

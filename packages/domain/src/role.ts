@@ -8,6 +8,7 @@ export const ROLE_LEAST = "viewer" satisfies Role;
 /**
  * What a principal may do. Every procedure names exactly one; anything not granted is denied.
  * `account:write` covers one's own sessions and leaving the organization. `operation:cancel` covers what the role may start (`cancelPermission`).
+ * `sso:…` is for owners alone: whoever chooses the identity provider can sign in as any member.
  */
 export const PERMISSIONS = [
   "account:read",
@@ -42,6 +43,8 @@ export const PERMISSIONS = [
   "apikey:read",
   "apikey:write",
   "audit:read",
+  "sso:read",
+  "sso:write",
 ] as const;
 export type Permission = (typeof PERMISSIONS)[number];
 

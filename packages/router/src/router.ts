@@ -72,6 +72,9 @@ import { updateServiceAccountProcedure } from "./service-account/update-service-
 import { deleteOtherSessionsProcedure } from "./session/delete-other-sessions.ts";
 import { deleteSessionProcedure } from "./session/delete-session.ts";
 import { listSessionsProcedure } from "./session/list-sessions.ts";
+import { deleteSingleSignOnProcedure } from "./single-sign-on/delete-single-sign-on.ts";
+import { getSingleSignOnProcedure } from "./single-sign-on/get-single-sign-on.ts";
+import { setSingleSignOnProcedure } from "./single-sign-on/set-single-sign-on.ts";
 import { createTopicProcedure } from "./topic/create-topic.ts";
 import { deleteTopicProcedure } from "./topic/delete-topic.ts";
 import { getTopicProcedure } from "./topic/get-topic.ts";
@@ -181,6 +184,11 @@ export const appRouter = router({
     list: listSessionsProcedure,
     delete: deleteSessionProcedure,
     deleteOthers: deleteOtherSessionsProcedure,
+  }),
+  singleSignOn: router({
+    get: getSingleSignOnProcedure,
+    set: setSingleSignOnProcedure,
+    delete: deleteSingleSignOnProcedure,
   }),
   size: router({ list: listSizesProcedure }),
   topic: router({

@@ -42,10 +42,21 @@ export interface SecondFactorSetup {
   readonly backupCodes: readonly string[];
 }
 
+interface OwnSession {
+  readonly user?: { readonly twoFactorEnabled?: boolean };
+  readonly session?: { readonly ssoOrganizationId?: string | null };
+}
+
 /** Whether the signed-in user has a second factor; undefined where that cannot be told. */
 export async function hasSecondFactor(): Promise<boolean | undefined> {
-  const reply = await ask<{ user?: { twoFactorEnabled?: boolean } } | null>("get-session");
+  const reply = await ask<OwnSession | null>("get-session");
   return reply.ok ? reply.value?.user?.twoFactorEnabled === true : undefined;
+}
+
+/** Whether the user signed in at an identity provider, which then asks for passwords and codes. */
+export async function usesSingleSignOn(): Promise<boolean> {
+  const reply = await ask<OwnSession | null>("get-session");
+  return reply.ok && typeof reply.value?.session?.ssoOrganizationId === "string";
 }
 
 /** Proves once more who is signed in; the code only where there is a second factor. */

@@ -30,6 +30,7 @@ const TITLES: Readonly<Record<string, string>> = {
   quota: "Quotas",
   record: "Records",
   session: "Sign-ins and sessions",
+  singleSignOn: "Single sign-on",
   topic: "Topics",
   tuning: "Tuning",
   user: "Users",

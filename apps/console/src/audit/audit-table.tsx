@@ -30,6 +30,7 @@ const METHODS = {
   api_key: "API key",
   password: "password",
   invitation: "invitation",
+  sso: "single sign-on",
 } as const satisfies Record<AuthMethod, string>;
 
 export function AuditTable({ events }: { events: readonly AuditEvent[] }) {

@@ -33,6 +33,24 @@ export async function signInWithCode(code: string): Promise<SignIn> {
   return { ok: false, message: "Wrong code. After several wrong codes, sign in again." };
 }
 
+/**
+ * Sends the browser to the organization's identity provider: to sign in, or to prove once more who is signed in. Answers with
+ * what went wrong.
+ */
+export async function leaveForProvider(
+  path: "start" | "confirm",
+  body: { readonly name?: string; readonly return_to: string },
+): Promise<string | undefined> {
+  const reply = await post(`/api/sso/${path}`, body);
+  const answer = await reply?.json().catch(() => undefined);
+  if (reply?.ok && typeof answer?.location === "string") {
+    window.location.assign(answer.location);
+    return undefined;
+  }
+  if (reply?.status === 429) return "Too many attempts. Wait a minute, then try again.";
+  return answer?.detail ?? "Cannot reach the API. Try again in a moment.";
+}
+
 /** Ends the session here and on the server. */
 export async function signOut(): Promise<void> {
   await post("/api/auth/sign-out", {});

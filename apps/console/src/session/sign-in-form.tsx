@@ -8,14 +8,17 @@ import { useState } from "react";
 import { CodeForm } from "./code-form.tsx";
 import { returnPath } from "./return-path.ts";
 import { signIn } from "./session.ts";
+import { SsoForm } from "./sso-form.tsx";
+import { ssoProblem } from "./sso-words.ts";
 
 export function SignInForm() {
   const router = useRouter();
   const search = useSearchParams();
   const queryClient = useQueryClient();
-  const [problem, setProblem] = useState<string>();
+  const [problem, setProblem] = useState(() => ssoProblem(search.get("sso")));
   const [busy, setBusy] = useState(false);
   const [needsCode, setNeedsCode] = useState(false);
+  const [usesSso, setUsesSso] = useState(false);
   const form = useForm({
     mode: "uncontrolled",
     initialValues: { email: "", password: "" },
@@ -37,10 +40,15 @@ export function SignInForm() {
 
   function enter() {
     queryClient.clear();
-    router.replace(returnPath(search.get("then"), window.location.origin));
+    router.replace(target());
+  }
+
+  function target() {
+    return returnPath(search.get("then"), window.location.origin);
   }
 
   if (needsCode) return <CodeForm onDone={enter} onBack={() => setNeedsCode(false)} />;
+  if (usesSso) return <SsoForm returnTo={target()} onBack={() => setUsesSso(false)} />;
 
   return (
     <form onSubmit={form.onSubmit(submit)} noValidate>
@@ -66,6 +74,9 @@ export function SignInForm() {
         />
         <Button type="submit" loading={busy} fullWidth>
           Sign in
+        </Button>
+        <Button variant="default" fullWidth onClick={() => setUsesSso(true)}>
+          Continue with single sign-on
         </Button>
       </Stack>
     </form>

@@ -10,6 +10,7 @@ const TABS = [
   ["api-keys", "API keys"],
   ["sessions", "Sessions"],
   ["security", "Security"],
+  ["single-sign-on", "Single sign-on"],
 ] as const;
 
 /** The frame of the pages about people and keys. */

@@ -370,6 +370,8 @@ const (
 	ApiKeyPermissionsQuotaWrite       ApiKeyPermissions = "quota:write"
 	ApiKeyPermissionsRecordRead       ApiKeyPermissions = "record:read"
 	ApiKeyPermissionsRecordWrite      ApiKeyPermissions = "record:write"
+	ApiKeyPermissionsSsoRead          ApiKeyPermissions = "sso:read"
+	ApiKeyPermissionsSsoWrite         ApiKeyPermissions = "sso:write"
 	ApiKeyPermissionsTopicRead        ApiKeyPermissions = "topic:read"
 	ApiKeyPermissionsTopicWrite       ApiKeyPermissions = "topic:write"
 	ApiKeyPermissionsTuningRead       ApiKeyPermissions = "tuning:read"
@@ -432,6 +434,10 @@ func (e ApiKeyPermissions) Valid() bool {
 	case ApiKeyPermissionsRecordRead:
 		return true
 	case ApiKeyPermissionsRecordWrite:
+		return true
+	case ApiKeyPermissionsSsoRead:
+		return true
+	case ApiKeyPermissionsSsoWrite:
 		return true
 	case ApiKeyPermissionsTopicRead:
 		return true
@@ -505,6 +511,8 @@ const (
 	ApiKeyCreateRequestPermissionsQuotaWrite       ApiKeyCreateRequestPermissions = "quota:write"
 	ApiKeyCreateRequestPermissionsRecordRead       ApiKeyCreateRequestPermissions = "record:read"
 	ApiKeyCreateRequestPermissionsRecordWrite      ApiKeyCreateRequestPermissions = "record:write"
+	ApiKeyCreateRequestPermissionsSsoRead          ApiKeyCreateRequestPermissions = "sso:read"
+	ApiKeyCreateRequestPermissionsSsoWrite         ApiKeyCreateRequestPermissions = "sso:write"
 	ApiKeyCreateRequestPermissionsTopicRead        ApiKeyCreateRequestPermissions = "topic:read"
 	ApiKeyCreateRequestPermissionsTopicWrite       ApiKeyCreateRequestPermissions = "topic:write"
 	ApiKeyCreateRequestPermissionsTuningRead       ApiKeyCreateRequestPermissions = "tuning:read"
@@ -567,6 +575,10 @@ func (e ApiKeyCreateRequestPermissions) Valid() bool {
 	case ApiKeyCreateRequestPermissionsRecordRead:
 		return true
 	case ApiKeyCreateRequestPermissionsRecordWrite:
+		return true
+	case ApiKeyCreateRequestPermissionsSsoRead:
+		return true
+	case ApiKeyCreateRequestPermissionsSsoWrite:
 		return true
 	case ApiKeyCreateRequestPermissionsTopicRead:
 		return true
@@ -640,6 +652,8 @@ const (
 	ApiKeyWithSecretPermissionsQuotaWrite       ApiKeyWithSecretPermissions = "quota:write"
 	ApiKeyWithSecretPermissionsRecordRead       ApiKeyWithSecretPermissions = "record:read"
 	ApiKeyWithSecretPermissionsRecordWrite      ApiKeyWithSecretPermissions = "record:write"
+	ApiKeyWithSecretPermissionsSsoRead          ApiKeyWithSecretPermissions = "sso:read"
+	ApiKeyWithSecretPermissionsSsoWrite         ApiKeyWithSecretPermissions = "sso:write"
 	ApiKeyWithSecretPermissionsTopicRead        ApiKeyWithSecretPermissions = "topic:read"
 	ApiKeyWithSecretPermissionsTopicWrite       ApiKeyWithSecretPermissions = "topic:write"
 	ApiKeyWithSecretPermissionsTuningRead       ApiKeyWithSecretPermissions = "tuning:read"
@@ -703,6 +717,10 @@ func (e ApiKeyWithSecretPermissions) Valid() bool {
 		return true
 	case ApiKeyWithSecretPermissionsRecordWrite:
 		return true
+	case ApiKeyWithSecretPermissionsSsoRead:
+		return true
+	case ApiKeyWithSecretPermissionsSsoWrite:
+		return true
 	case ApiKeyWithSecretPermissionsTopicRead:
 		return true
 	case ApiKeyWithSecretPermissionsTopicWrite:
@@ -753,6 +771,7 @@ const (
 	AuditEventAuthMethodInvitation AuditEventAuthMethod = "invitation"
 	AuditEventAuthMethodPassword   AuditEventAuthMethod = "password"
 	AuditEventAuthMethodSession    AuditEventAuthMethod = "session"
+	AuditEventAuthMethodSso        AuditEventAuthMethod = "sso"
 )
 
 // Valid indicates whether the value is a known member of the AuditEventAuthMethod enum.
@@ -765,6 +784,8 @@ func (e AuditEventAuthMethod) Valid() bool {
 	case AuditEventAuthMethodPassword:
 		return true
 	case AuditEventAuthMethodSession:
+		return true
+	case AuditEventAuthMethodSso:
 		return true
 	default:
 		return false
@@ -2290,6 +2311,8 @@ const (
 	ServiceAccountKeyCreateRequestPermissionsQuotaWrite       ServiceAccountKeyCreateRequestPermissions = "quota:write"
 	ServiceAccountKeyCreateRequestPermissionsRecordRead       ServiceAccountKeyCreateRequestPermissions = "record:read"
 	ServiceAccountKeyCreateRequestPermissionsRecordWrite      ServiceAccountKeyCreateRequestPermissions = "record:write"
+	ServiceAccountKeyCreateRequestPermissionsSsoRead          ServiceAccountKeyCreateRequestPermissions = "sso:read"
+	ServiceAccountKeyCreateRequestPermissionsSsoWrite         ServiceAccountKeyCreateRequestPermissions = "sso:write"
 	ServiceAccountKeyCreateRequestPermissionsTopicRead        ServiceAccountKeyCreateRequestPermissions = "topic:read"
 	ServiceAccountKeyCreateRequestPermissionsTopicWrite       ServiceAccountKeyCreateRequestPermissions = "topic:write"
 	ServiceAccountKeyCreateRequestPermissionsTuningRead       ServiceAccountKeyCreateRequestPermissions = "tuning:read"
@@ -2353,6 +2376,10 @@ func (e ServiceAccountKeyCreateRequestPermissions) Valid() bool {
 		return true
 	case ServiceAccountKeyCreateRequestPermissionsRecordWrite:
 		return true
+	case ServiceAccountKeyCreateRequestPermissionsSsoRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsSsoWrite:
+		return true
 	case ServiceAccountKeyCreateRequestPermissionsTopicRead:
 		return true
 	case ServiceAccountKeyCreateRequestPermissionsTopicWrite:
@@ -2397,6 +2424,30 @@ func (e ServiceAccountUpdateRequestRole) Valid() bool {
 	}
 }
 
+// Defines values for SingleSignOnSetRequestDefaultRole.
+const (
+	SingleSignOnSetRequestDefaultRoleAdmin     SingleSignOnSetRequestDefaultRole = "admin"
+	SingleSignOnSetRequestDefaultRoleDeveloper SingleSignOnSetRequestDefaultRole = "developer"
+	SingleSignOnSetRequestDefaultRoleOperator  SingleSignOnSetRequestDefaultRole = "operator"
+	SingleSignOnSetRequestDefaultRoleViewer    SingleSignOnSetRequestDefaultRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the SingleSignOnSetRequestDefaultRole enum.
+func (e SingleSignOnSetRequestDefaultRole) Valid() bool {
+	switch e {
+	case SingleSignOnSetRequestDefaultRoleAdmin:
+		return true
+	case SingleSignOnSetRequestDefaultRoleDeveloper:
+		return true
+	case SingleSignOnSetRequestDefaultRoleOperator:
+		return true
+	case SingleSignOnSetRequestDefaultRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SizeId.
 const (
 	SizeIdDev    SizeId = "dev"
@@ -2412,6 +2463,33 @@ func (e SizeId) Valid() bool {
 	case SizeIdMedium:
 		return true
 	case SizeIdSmall:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SsoConnectionDefaultRole.
+const (
+	SsoConnectionDefaultRoleAdmin     SsoConnectionDefaultRole = "admin"
+	SsoConnectionDefaultRoleDeveloper SsoConnectionDefaultRole = "developer"
+	SsoConnectionDefaultRoleOperator  SsoConnectionDefaultRole = "operator"
+	SsoConnectionDefaultRoleOwner     SsoConnectionDefaultRole = "owner"
+	SsoConnectionDefaultRoleViewer    SsoConnectionDefaultRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the SsoConnectionDefaultRole enum.
+func (e SsoConnectionDefaultRole) Valid() bool {
+	switch e {
+	case SsoConnectionDefaultRoleAdmin:
+		return true
+	case SsoConnectionDefaultRoleDeveloper:
+		return true
+	case SsoConnectionDefaultRoleOperator:
+		return true
+	case SsoConnectionDefaultRoleOwner:
+		return true
+	case SsoConnectionDefaultRoleViewer:
 		return true
 	default:
 		return false
@@ -4860,6 +4938,36 @@ type SessionList struct {
 	Items []Session `json:"items"`
 }
 
+// SingleSignOn defines model for SingleSignOn.
+type SingleSignOn struct {
+	// Connection null: not set up
+	Connection *SsoConnection `json:"connection"`
+
+	// RedirectUri To be registered at the identity provider
+	RedirectUri string `json:"redirect_uri"`
+}
+
+// SingleSignOnSetRequest defines model for SingleSignOnSetRequest.
+type SingleSignOnSetRequest struct {
+	ClientId string `json:"client_id"`
+
+	// ClientSecret Stored encrypted. Absent: the stored one stays, if the issuer does
+	ClientSecret *string                            `json:"client_secret,omitempty"`
+	DefaultRole  *SingleSignOnSetRequestDefaultRole `json:"default_role,omitempty"`
+
+	// Domains Domains of the e-mail addresses that may sign in
+	Domains []string `json:"domains"`
+
+	// Issuer As the provider's metadata has it
+	Issuer string `json:"issuer"`
+
+	// Required Passwords of members who are not owners give no access. API keys still do
+	Required *bool `json:"required,omitempty"`
+}
+
+// SingleSignOnSetRequestDefaultRole defines model for SingleSignOnSetRequest.DefaultRole.
+type SingleSignOnSetRequestDefaultRole string
+
 // Size defines model for Size.
 type Size struct {
 	// Aws null for the region local
@@ -4899,6 +5007,25 @@ type SpecFieldChange struct {
 	// Field Such as name, or labels.team for the label team
 	Field string `json:"field"`
 }
+
+// SsoConnection defines model for SsoConnection.
+type SsoConnection struct {
+	ClientId string `json:"client_id"`
+
+	// CreatedAt RFC 3339, UTC
+	CreatedAt   time.Time                `json:"created_at"`
+	DefaultRole SsoConnectionDefaultRole `json:"default_role"`
+	Domains     []string                 `json:"domains"`
+	Id          string                   `json:"id"`
+	Issuer      string                   `json:"issuer"`
+	Required    bool                     `json:"required"`
+
+	// UpdatedAt RFC 3339, UTC
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// SsoConnectionDefaultRole defines model for SsoConnection.DefaultRole.
+type SsoConnectionDefaultRole string
 
 // Topic defines model for Topic.
 type Topic struct {
@@ -5809,6 +5936,12 @@ type ServiceAccountKeyCreateParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// SingleSignOnSetParams defines parameters for SingleSignOnSet.
+type SingleSignOnSetParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // SizeListParams defines parameters for SizeList.
 type SizeListParams struct {
 	Region *SizeListParamsRegion `form:"region,omitempty" json:"region,omitempty"`
@@ -5912,6 +6045,9 @@ type ServiceAccountUpdateApplicationMergePatchPlusJSONRequestBody = ServiceAccou
 
 // ServiceAccountKeyCreateJSONRequestBody defines body for ServiceAccountKeyCreate for application/json ContentType.
 type ServiceAccountKeyCreateJSONRequestBody = ServiceAccountKeyCreateRequest
+
+// SingleSignOnSetJSONRequestBody defines body for SingleSignOnSet for application/json ContentType.
+type SingleSignOnSetJSONRequestBody = SingleSignOnSetRequest
 
 // AsChangePreview returns the union data inside the ClusterUpdate200JSONResponseBody as a ChangePreview
 func (t ClusterUpdate200JSONResponseBody) AsChangePreview() (ChangePreview, error) {
@@ -6945,6 +7081,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
 	ServiceAccountKeyCreate(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, body ServiceAccountKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SingleSignOnDelete Remove single sign-on
+	//
+	// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.
+	//
+	// Corresponds with DELETE /v1/single-sign-on (the `SingleSignOnDelete` operationId).
+	SingleSignOnDelete(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SingleSignOnGet Get single sign-on
+	//
+	// The organization's identity provider. The client secret is never returned.
+	//
+	// Corresponds with GET /v1/single-sign-on (the `SingleSignOnGet` operationId).
+	SingleSignOnGet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SingleSignOnSetWithBody Set up single sign-on
+	//
+	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/single-sign-on (the `SingleSignOnSet` operationId).
+	SingleSignOnSetWithBody(ctx context.Context, params *SingleSignOnSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SingleSignOnSet Set up single sign-on
+	//
+	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/single-sign-on (the `SingleSignOnSet` operationId).
+	SingleSignOnSet(ctx context.Context, params *SingleSignOnSetParams, body SingleSignOnSetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SizeList List cluster sizes
 	//
@@ -9016,6 +9184,78 @@ func (c *Client) ServiceAccountKeyCreateWithBody(ctx context.Context, serviceAcc
 // Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
 func (c *Client) ServiceAccountKeyCreate(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, body ServiceAccountKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewServiceAccountKeyCreateRequest(c.Server, serviceAccountId, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SingleSignOnDelete Remove single sign-on
+//
+// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.
+//
+// Corresponds with DELETE /v1/single-sign-on (the `SingleSignOnDelete` operationId).
+func (c *Client) SingleSignOnDelete(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSingleSignOnDeleteRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SingleSignOnGet Get single sign-on
+//
+// The organization's identity provider. The client secret is never returned.
+//
+// Corresponds with GET /v1/single-sign-on (the `SingleSignOnGet` operationId).
+func (c *Client) SingleSignOnGet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSingleSignOnGetRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SingleSignOnSetWithBody Set up single sign-on
+//
+// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/single-sign-on (the `SingleSignOnSet` operationId).
+func (c *Client) SingleSignOnSetWithBody(ctx context.Context, params *SingleSignOnSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSingleSignOnSetRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SingleSignOnSet Set up single sign-on
+//
+// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/single-sign-on (the `SingleSignOnSet` operationId).
+func (c *Client) SingleSignOnSet(ctx context.Context, params *SingleSignOnSetParams, body SingleSignOnSetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSingleSignOnSetRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -14452,6 +14692,115 @@ func NewServiceAccountKeyCreateRequestWithBody(server string, serviceAccountId s
 	return req, nil
 }
 
+// NewSingleSignOnDeleteRequest constructs an http.Request for the SingleSignOnDelete method
+func NewSingleSignOnDeleteRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/single-sign-on")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSingleSignOnGetRequest constructs an http.Request for the SingleSignOnGet method
+func NewSingleSignOnGetRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/single-sign-on")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSingleSignOnSetRequest calls the generic SingleSignOnSet builder with application/json body
+func NewSingleSignOnSetRequest(server string, params *SingleSignOnSetParams, body SingleSignOnSetJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSingleSignOnSetRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewSingleSignOnSetRequestWithBody constructs an http.Request for the SingleSignOnSet method, with any body, and a specified content type
+func NewSingleSignOnSetRequestWithBody(server string, params *SingleSignOnSetParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/single-sign-on")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewSizeListRequest constructs an http.Request for the SizeList method
 func NewSizeListRequest(server string, params *SizeListParams) (*http.Request, error) {
 	var err error
@@ -15593,6 +15942,42 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/service-accounts/{service_account_id}/keys (the `ServiceAccountKeyCreate` operationId).
 	ServiceAccountKeyCreateWithResponse(ctx context.Context, serviceAccountId string, params *ServiceAccountKeyCreateParams, body ServiceAccountKeyCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*ServiceAccountKeyCreateResponse, error)
+
+	// SingleSignOnDeleteWithResponse Remove single sign-on
+	//
+	// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/single-sign-on (the `SingleSignOnDelete` operationId).
+	SingleSignOnDeleteWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SingleSignOnDeleteResponse, error)
+
+	// SingleSignOnGetWithResponse Get single sign-on
+	//
+	// The organization's identity provider. The client secret is never returned.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/single-sign-on (the `SingleSignOnGet` operationId).
+	SingleSignOnGetWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SingleSignOnGetResponse, error)
+
+	// SingleSignOnSetWithBodyWithResponse Set up single sign-on
+	//
+	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/single-sign-on (the `SingleSignOnSet` operationId).
+	SingleSignOnSetWithBodyWithResponse(ctx context.Context, params *SingleSignOnSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SingleSignOnSetResponse, error)
+
+	// SingleSignOnSetWithResponse Set up single sign-on
+	//
+	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/single-sign-on (the `SingleSignOnSet` operationId).
+	SingleSignOnSetWithResponse(ctx context.Context, params *SingleSignOnSetParams, body SingleSignOnSetJSONRequestBody, reqEditors ...RequestEditorFn) (*SingleSignOnSetResponse, error)
 
 	// SizeListWithResponse List cluster sizes
 	//
@@ -19698,6 +20083,143 @@ func (r ServiceAccountKeyCreateResponse) ContentType() string {
 	return ""
 }
 
+type SingleSignOnDeleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SingleSignOnDeleteResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SingleSignOnDeleteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SingleSignOnDeleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SingleSignOnDeleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SingleSignOnDeleteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SingleSignOnGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SingleSignOn
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SingleSignOnGetResponse) GetJSON200() *SingleSignOn {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SingleSignOnGetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SingleSignOnGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SingleSignOnGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SingleSignOnGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SingleSignOnGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SingleSignOnSetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SingleSignOn
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SingleSignOnSetResponse) GetJSON200() *SingleSignOn {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SingleSignOnSetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SingleSignOnSetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SingleSignOnSetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SingleSignOnSetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SingleSignOnSetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type SizeListResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -21511,6 +22033,66 @@ func (c *ClientWithResponses) ServiceAccountKeyCreateWithResponse(ctx context.Co
 		return nil, err
 	}
 	return ParseServiceAccountKeyCreateResponse(rsp)
+}
+
+// SingleSignOnDeleteWithResponse Remove single sign-on
+//
+// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/single-sign-on (the `SingleSignOnDelete` operationId).
+func (c *ClientWithResponses) SingleSignOnDeleteWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SingleSignOnDeleteResponse, error) {
+	rsp, err := c.SingleSignOnDelete(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSingleSignOnDeleteResponse(rsp)
+}
+
+// SingleSignOnGetWithResponse Get single sign-on
+//
+// The organization's identity provider. The client secret is never returned.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/single-sign-on (the `SingleSignOnGet` operationId).
+func (c *ClientWithResponses) SingleSignOnGetWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*SingleSignOnGetResponse, error) {
+	rsp, err := c.SingleSignOnGet(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSingleSignOnGetResponse(rsp)
+}
+
+// SingleSignOnSetWithBodyWithResponse Set up single sign-on
+//
+// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/single-sign-on (the `SingleSignOnSet` operationId).
+func (c *ClientWithResponses) SingleSignOnSetWithBodyWithResponse(ctx context.Context, params *SingleSignOnSetParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SingleSignOnSetResponse, error) {
+	rsp, err := c.SingleSignOnSetWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSingleSignOnSetResponse(rsp)
+}
+
+// SingleSignOnSetWithResponse Set up single sign-on
+//
+// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/single-sign-on (the `SingleSignOnSet` operationId).
+func (c *ClientWithResponses) SingleSignOnSetWithResponse(ctx context.Context, params *SingleSignOnSetParams, body SingleSignOnSetJSONRequestBody, reqEditors ...RequestEditorFn) (*SingleSignOnSetResponse, error) {
+	rsp, err := c.SingleSignOnSet(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSingleSignOnSetResponse(rsp)
 }
 
 // SizeListWithResponse List cluster sizes
@@ -24454,6 +25036,101 @@ func ParseServiceAccountKeyCreateResponse(rsp *http.Response) (*ServiceAccountKe
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSingleSignOnDeleteResponse parses an HTTP response from a SingleSignOnDeleteWithResponse call
+func ParseSingleSignOnDeleteResponse(rsp *http.Response) (*SingleSignOnDeleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SingleSignOnDeleteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSingleSignOnGetResponse parses an HTTP response from a SingleSignOnGetWithResponse call
+func ParseSingleSignOnGetResponse(rsp *http.Response) (*SingleSignOnGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SingleSignOnGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SingleSignOn
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSingleSignOnSetResponse parses an HTTP response from a SingleSignOnSetWithResponse call
+func ParseSingleSignOnSetResponse(rsp *http.Response) (*SingleSignOnSetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SingleSignOnSetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SingleSignOn
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

@@ -5,6 +5,7 @@ import {
   type Principal,
   type Role,
   type ServiceAccount,
+  ssoScope,
   type User,
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
@@ -30,7 +31,7 @@ export async function getAccount(core: Core, principal: Principal): Promise<Acco
   ]);
   if (!organization) throw new DomainError("unauthenticated", "The organization no longer exists.");
   const organizations =
-    memberships.length > 0
+    memberships.length > 0 && ssoScope(principal) === undefined
       ? memberships.map((member) => ({ organization: member.organization, role: member.role }))
       : [{ organization, role }];
   return { user, apiKey, serviceAccount, organization, role, organizations };

@@ -38,6 +38,11 @@ export async function snapshot(
       },
     );
   }
+  if (isId("sso", id)) {
+    const found = (await tx.ssoConnections.find(organizationId))?.connection;
+    const { issuer, clientId, domains, defaultRole, required } = found ?? {};
+    return auditDetail(found && { issuer, clientId, domains, defaultRole, required });
+  }
   if (!isId("key", id)) return undefined;
   const key = await tx.apiKeys.get(organizationId, id);
   return auditDetail(

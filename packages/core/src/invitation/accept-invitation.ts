@@ -123,7 +123,11 @@ async function assertNoMember(tx: Transaction, invitation: Invitation, userId: U
 }
 
 /** An invitation ends with the rights of whoever sent it: with the membership, the key, or the role. */
-async function mayStillInvite(tx: Transaction, invitation: Invitation, now: Date) {
+export async function mayStillInvite(
+  tx: Transaction,
+  invitation: Invitation,
+  now: Date,
+): Promise<boolean> {
   const { organizationId, invitedBy, role } = invitation;
   if (invitedBy.kind === "user") {
     const inviter = await tx.members.ofUser(organizationId, invitedBy.id as UserId);

@@ -1,10 +1,14 @@
-import type { Principal, UserSession } from "@millrace/domain";
+import { type Principal, ssoScope, type UserSession } from "@millrace/domain";
 import type { Core } from "../core.ts";
 
-/** Where the caller is signed in, most recently used first; an API key has no sessions. */
+/**
+ * Where the caller is signed in, most recently used first; an API key has no sessions. A session by single
+ * sign-on sees its kind alone.
+ */
 export async function listSessions(
   { db, clock }: Core,
-  { userId }: Principal,
+  principal: Principal,
 ): Promise<UserSession[]> {
-  return userId === undefined ? [] : db.sessions.list(userId, clock.now());
+  const { userId } = principal;
+  return userId === undefined ? [] : db.sessions.list(userId, clock.now(), ssoScope(principal));
 }

@@ -1,0 +1,455 @@
+/** Single sign-on against a real OpenID provider: who gets in, who does not, and how far a session reaches. */
+import { OutgoingRequests } from "@millrace/auth";
+import { newId } from "@millrace/domain";
+import { runSql } from "@millrace/testkit";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Answer, apiFixture, CONSOLE_URL, call, sessionOf } from "./fixture.ts";
+import {
+  CLIENT_ID,
+  CLIENT_SECRET,
+  type Claims,
+  OidcProvider,
+  type Tampering,
+} from "./oidc-provider.ts";
+
+const REDIRECT_URI = `${CONSOLE_URL}/api/sso/callback`;
+const provider = await OidcProvider.start(REDIRECT_URI);
+const fixture = apiFixture({
+  outgoing: new OutgoingRequests({ allowedAddresses: ["127.0.0.1", "::1"], ca: provider.ca }),
+});
+afterAll(() => provider.stop());
+
+const SETTINGS = {
+  issuer: provider.issuer,
+  client_id: CLIENT_ID,
+  client_secret: CLIENT_SECRET,
+  domains: ["corp.example"],
+  default_role: "developer",
+};
+
+function setUp(changes: object = {}, apiKey = fixture.ours.apiKey): Promise<Answer> {
+  const body = { ...SETTINGS, ...changes };
+  return call(fixture.app, "POST", "/v1/single-sign-on", { apiKey, body });
+}
+
+beforeAll(async () => {
+  expect((await setUp()).status).toBe(200);
+});
+beforeEach(() => {
+  provider.tamper = {};
+});
+
+type Browser = { cookie: string };
+
+/** Each browser has an address of its own, so that the limit per address is not the matter. */
+let browsers = 0;
+const headersOf = (browser: Browser) => {
+  browsers += 1;
+  const address = `192.0.2.${browsers % 250}`;
+  return { ...browser, origin: CONSOLE_URL, "x-forwarded-for": address };
+};
+
+function cookiesOf({ headers }: Answer): string {
+  const pairs = headers.getSetCookie().map((each) => each.split(";")[0] ?? "");
+  return pairs.filter((pair) => !pair.endsWith("=")).join("; ");
+}
+
+const person = (changes: Partial<Claims> = {}): Claims => {
+  const sub = newId("usr").toLowerCase();
+  return { sub, email: `${sub}@corp.example`, email_verified: true, name: "Ada", ...changes };
+};
+
+async function start(name = "ours", path = "start", browser: Browser = { cookie: "" }) {
+  const body = path === "start" ? { name, return_to: "/clusters?a=b" } : { return_to: "/settings" };
+  const headers = headersOf(browser);
+  return call(fixture.app, "POST", `/api/sso/${path}`, { headers, body });
+}
+
+/** What the provider sends the browser back with, given to the API. */
+async function come(back: URL, browser: Browser): Promise<Answer> {
+  const path = `${back.pathname}${back.search}`;
+  return call(fixture.app, "GET", path, { headers: headersOf(browser) });
+}
+
+/** A whole sign-in of somebody at the provider. */
+async function signIn(
+  who: Claims,
+  name = "ours",
+): Promise<Answer & { session: Browser; to: string }> {
+  provider.person = who;
+  const started = await start(name);
+  expect(started.status).toBe(200);
+  const back = await provider.signIn(started.body.location);
+  const answer = await come(back, { cookie: cookiesOf(started) });
+  const to = answer.headers.get("location") ?? "";
+  return { ...answer, session: { cookie: cookiesOf(answer) }, to };
+}
+
+const me = (headers: Browser) => call(fixture.app, "GET", "/v1/me", { headers });
+const refused = (reason: string) => `${CONSOLE_URL}/sign-in?sso=${reason}`;
+
+// biome-ignore lint/suspicious/noExplicitAny: events are asserted on, field by field.
+async function events(method: string): Promise<any[]> {
+  const path = `/v1/audit-events?method=${method}&page_size=20`;
+  return (await call(fixture.app, "GET", path, { apiKey: fixture.ours.apiKey })).body.items;
+}
+
+describe("a sign-in", () => {
+  test("makes somebody new a member with the default role, and finds them again by their subject", async () => {
+    const ada = person();
+    const first = await signIn(ada);
+    expect([first.status, first.to]).toEqual([302, `${CONSOLE_URL}/clusters?a=b`]);
+    const { body } = await me(first.session);
+    expect(body).toMatchObject({ role: "developer", user: { email: ada.email, name: "Ada" } });
+    expect(body.organizations).toHaveLength(1);
+    const [event] = await events("session.create");
+    expect(event).toMatchObject({
+      ...{ auth_method: "sso", result: "success", after: { role: "developer" } },
+      actor: { id: body.user.id, name: ada.email },
+    });
+    // The address may change; the subject stays.
+    const later = await signIn({ ...ada, email: `renamed-${ada.sub}@corp.example` });
+    expect((await me(later.session)).body.user.id).toBe(body.user.id);
+  });
+
+  test("is found by the domain of an address, and by the organization's name", async () => {
+    const ada = person();
+    expect((await signIn(ada, `${ada.sub}@CORP.example`)).status).toBe(302);
+    for (const name of [
+      "theirs",
+      "no-such",
+      "ada@elsewhere.example",
+      "@corp.example",
+      "ours' OR 1=1",
+    ]) {
+      const answer = await start(name);
+      expect([answer.status, answer.body.code]).toEqual([404, "not_found"]);
+    }
+  });
+
+  test("gives an invited person the role of the invitation", async () => {
+    const { app, ours } = fixture;
+    const ada = person();
+    const body = { email: ada.email, role: "operator" };
+    const invited = await call(app, "POST", "/v1/invitations", { apiKey: ours.apiKey, body });
+    expect((await me((await signIn(ada)).session)).body.role).toBe("operator");
+    const path = `/v1/invitations/${invited.body.id}`;
+    expect((await call(app, "GET", path, { apiKey: ours.apiKey })).status).toBe(404);
+  });
+
+  test("does not bring back a removed member, until somebody invites them again", async () => {
+    const { app, ours } = fixture;
+    const { apiKey } = ours;
+    const ada = person();
+    const { session } = await signIn(ada);
+    const { items } = (await call(app, "GET", "/v1/members?page_size=1000", { apiKey })).body;
+    const { id } = items.find((member: { email: string }) => member.email === ada.email);
+    await call(app, "DELETE", `/v1/members/${id}`, { apiKey });
+    expect((await me(session)).status).toBe(403);
+    expect((await signIn(ada)).to).toBe(refused("removed"));
+    const body = { email: ada.email, role: "viewer" };
+    await call(app, "POST", "/v1/invitations", { apiKey, body });
+    expect((await me((await signIn(ada)).session)).body.role).toBe("viewer");
+  });
+
+  test("reads the address from the user information where the token has none", async () => {
+    const { claims: _, ...rest } = provider.tamper;
+    provider.tamper = { ...rest, claims: ({ email, email_verified, name, ...kept }) => kept };
+    const ada = person();
+    expect((await me((await signIn(ada)).session)).body.user.email).toBe(ada.email);
+  });
+});
+
+describe("an answer that is not to be trusted", () => {
+  const inAnHour = () => Math.floor(Date.now() / 1_000) + 3_600;
+  test.each<[string, Tampering]>([
+    ["another nonce", { claims: (all) => ({ ...all, nonce: "another" }) }],
+    ["no nonce", { claims: ({ nonce: _, ...rest }) => rest }],
+    ["another audience", { claims: (all) => ({ ...all, aud: "another" }) }],
+    ["another issuer", { claims: (all) => ({ ...all, iss: "https://another.example" }) }],
+    ["an expired token", { claims: (all) => ({ ...all, exp: inAnHour() - 7_200 }) }],
+    ["a token of the future", { claims: (all) => ({ ...all, nbf: inAnHour() }) }],
+    ["a foreign key", { foreignKey: true }],
+    ["a subject without end", { claims: (all) => ({ ...all, sub: "s".repeat(256) }) }],
+  ])("%s", async (_, tampering) => {
+    provider.tamper = tampering;
+    const answer = await signIn(person());
+    expect(answer.to).toBe(refused("provider"));
+    expect(answer.session.cookie).toBe("");
+    const [event] = await events("session.create");
+    expect(event).toMatchObject({
+      ...{ result: "failure", error_code: "sso_failed", auth_method: "sso" },
+      request: { refusal: "provider" },
+    });
+  });
+
+  test("another state, another browser, an answer that is sent twice", async () => {
+    provider.person = person();
+    const started = await start();
+    const back = await provider.signIn(started.body.location);
+    const own = { cookie: cookiesOf(started) };
+    expect((await come(back, { cookie: "" })).headers.get("location")).toBe(refused("expired"));
+    const other = { cookie: cookiesOf(await start()) };
+    expect((await come(back, other)).headers.get("location")).toBe(refused("provider"));
+    const forged = new URL(back);
+    forged.searchParams.set("state", "forged");
+    expect((await come(forged, own)).headers.get("location")).toBe(refused("provider"));
+    expect((await come(back, own)).headers.get("location")).toBe(`${CONSOLE_URL}/clusters?a=b`);
+    // A code works once.
+    expect((await come(back, own)).headers.get("location")).toBe(refused("provider"));
+    const broken = { cookie: own.cookie.replace(/.$/, (last) => (last === "A" ? "B" : "A")) };
+    expect((await come(back, broken)).headers.get("location")).toBe(refused("expired"));
+  });
+
+  test("a refusal of the provider", async () => {
+    const started = await start();
+    const state = new URL(started.body.location).searchParams.get("state") ?? "";
+    const back = new URL(REDIRECT_URI);
+    back.search = new URLSearchParams({ error: "access_denied", state }).toString();
+    const answer = await come(back, { cookie: cookiesOf(started) });
+    expect(answer.headers.get("location")).toBe(refused("provider"));
+  });
+});
+
+test("an address counts only if it is verified, and of an allowed domain", async () => {
+  expect((await signIn(person({ email_verified: false }))).to).toBe(refused("email_unverified"));
+  const { email_verified: _, ...unsaid } = person();
+  expect((await signIn(unsaid)).to).toBe(refused("email_unverified"));
+  const stranger = person();
+  const elsewhere = { ...stranger, email: `${stranger.sub}@elsewhere.example` };
+  expect((await signIn(elsewhere)).to).toBe(refused("domain_not_allowed"));
+  const lookalike = { ...stranger, email: `${stranger.sub}@corp.example.evil.example` };
+  expect((await signIn(lookalike)).to).toBe(refused("domain_not_allowed"));
+  expect(await fixture.db.organizations.findUserByEmail(elsewhere.email)).toBeUndefined();
+});
+
+describe("a provider that a tenant chose", () => {
+  test("takes over no account of somebody who is no member", async () => {
+    const { app, theirs } = fixture;
+    await setUp({ domains: ["corp.example", "example.com"] });
+    const answer = await signIn(person({ email: theirs.email }));
+    expect([answer.to, answer.session.cookie]).toEqual([refused("account_exists"), ""]);
+    const { items } = (
+      await call(app, "GET", "/v1/members?page_size=1000", { apiKey: fixture.ours.apiKey })
+    ).body;
+    expect(JSON.stringify(items)).not.toContain(theirs.email);
+    await setUp();
+  });
+
+  test("opens sessions that are good for the tenant alone, and not for the account", async () => {
+    const { app, ours, theirs, apiDb } = fixture;
+    const ada = person();
+    const { session } = await signIn(ada);
+    const user = (await me(session)).body.user;
+    await apiDb
+      .tenant(theirs.organization.id)
+      .organizations.putMember(theirs.organization.id, user.id, "admin");
+    const foreign = { ...session, "millrace-organization": theirs.organization.id };
+    expect((await me(foreign)).status).toBe(404);
+    const preferred = {
+      cookie: `${session.cookie}; millrace-organization=${theirs.organization.id}`,
+    };
+    const shown = (await me(preferred)).body;
+    expect(shown.organization.id).toBe(ours.organization.id);
+    expect(JSON.stringify(shown)).not.toContain(theirs.organization.id);
+    const post = (path: string, body: object) =>
+      call(app, "POST", `/api/auth/${path}`, {
+        headers: { ...session, origin: CONSOLE_URL },
+        body,
+      });
+    for (const path of ["change-password", "confirm", "two-factor/enable", "two-factor/disable"]) {
+      expect((await post(path, { password: "x", newPassword: "y" })).status).toBe(403);
+    }
+    // Nor does it accept an invitation somewhere else in the person's name.
+    const body = { email: user.email, role: "viewer" };
+    await runSql(
+      fixture.ownerUrl,
+      `DELETE FROM member WHERE user_id = '${user.id}' AND organization_id = '${theirs.organization.id}'`,
+    );
+    const { token } = (await call(app, "POST", "/v1/invitations", { apiKey: theirs.apiKey, body }))
+      .body;
+    const accepted = await call(app, "POST", "/api/invitations/accept", {
+      ...{ headers: { ...session, origin: CONSOLE_URL }, body: { token } },
+    });
+    expect(accepted.body.code).toBe("account_exists");
+  });
+
+  test("links a member by their address, once: another subject does not become them", async () => {
+    const { ours } = fixture;
+    await setUp({ domains: ["corp.example", "example.com"] });
+    const owner = person({ email: ours.email });
+    const { session } = await signIn(owner);
+    expect((await me(session)).body).toMatchObject({ role: "owner", user: { email: ours.email } });
+    expect((await signIn(person({ email: ours.email }))).to).toBe(refused("account_exists"));
+    // The session sees sessions of its kind alone: passwords are not the provider's.
+    await sessionOf(fixture.app, ours);
+    const { items } = (await call(fixture.app, "GET", "/v1/me/sessions", { headers: session }))
+      .body;
+    expect(items).toHaveLength(1);
+    await setUp();
+  });
+});
+
+describe("a proof of identity", () => {
+  const invite = (headers: Browser) =>
+    call(fixture.app, "POST", "/v1/invitations", {
+      headers,
+      body: { email: `${newId("usr").toLowerCase()}@x.example` },
+    });
+
+  async function admin() {
+    const ada = person();
+    await call(fixture.app, "POST", "/v1/invitations", {
+      ...{ apiKey: fixture.ours.apiKey, body: { email: ada.email, role: "admin" } },
+    });
+    const { session } = await signIn(ada);
+    const { id } = (await me(session)).body.user;
+    await runSql(
+      fixture.ownerUrl,
+      `UPDATE session SET authenticated_at = now() - interval '20 minutes' WHERE user_id = '${id}'`,
+    );
+    expect((await invite(session)).body.code).toBe("reauthentication_required");
+    return { ada, session };
+  }
+
+  async function prove(session: Browser, who: Claims) {
+    provider.person = who;
+    const started = await start("", "confirm", session);
+    const url = new URL(started.body.location);
+    expect([url.searchParams.get("prompt"), url.searchParams.get("max_age")]).toEqual([
+      "login",
+      "0",
+    ]);
+    const back = await provider.signIn(url.href);
+    const answer = await come(back, { cookie: `${session.cookie}; ${cookiesOf(started)}` });
+    return answer.headers.get("location");
+  }
+
+  test("is given at the provider, by the same person, in a new sign-in", async () => {
+    const { ada, session } = await admin();
+    expect(await prove(session, person())).toBe(refused("expired"));
+    expect((await invite(session)).status).toBe(403);
+    provider.tamper = { claims: (all) => ({ ...all, auth_time: Number(all.auth_time) - 120 }) };
+    expect(await prove(session, ada)).toBe(refused("provider"));
+    provider.tamper = {};
+    expect(await prove(session, ada)).toBe(`${CONSOLE_URL}/settings`);
+    expect((await invite(session)).status).toBe(201);
+    const log = (await events("session.confirm")).filter(
+      ({ auth_method }) => auth_method === "sso",
+    );
+    expect(log.map(({ result }) => result)).toEqual(["success", "failure", "failure"]);
+  });
+
+  test("needs a session by single sign-on", async () => {
+    const session = await sessionOf(fixture.app, fixture.ours);
+    expect((await start("", "confirm", session)).status).toBe(401);
+    expect((await start("", "confirm")).status).toBe(401);
+  });
+});
+
+test("where single sign-on is required, passwords open the organization for owners alone", async () => {
+  const { app, ours, theirs, apiDb } = fixture;
+  const organization = ours.organization.id;
+  await apiDb
+    .tenant(organization)
+    .organizations.putMember(
+      ...([organization, (await me(await sessionOf(app, theirs))).body.user.id, "admin"] as const),
+    );
+  const session = await sessionOf(app, theirs);
+  const here = { ...session, "millrace-organization": organization };
+  expect((await me(here)).status).toBe(200);
+  expect((await setUp({ required: true })).body.connection.required).toBe(true);
+  const answer = await me(here);
+  expect([answer.status, answer.body.code]).toEqual([403, "sso_required"]);
+  expect(answer.body.detail).toBe("ours requires single sign-on.");
+  // What else the person has is theirs as before.
+  expect((await me(session)).body.organization.id).toBe(theirs.organization.id);
+  expect((await me(await sessionOf(app, ours))).body.role).toBe("owner");
+  expect((await me((await signIn(person())).session)).status).toBe(200);
+  await setUp({ required: false });
+  expect((await me(here)).status).toBe(200);
+});
+
+describe("the settings", () => {
+  test("are owners' alone, keep the secret to themselves, and are in the audit log", async () => {
+    const { app, ours } = fixture;
+    const { apiKey } = ours;
+    const { body } = await call(app, "GET", "/v1/single-sign-on", { apiKey });
+    expect(body).toMatchObject({
+      redirect_uri: REDIRECT_URI,
+      connection: { issuer: provider.issuer, domains: ["corp.example"], default_role: "developer" },
+    });
+    expect(JSON.stringify(body)).not.toContain(CLIENT_SECRET);
+    const { client_secret: _, ...kept } = SETTINGS;
+    const again = await call(app, "POST", "/v1/single-sign-on", {
+      apiKey,
+      body: { ...kept, default_role: "viewer" },
+    });
+    expect(again.body.connection).toMatchObject({ id: body.connection.id, default_role: "viewer" });
+    expect((await me((await signIn(person())).session)).body.role).toBe("viewer");
+    await setUp();
+    const [event] = await events("singleSignOn.set");
+    expect(event).toMatchObject({ result: "success", after: { issuer: provider.issuer } });
+    expect(JSON.stringify(await events("singleSignOn.set"))).not.toContain(CLIENT_SECRET);
+  });
+
+  test("name domains that no other organization has", async () => {
+    const answer = await setUp({}, fixture.theirs.apiKey);
+    expect([answer.status, answer.body.code]).toEqual([409, "sso_domain_taken"]);
+    const own = await call(fixture.app, "GET", "/v1/single-sign-on", {
+      apiKey: fixture.theirs.apiKey,
+    });
+    expect(own.body.connection).toBeNull();
+  });
+
+  test.each([
+    [{ issuer: "http://localhost" }, "validation_failed"],
+    [{ issuer: "https://169.254.169.254" }, "sso_provider_refused"],
+    [{ issuer: "https://10.0.0.1" }, "sso_provider_refused"],
+    [{ issuer: `${provider.issuer}/another` }, "sso_provider_refused"],
+    [{ issuer: `${provider.issuer}/.well-known/openid-configuration` }, "validation_failed"],
+    [{ domains: [] }, "validation_failed"],
+    [{ domains: ["localhost"] }, "validation_failed"],
+    [{ default_role: "owner" }, "validation_failed"],
+  ])("%j: %s", async (changes, code) => {
+    expect((await setUp(changes)).body.code).toBe(code);
+  });
+
+  test("end every session and link when they are removed, and need a secret for another issuer", async () => {
+    const { app, ours } = fixture;
+    const { apiKey } = ours;
+    const ada = person();
+    const { session } = await signIn(ada);
+    const started = await start();
+    const remove = () => call(app, "DELETE", "/v1/single-sign-on", { apiKey });
+    expect((await remove()).status).toBe(204);
+    expect((await me(session)).status).toBe(401);
+    expect((await remove()).status).toBe(404);
+    expect((await start()).status).toBe(404);
+    provider.person = ada;
+    const back = await provider.signIn(started.body.location);
+    const answer = await come(back, { cookie: cookiesOf(started) });
+    expect(answer.headers.get("location")).toBe(refused("expired"));
+    const { client_secret: _, ...without } = SETTINGS;
+    const body = { ...without };
+    expect((await call(app, "POST", "/v1/single-sign-on", { apiKey, body })).body.code).toBe(
+      "validation_failed",
+    );
+    expect((await setUp()).status).toBe(200);
+    // The member is found again by the address.
+    expect((await me((await signIn(ada)).session)).body.user.email).toBe(ada.email);
+  });
+});
+
+test("outsiders ask for sign-ins of one address so often per minute", async () => {
+  const headers = { origin: CONSOLE_URL, "x-forwarded-for": "198.51.100.7" };
+  const ask = () =>
+    call(fixture.app, "POST", "/api/sso/start", { headers, body: { name: "no-such" } });
+  const statuses: number[] = [];
+  for (let tries = 0; tries < 61; tries += 1) statuses.push((await ask()).status);
+  expect([statuses[0], statuses.at(-1)]).toEqual([404, 429]);
+  const foreign = await call(fixture.app, "POST", "/api/sso/start", {
+    ...{ headers: { origin: "https://elsewhere.example" }, body: { name: "ours" } },
+  });
+  expect(foreign.status).toBe(403);
+});

@@ -1,0 +1,17 @@
+import { SSO_REFUSALS, type SsoRefusal } from "@millrace/domain";
+
+const WORDS: Record<SsoRefusal, string> = {
+  expired: "The sign-in took too long or was started elsewhere. Try again.",
+  provider: "Your identity provider did not confirm the sign-in. Try again, or ask an owner.",
+  email_unverified: "Your identity provider has not verified your email address.",
+  domain_not_allowed: "Your email address has a domain that your organization does not allow.",
+  account_exists:
+    "Your email address has an account that does not belong to this organization. Ask for an invitation, and accept it with that account.",
+  removed: "You were removed from the organization. Ask for an invitation.",
+  limit_exceeded: "The organization has no room for another member. Ask an owner.",
+};
+
+/** Why a sign-in at an identity provider failed; undefined where `refusal` is none that we know. */
+export function ssoProblem(refusal: string | null): string | undefined {
+  return SSO_REFUSALS.includes(refusal as SsoRefusal) ? WORDS[refusal as SsoRefusal] : undefined;
+}

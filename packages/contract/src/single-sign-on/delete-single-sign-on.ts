@@ -1,0 +1,16 @@
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+
+export const deleteSingleSignOn = defineContract({
+  name: "singleSignOn.delete",
+  method: "DELETE",
+  path: "/v1/single-sign-on",
+  summary: "Remove single sign-on",
+  description:
+    "Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.",
+  tag: "Single sign-on",
+  permission: "sso:write",
+  stepUp: true,
+  successStatus: 204,
+  response: z.null(),
+});

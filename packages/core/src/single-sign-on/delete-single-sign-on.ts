@@ -1,0 +1,14 @@
+import { DomainError, type Principal } from "@millrace/domain";
+import type { Core } from "../core.ts";
+
+/** Ends every session that single sign-on opened. Throws `not_found` where it is not set up. */
+export async function deleteSingleSignOn(
+  { db }: Core,
+  { organizationId }: Principal,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.organizations.lock(organizationId);
+    if (await tx.ssoConnections.remove(organizationId)) return;
+    throw new DomainError("not_found", "Single sign-on is not set up.");
+  });
+}

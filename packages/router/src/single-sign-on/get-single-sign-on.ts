@@ -1,0 +1,9 @@
+import { getSingleSignOn as contract } from "@millrace/contract";
+import { getSingleSignOn } from "@millrace/core";
+import { procedure } from "../procedure.ts";
+import { presentSingleSignOn } from "./present-single-sign-on.ts";
+
+export const getSingleSignOnProcedure = procedure(contract.permission)
+  .input(contract.input)
+  .output(contract.response)
+  .query(async ({ ctx }) => presentSingleSignOn(await getSingleSignOn(ctx.core, ctx.principal)));
