@@ -1,6 +1,8 @@
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
 import { contracts } from "@millrace/contract";
 import { runSql } from "@millrace/testkit";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { apiFixture, call, hasBody, keyOfRole } from "./fixture.ts";
 
 const fixture = apiFixture();
@@ -86,6 +88,26 @@ describe("sign-in", () => {
     expect(answers.map((answer) => answer.status)).toEqual([401, 401]);
     expect(answers[0]?.body).toEqual(answers[1]?.body);
     expect(answers.some((answer) => answer.headers.has("set-cookie"))).toBe(false);
+  });
+
+  test("an unknown person costs the same work as a wrong password: no shorter answer names accounts", async () => {
+    const costs: unknown[] = [];
+    const scrypt = vi.spyOn(crypto, "scrypt");
+    // Modules that import the function by its name get the spy, too.
+    syncBuiltinESMExports();
+    try {
+      for (const email of ["ours@example.com", "nobody@example.com"]) {
+        scrypt.mockClear();
+        const body = { email, password: "not the password" };
+        await call(fixture.app, "POST", "/api/auth/sign-in/email", { body });
+        costs.push(scrypt.mock.calls.map(([, , length, options]) => ({ length, options })));
+      }
+    } finally {
+      scrypt.mockRestore();
+      syncBuiltinESMExports();
+    }
+    expect(costs[0]).toHaveLength(1);
+    expect(costs[1]).toEqual(costs[0]);
   });
 
   test("the console is the console by this machine's name and by its address", async () => {
