@@ -1,3 +1,4 @@
+import { createHash, generateKeyPairSync, verify } from "node:crypto";
 import { contracts } from "@millrace/contract";
 import { runSql } from "@millrace/testkit";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -325,6 +326,33 @@ test("changes that a broker keeps rejecting end before the log fills with them",
   // Twice per change that was begun, and one refusal per minute afterwards.
   expect(lines.length).toBeLessThanOrEqual(204);
 });
+
+test("a signed export is verified with the installation's public key; a changed or shorter one is not", async () => {
+  const { app, ours } = fixture;
+  const headers = { authorization: `Bearer ${ours.apiKey}` };
+  const response = await app.request("/v1/audit-events/export?signed=true", { headers });
+  const key = await (await app.request("/.well-known/millrace-audit-key.pem")).text();
+  const text = await response.text();
+  expect(verifyExport(text, key)).toBe(true);
+
+  const lines = text.split("\n");
+  expect(lines.length).toBeGreaterThan(3);
+  expect(verifyExport(lines.slice(1).join("\n"), key)).toBe(false);
+  expect(verifyExport(text.replace('"result":"', '"result":"x'), key)).toBe(false);
+  const other = generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "pem" });
+  expect(verifyExport(text, other.toString())).toBe(false);
+});
+
+/** As OPERATIONS.md tells readers to do with openssl. */
+function verifyExport(text: string, publicKey: string): boolean {
+  const at = text.trimEnd().lastIndexOf("\n") + 1;
+  const { signature } = JSON.parse(text.slice(at));
+  const events = text.slice(0, at);
+  const sha256 = createHash("sha256").update(events).digest("hex");
+  const count = events.split("\n").length - 1;
+  const signed = Buffer.from(`millrace-audit-export\n${count}\n${sha256}\n`);
+  return verify(null, signed, publicKey, Buffer.from(signature.value, "base64"));
+}
 
 test("pages and the export show the same events, to those who may read them", async () => {
   const { app, ours } = fixture;

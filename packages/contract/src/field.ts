@@ -48,7 +48,7 @@ export const waitField = z
   .meta({ description: `Long poll: whole seconds like 30s, at most ${WAIT_SECONDS_MAX}s` });
 
 /** A query switch: `true` or `false` over REST, a boolean over tRPC. */
-const querySwitch = z.union([
+export const querySwitch = z.union([
   z.boolean(),
   z.enum(["true", "false"]).transform((text) => text === "true"),
 ]);

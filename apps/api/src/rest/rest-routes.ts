@@ -14,6 +14,7 @@ import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import { problemResponse } from "../problem-response.ts";
 import type { ApiEnv } from "../request-context.ts";
+import { AuditSigner } from "./audit-signature.ts";
 import { eventStream } from "./event-stream.ts";
 import { bodyHashOf, idempotent } from "./idempotency.ts";
 import { pulledStream } from "./pulled-stream.ts";
@@ -23,19 +24,26 @@ import { recordStream } from "./record-stream.ts";
 /** Calls the procedure of a contract with what came over HTTP. */
 type Call = (input: unknown) => Promise<unknown>;
 
+/** Public, like every key that others verify signatures with. */
+const AUDIT_KEY_PATH = "/.well-known/millrace-audit-key.pem";
+
 export interface RestParts {
   readonly log: Logger;
-  /** Hashes bodies of idempotent requests; at least 32 characters. */
+  /** Hashes bodies of idempotent requests and signs exports of the audit log; at least 32 characters. */
   readonly secret: string;
 }
 
 /** The REST API: one route per contract, answered by the same procedure that tRPC calls. */
 export function restRoutes(parts: RestParts): Hono<ApiEnv> {
   const app = new Hono<ApiEnv>();
+  const signer = new AuditSigner(parts.secret);
+  app.get(AUDIT_KEY_PATH, (c) =>
+    c.body(signer.publicKey, 200, { "Content-Type": "application/x-pem-file" }),
+  );
   for (const contract of contracts) {
     app.on(contract.method, honoPath(contract.path), async (c) => {
       try {
-        return await answer(contract, c, parts);
+        return await answer(contract, c, { ...parts, signer });
       } catch (error) {
         return problemResponse(c, parts.log, error);
       }
@@ -47,7 +55,7 @@ export function restRoutes(parts: RestParts): Hono<ApiEnv> {
 async function answer(
   contract: Contract,
   c: Context<ApiEnv>,
-  { log, secret }: RestParts,
+  { log, secret, signer }: RestParts & { readonly signer: AuditSigner },
 ): Promise<Response> {
   const context = c.get("context");
   // Unauthenticated callers learn nothing, not even what is wrong with their request.
@@ -59,7 +67,7 @@ async function answer(
   }
   const body = contract.method === "GET" ? "" : await c.req.text();
   const input = await readInput(contract, c.req, body);
-  if (contract.stream) return stream(contract, c, input, streamType(c, contract.stream));
+  if (contract.stream) return stream(contract, c, input, signer);
   const run = async () => present(contract, c, await call(input));
   const key = contract.method === "POST" ? c.req.header("idempotency-key") : undefined;
   // A preview does nothing, so it may run as often as it likes and leaves the key to the change.
@@ -109,6 +117,8 @@ interface StreamKind {
     items: unknown,
     type: StreamType,
     gone: AbortController,
+    /** Where the caller asks for a signature. */
+    signer: AuditSigner | undefined,
   ) => Response;
 }
 
@@ -122,10 +132,13 @@ const STREAMS: Readonly<Record<string, StreamKind>> = {
       eventStream(c, items as AsyncIterable<[string, OperationEvent]>, gone),
   },
   [exportAuditEvents.name]: {
-    write: (c, items, type, gone) => {
+    write: (c, items, type, gone, signer) => {
       c.header("Content-Disposition", 'attachment; filename="audit-events.ndjson"');
-      const lines = items as AsyncIterable<object>;
-      return pulledStream(c, lines, type, gone, (item) => `${JSON.stringify(item)}\n`);
+      const events = items as AsyncIterable<object>;
+      const lines = signer?.lines(events, () => gone.signal.aborted) ?? events;
+      return pulledStream<object | string>(c, lines, type, gone, (item) =>
+        typeof item === "string" ? item : `${JSON.stringify(item)}\n`,
+      );
     },
   },
   [streamRecords.name]: {
@@ -138,8 +151,9 @@ async function stream(
   contract: Contract,
   c: Context<ApiEnv>,
   input: Record<string, unknown>,
-  type: StreamType,
+  signer: AuditSigner,
 ): Promise<Response> {
+  const type = streamType(c, contract.stream ?? []);
   const gone = new AbortController();
   const context = c.get("context");
   context.signal.addEventListener("abort", () => gone.abort(), { once: true });
@@ -152,7 +166,7 @@ async function stream(
     gone.abort();
     return c.body(null, 200, { "Content-Type": type });
   }
-  return kind.write(c, items, type, gone);
+  return kind.write(c, items, type, gone, input.signed === "true" ? signer : undefined);
 }
 
 interface Presented {

@@ -5366,6 +5366,9 @@ type AuditEventExportParams struct {
 
 	// To RFC 3339, UTC; this time excluded
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Signed true: the last line is {"signature": …}, made with the installation's Ed25519 key; an export without it is not whole
+	Signed *bool `form:"signed,omitempty" json:"signed,omitempty"`
 }
 
 // AuditEventExportParamsResult defines parameters for AuditEventExport.
@@ -9790,6 +9793,18 @@ func NewAuditEventExportRequest(server string, params *AuditEventExportParams) (
 		if params.To != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Signed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "signed", *params.Signed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -1,5 +1,6 @@
 import { AUDIT_EXPORT_EVENTS_MAX } from "@millrace/domain";
 import { defineContract } from "../contract.ts";
+import { querySwitch } from "../field.ts";
 import { AuditEvent, auditQuery } from "./audit-event.ts";
 
 export const exportAuditEvents = defineContract({
@@ -12,6 +13,13 @@ export const exportAuditEvents = defineContract({
   permission: "audit:read",
   successStatus: 200,
   stream: ["application/x-ndjson"],
-  query: auditQuery,
+  query: {
+    ...auditQuery,
+    signed: querySwitch.optional().meta({
+      description:
+        'true: the last line is {"signature": …}, made with the installation\'s Ed25519 key; an export without it is not whole',
+      override: { type: "boolean", anyOf: undefined },
+    }),
+  },
   response: AuditEvent,
 });
