@@ -1,6 +1,7 @@
 /** Drift checks, which come by themselves, and what they must not stand in the way of. */
 import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterDriver, changePlan, ProvisionError } from "@millrace/provisioner";
+import { runSql } from "@millrace/testkit";
 import { expect, test } from "vitest";
 import {
   acceptDrift,
@@ -22,7 +23,7 @@ import { DAY_MS, lives } from "./lives.ts";
 const fixture = coreFixture();
 const of = lives(fixture);
 const ask = () => [of.core(), fixture.principal] as const;
-const LOOK_MS = 1_000;
+const LOOK_MS = 3_600_000;
 
 function schedule() {
   const { core } = of;
@@ -32,16 +33,27 @@ function schedule() {
   );
 }
 
+/** As if the time between two drift checks had passed since anything happened to the clusters. */
+async function lookTimePasses(...clusters: readonly { readonly id: string }[]): Promise<void> {
+  const ids = clusters.map(({ id }) => `'${id}'`).join();
+  const before = `now() - interval '${2 * LOOK_MS} milliseconds'`;
+  await runSql(
+    fixture.ownerUrl,
+    `UPDATE cluster SET updated_at = ${before} WHERE id IN (${ids});
+     UPDATE operation SET created_at = ${before} WHERE cluster_id IN (${ids})`,
+  );
+}
+
 test("a drift check that failed is not begun again at once", async () => {
   const cluster = await of.remote(true);
-  await delay(LOOK_MS * 1.1);
+  await lookTimePasses(cluster);
   await schedule();
   const check = await of.newest(cluster);
   expect(check.kind).toBe("cluster.check_drift");
   await cancelOperation(...ask(), check.id);
   await schedule();
   expect((await of.newest(cluster)).id).toBe(check.id);
-  await delay(LOOK_MS * 1.1);
+  await lookTimePasses(cluster);
   await schedule();
   const next = await of.newest(cluster);
   expect(next.id).not.toBe(check.id);
@@ -51,7 +63,7 @@ test("a drift check that failed is not begun again at once", async () => {
 
 test("no more than two drift checks are under way, however many are due", async () => {
   const clusters = [await of.remote(true), await of.remote(true), await of.remote(true)];
-  await delay(LOOK_MS * 1.1);
+  await lookTimePasses(...clusters);
   await schedule();
   await schedule();
   const looks = (await Promise.all(clusters.map(of.operations))).flat();

@@ -49,6 +49,16 @@ export const drivers: RegionDrivers = {
 
 const silent: WorkerTools["log"] = { info: () => {}, warn: () => {}, error: () => {} };
 
+/** The database, for a worker whose leases are renewed in another way: a dead one renews none. */
+export function withRenewals(
+  db: TestDatabaseOfTenant,
+  renew: TenantDatabase["journal"]["renew"],
+): Database {
+  const journal = Object.create(db.journal, { renew: { value: renew } });
+  const tenant = Object.create(db, { journal: { value: journal } });
+  return Object.create(db, { tenant: { value: () => tenant } });
+}
+
 /** One database with one tenant for a test file; read its parts inside tests only. */
 export function coreFixture(): CoreFixture {
   const fixture = {} as CoreFixture;

@@ -1,5 +1,4 @@
 import { BrokerError } from "@millrace/broker-admin";
-import { type Database, LeaseLost } from "@millrace/db";
 import type { Cluster, Operation } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import { runSql } from "@millrace/testkit";
@@ -14,6 +13,7 @@ import {
   drivers,
   newTools,
   type TestTools,
+  withRenewals,
 } from "./fixture.ts";
 
 const fixture = coreFixture();
@@ -21,12 +21,6 @@ const fixture = coreFixture();
 function run(tools: TestTools, id: Operation["id"], changes: Partial<RunOptions> = {}) {
   const { signal } = new AbortController();
   return runOperation(tools, id, { workerId: "w", signal, retryDelayMs: 1, ...changes });
-}
-
-/** The database with a journal that misbehaves. */
-function withJournal(journal: Database["fleet"]["journal"]): Database {
-  const tenant = Object.create(fixture.db, { journal: { value: journal } });
-  return Object.create(fixture.db, { tenant: { value: () => tenant } });
 }
 
 async function look(operation: Operation): Promise<{ operation: Operation; cluster: Cluster }> {
@@ -77,6 +71,14 @@ test("of two deliveries of one operation, one runs it", async () => {
   expect(tools.driver.effects).toHaveLength(3);
 });
 
+/** As if as much time had passed as a lease lasts. */
+async function endLease(id: Operation["id"]): Promise<void> {
+  await runSql(
+    fixture.ownerUrl,
+    `UPDATE operation SET lease_until = now() - interval '1 second' WHERE id = '${id}'`,
+  );
+}
+
 describe("a worker that dies", () => {
   class Killed extends Error {}
   /** Runs until the effect named `at` is about to happen, and then never touches anything again. */
@@ -89,20 +91,10 @@ describe("a worker that dies", () => {
         await dead;
       };
       // A dead worker renews no lease.
-      const journal = Object.create(fixture.db.journal);
-      journal.renew = () => dead;
-      const db = withJournal(journal);
+      const db = withRenewals(fixture.db, () => dead);
       void run({ ...tools, db }, id).catch(() => new Killed());
     });
     tools.driver.before = async () => {};
-  }
-
-  /** As if as much time had passed as a lease lasts. */
-  async function endLease(id: Operation["id"]): Promise<void> {
-    await runSql(
-      fixture.ownerUrl,
-      `UPDATE operation SET lease_until = now() - interval '1 second' WHERE id = '${id}'`,
-    );
   }
 
   test.each(["prepare", "start", "wait"])(
@@ -156,20 +148,10 @@ test("a zombie changes nothing after another worker has taken over", async () =>
       });
     };
   });
-  // Until then it renews: on a slow machine the first steps alone take longer than the lease.
-  let lost = false;
-  const { journal: real } = fixture.db;
-  const journal = Object.create(real);
-  journal.renew = async (...renewal: Parameters<typeof real.renew>) => {
-    if (lost) throw new LeaseLost("the database says so");
-    return real.renew(...renewal);
-  };
-  const db = withJournal(journal);
-  const zombie = run({ ...tools, db }, operation.id, { leaseMs: 300 });
+  const zombie = run(tools, operation.id);
   await reached;
-  lost = true;
   tools.driver.before = async () => {};
-  await new Promise((resolve) => setTimeout(resolve, 400));
+  await endLease(operation.id);
   expect(await run(tools, operation.id, { workerId: "second" })).toBe("succeeded");
   const before = await fixture.db.operations.events(operation.id, 0, 100);
   release();
