@@ -24,7 +24,7 @@ use crate::{
     config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
     folder::{DataFolder, FolderError},
     memory::{MemoryBudgets, MemoryError},
-    own_listener,
+    own_client,
     settings::LiveSettings,
     state::{Identity, Phase, Serving, State},
     storage::{Seams, Storage, StorageError},
@@ -191,7 +191,7 @@ impl Broker {
             held_back: storage.held_back.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
             service: service.clone(),
-            records: records(&config, &addresses, &advertised, &service),
+            records: records(&server, &advertised, &service),
         };
         let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());
         let _ = state.serving.set(serving);
@@ -404,6 +404,11 @@ async fn security(
         seams.tasks.spawn(Task::TokenKeys, key_sets.follow());
     }
     let users = scram_users(&*storage.meta).await;
+    let users = users.map_err(StorageError::MetaUse)?;
+    let users = match control_plane_token(config)?.secret() {
+        Some(password) => users.with_control_plane(password),
+        None => users,
+    };
     let authorizer = match &config.authorizer {
         Some(config) => {
             let loaded = authorizer(&*storage.meta, config.clone()).await;
@@ -423,8 +428,15 @@ async fn security(
         authorizer,
         delegation,
         sasl,
-        scram: Arc::new(users.map_err(StorageError::MetaUse)?),
+        scram: Arc::new(users),
     })
+}
+
+/// What the control plane signs in with; no token where it does not.
+fn control_plane_token(config: &BrokerConfig) -> Result<Token, AdminError> {
+    let file = config.admin_token_file.as_ref();
+    let file = file.filter(|_| config.admin_sasl);
+    file.map_or_else(|| Ok(Token::none()), |file| Token::read(file))
 }
 
 /// Accepts clients from now on.
@@ -439,14 +451,9 @@ fn serve(
     listeners.serve(net, service, clock, timers, (quotas, &seams.tasks))
 }
 
-/// Records over the admin HTTP, if there is a listener that the broker itself can use.
-fn records(
-    config: &BrokerConfig,
-    addresses: &[(String, SocketAddr)],
-    advertised: &[Endpoint],
-    service: &ApiService,
-) -> Option<Records> {
-    let client = own_listener::client_config(config, addresses, advertised)?;
+/// Records over the admin HTTP. Nothing where the broker tells clients of no listener.
+fn records(server: &Server, advertised: &[Endpoint], service: &ApiService) -> Option<Records> {
+    let client = own_client::config(server, advertised.first()?);
     Some(Records::new(client, service.inspection_places()))
 }
 

@@ -15,7 +15,7 @@
 //! | `catch_up` | who reads how far behind, how fast, and how long it will take |
 //! | `state` | what the broker knows about itself |
 //! | `admin` | the admin HTTP |
-//! | `own_listener` | how the broker's own client reaches the broker |
+//! | `own_client` | how the broker's own client reaches the broker |
 //! | `tls` | the certificates of listeners |
 //! | `token_keys` | the keys that tokens of OAUTHBEARER are signed with |
 //! | `telemetry` | the metrics recorder |
@@ -29,7 +29,7 @@ mod folder;
 pub mod identity;
 mod machine;
 mod memory;
-mod own_listener;
+mod own_client;
 mod read_threads;
 pub mod recover;
 mod settings;

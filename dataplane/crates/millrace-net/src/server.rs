@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -22,7 +22,7 @@ use millrace_time::SharedClock;
 use millrace_wire::service::{ANONYMOUS, Identity, Peer, Service};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream, lookup_host},
+    net::{TcpListener, TcpSocket, TcpStream, UnixStream, lookup_host},
     sync::Semaphore,
 };
 use tokio_util::task::TaskTracker;
@@ -246,6 +246,25 @@ impl Server {
             requests_in_flight: self.core.registry.in_flight(),
             bytes_in_flight: self.core.shared.budget.used(),
         }
+    }
+
+    /// A connection of the broker to itself, as this principal and a client of this listener. It passes no
+    /// network, so it needs neither encryption nor a password, and it counts towards no limit of connections.
+    ///
+    /// # Errors
+    /// The system has no more sockets.
+    pub fn connect(&self, principal: &Principal, listener: &str) -> io::Result<UnixStream> {
+        let (client, stream) = UnixStream::pair()?;
+        let core = &self.core;
+        let id = core.next_id.fetch_add(1, Ordering::Relaxed);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let identity = Identity::known(principal.as_str());
+        let peer = Peer::with_identity(id, address, listener.to_owned(), identity);
+        let entry = core.registry.enter(id, &core.shared.clock);
+        let serving = connection::serve(stream, Arc::new(peer), Arc::clone(&core.shared), entry);
+        // Not supervised: a panic costs the connection, is logged and counted.
+        core.tasks.spawn(serving);
+        Ok(client)
     }
 
     /// Accepts and reads nothing more from now on. What is in flight goes on.

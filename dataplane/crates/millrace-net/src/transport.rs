@@ -8,7 +8,7 @@
 use std::io::{self, IoSlice};
 
 use bytes::{BytesMut, buf::Limit};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 /// A stream of bytes in both directions that is ready, or says when to try again.
 pub(crate) trait Transport: Send + Sync + 'static {
@@ -37,25 +37,33 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn try_flush(&self) -> io::Result<()>;
 }
 
-impl Transport for TcpStream {
-    async fn readable(&self) -> io::Result<()> {
-        Self::readable(self).await
-    }
+/// A socket of tokio's.
+macro_rules! socket {
+    ($($socket:ty),*) => {$(
+        impl Transport for $socket {
+            async fn readable(&self) -> io::Result<()> {
+                Self::readable(self).await
+            }
 
-    fn try_read(&self, space: &mut Limit<&mut BytesMut>) -> io::Result<usize> {
-        self.try_read_buf(space)
-    }
+            fn try_read(&self, space: &mut Limit<&mut BytesMut>) -> io::Result<usize> {
+                self.try_read_buf(space)
+            }
 
-    async fn writable(&self) -> io::Result<()> {
-        Self::writable(self).await
-    }
+            async fn writable(&self) -> io::Result<()> {
+                Self::writable(self).await
+            }
 
-    fn try_write(&self, segments: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.try_write_vectored(segments)
-    }
+            fn try_write(&self, segments: &[IoSlice<'_>]) -> io::Result<usize> {
+                self.try_write_vectored(segments)
+            }
 
-    /// A socket holds nothing back.
-    fn try_flush(&self) -> io::Result<()> {
-        Ok(())
-    }
+            /// A socket holds nothing back.
+            fn try_flush(&self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+    )*};
 }
+
+// Of a network's client, and of the broker's own, which is in the same process.
+socket!(TcpStream, UnixStream);

@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use ring::{digest, hmac, pbkdf2, rand::SecureRandom as _, rand::SystemRandom};
 use subtle::ConstantTimeEq as _;
 
-use crate::principal::ANONYMOUS_USER;
+use crate::principal::{ANONYMOUS_USER, CONTROL_PLANE_USER, RESERVED_PREFIX};
 
 /// The most SCRAM credentials of one cluster: what their index holds in a few mebibytes.
 pub const CREDENTIALS_MAX: usize = 20_000;
@@ -128,6 +128,9 @@ pub enum InvalidCredential {
     /// The name of clients that do not authenticate.
     #[error("{ANONYMOUS_USER} is the name of clients that do not authenticate; choose another one")]
     Anonymous,
+    /// A name of the broker's own.
+    #[error("names that begin with {RESERVED_PREFIX} are reserved; choose another one")]
+    Reserved,
     /// Too few or too many.
     #[error("SCRAM iterations are {ITERATIONS_MIN} to {ITERATIONS_MAX}, not {0}")]
     Iterations(i32),
@@ -140,6 +143,18 @@ pub enum InvalidCredential {
 }
 
 impl ScramCredential {
+    /// Of a password, with a new salt.
+    fn of_password(hash: ScramHash, password: &str) -> Self {
+        let salt = salt_like_kafka(&random_bytes::<32>());
+        let salted = hash.salted_password(password.as_bytes(), &salt, ITERATIONS_MIN);
+        Self {
+            iterations: ITERATIONS_MIN,
+            stored_key: hash.digest(&hash.hmac(&salted, b"Client Key")),
+            server_key: hash.hmac(&salted, b"Server Key"),
+            salt,
+        }
+    }
+
     /// What a client that knows the password sends to the server to set it (KIP-554): the password,
     /// salted and hashed.
     ///
@@ -172,10 +187,11 @@ impl ScramCredential {
 /// Whether a name can be a new user's.
 ///
 /// # Errors
-/// See [`check_user`]; or it is [`ANONYMOUS_USER`].
+/// See [`check_user`]; or it is [`ANONYMOUS_USER`], or reserved.
 pub fn check_new_user(name: &str) -> Result<(), InvalidCredential> {
     match name {
         ANONYMOUS_USER => Err(InvalidCredential::Anonymous),
+        _ if name.starts_with(RESERVED_PREFIX) => Err(InvalidCredential::Reserved),
         _ => check_user(name),
     }
 }
@@ -223,10 +239,12 @@ fn salt_like_kafka(random: &[u8]) -> Vec<u8> {
 /// A mechanism and a user.
 type CredentialKey = (ScramHash, Box<str>);
 
-/// The SCRAM credentials of all users, as they are stored.
+/// The SCRAM credentials of all users, as they are stored, and of the control plane, which are not stored.
 #[derive(Debug)]
 pub struct ScramUsers {
     credentials: RwLock<HashMap<CredentialKey, Arc<ScramCredential>>>,
+    /// Of [`CONTROL_PLANE_USER`]; empty where it cannot sign in.
+    control_plane: HashMap<ScramHash, Arc<ScramCredential>>,
     /// Makes salts for users who do not exist, the same each time.
     fake_key: hmac::Key,
 }
@@ -240,11 +258,20 @@ impl ScramUsers {
         };
         Self {
             credentials: RwLock::new(stored.into_iter().map(entry).collect()),
+            control_plane: HashMap::new(),
             fake_key: hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<32>()),
         }
     }
 
-    /// A user's credential.
+    /// The control plane can sign in with this password. Its credentials are neither listed nor changed.
+    #[must_use]
+    pub fn with_control_plane(mut self, password: &str) -> Self {
+        let credential = |hash| (hash, Arc::new(ScramCredential::of_password(hash, password)));
+        self.control_plane = ScramHash::EVERY.into_iter().map(credential).collect();
+        self
+    }
+
+    /// A user's credential as it is stored.
     #[must_use]
     pub fn get(&self, hash: ScramHash, user: &str) -> Option<Arc<ScramCredential>> {
         self.credentials.read().get(&(hash, user.into())).cloned()
@@ -257,7 +284,12 @@ impl ScramUsers {
     pub(crate) fn get_or_fake(&self, hash: ScramHash, user: &str) -> Arc<ScramCredential> {
         // Made for everybody, so that it takes as long for a user as for a stranger.
         let fake = self.fake(hash, user);
-        self.get(hash, user).unwrap_or_else(|| Arc::new(fake))
+        let known = match user {
+            // Older versions may have stored a user of this name.
+            CONTROL_PLANE_USER => self.control_plane.get(&hash).cloned(),
+            _ => self.get(hash, user),
+        };
+        known.unwrap_or_else(|| Arc::new(fake))
     }
 
     /// A credential that nobody has the password of.
@@ -424,6 +456,35 @@ mod tests {
         // 40 % of all numbers of 130 bits need 26 digits, 98 % of the others 25.
         assert!((330..=480).contains(&by_length[&26]), "{by_length:?}");
         assert!(by_length[&25] > 480, "{by_length:?}");
+    }
+
+    #[test]
+    fn the_control_plane_is_neither_listed_nor_changed() {
+        let (password, other) = (&b"the token"[..], &b"a password"[..]);
+        let credential = |password: &[u8]| {
+            let salted = ScramHash::Sha256.salted_password(password, b"salt", ITERATIONS_MIN);
+            let made =
+                ScramCredential::from_salted_password(ScramHash::Sha256, b"salt", 4_096, &salted);
+            made.expect("legal")
+        };
+        // As an older version may have stored it.
+        let stored = (
+            ScramHash::Sha256,
+            CONTROL_PLANE_USER.to_owned(),
+            credential(other),
+        );
+        let text = std::str::from_utf8(password).expect("text");
+        let users = ScramUsers::new([]).with_control_plane(text);
+        assert!(users.describe(None).is_empty());
+        let known = users.get_or_fake(ScramHash::Sha256, CONTROL_PLANE_USER);
+        let salted = ScramHash::Sha256.salted_password(password, &known.salt, known.iterations);
+        let key = ScramHash::Sha256.hmac(&salted, b"Client Key");
+        assert_eq!(known.stored_key, ScramHash::Sha256.digest(&key));
+        let former = ScramUsers::new([stored]);
+        let fake = former.get_or_fake(ScramHash::Sha256, CONTROL_PLANE_USER);
+        assert_ne!(fake.stored_key, credential(other).stored_key);
+        let refused = check_new_user(CONTROL_PLANE_USER);
+        assert_eq!(refused, Err(InvalidCredential::Reserved));
     }
 
     #[test]

@@ -21,4 +21,7 @@ mod principal;
 pub mod quota;
 pub mod sasl;
 
-pub use principal::{ANONYMOUS_USER, InvalidPrincipal, PRINCIPAL_BYTES_MAX, Principal};
+pub use principal::{
+    ANONYMOUS_USER, CONTROL_PLANE_USER, InvalidPrincipal, PRINCIPAL_BYTES_MAX, Principal,
+    RECORDS_USER, RESERVED_PREFIX,
+};

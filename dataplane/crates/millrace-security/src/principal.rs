@@ -10,6 +10,15 @@ pub const PRINCIPAL_BYTES_MAX: usize = 512;
 /// name it speak of listeners without authentication.
 pub const ANONYMOUS_USER: &str = "ANONYMOUS";
 
+/// Names that begin with this are the broker's own: no credential, certificate or token is accepted for one.
+pub const RESERVED_PREFIX: &str = "__millrace";
+
+/// The control plane. It signs in by SCRAM with the secret of the admin HTTP.
+pub const CONTROL_PLANE_USER: &str = "__millrace";
+
+/// The broker itself, where it reads and writes records for a caller of its admin HTTP. Nobody signs in as it.
+pub const RECORDS_USER: &str = "__millrace_records";
+
 /// Who a client is: a type and a name, written `User:alice`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Principal(Arc<str>);
@@ -26,6 +35,9 @@ pub enum InvalidPrincipal {
     /// [`ANONYMOUS_USER`] for a client that authenticates.
     #[error("{ANONYMOUS_USER} is the name of clients that do not authenticate; use another one")]
     Anonymous,
+    /// It begins with [`RESERVED_PREFIX`].
+    #[error("names that begin with {RESERVED_PREFIX} are reserved; use another one")]
+    Reserved,
 }
 
 impl Principal {
@@ -35,15 +47,37 @@ impl Principal {
         Self(format!("User:{ANONYMOUS_USER}").into())
     }
 
+    /// [`CONTROL_PLANE_USER`]
+    #[must_use]
+    pub fn control_plane() -> Self {
+        Self(format!("User:{CONTROL_PLANE_USER}").into())
+    }
+
+    /// [`RECORDS_USER`]
+    #[must_use]
+    pub fn records() -> Self {
+        Self(format!("User:{RECORDS_USER}").into())
+    }
+
     /// The principal of a user who has authenticated.
     ///
     /// # Errors
-    /// The name is too long, or [`ANONYMOUS_USER`].
+    /// The name is too long, [`ANONYMOUS_USER`], or begins with [`RESERVED_PREFIX`].
     pub fn user(name: &str) -> Result<Self, InvalidPrincipal> {
         if name == ANONYMOUS_USER {
             return Err(InvalidPrincipal::Anonymous);
         }
+        if name.starts_with(RESERVED_PREFIX) {
+            return Err(InvalidPrincipal::Reserved);
+        }
         format!("User:{name}").parse()
+    }
+
+    /// Whether it is a user whose name begins with [`RESERVED_PREFIX`].
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        let name = self.0.strip_prefix("User:");
+        name.is_some_and(|name| name.starts_with(RESERVED_PREFIX))
     }
 
     /// The whole text.
@@ -104,6 +138,11 @@ mod tests {
             Principal::user("ANONYMOUS"),
             Err(InvalidPrincipal::Anonymous)
         );
+        for reserved in [CONTROL_PLANE_USER, RECORDS_USER, "__millrace_of_tomorrow"] {
+            assert_eq!(Principal::user(reserved), Err(InvalidPrincipal::Reserved));
+            let named = format!("User:{reserved}").parse::<Principal>();
+            assert!(named.expect("legal").is_reserved());
+        }
         let other = Principal::user("anonymous").expect("another name");
         assert_ne!(other, Principal::anonymous());
         // Rules and super.users name it.

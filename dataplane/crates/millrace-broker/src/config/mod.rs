@@ -33,7 +33,7 @@ use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
 use millrace_properties::{Origin, Properties};
 use millrace_record::TimestampType;
-use millrace_security::{acl::AuthorizerConfig, delegation::TokenConfig};
+use millrace_security::{acl::AuthorizerConfig, delegation::TokenConfig, sasl::Mechanism};
 use millrace_tasks::{Task, UnknownTask};
 
 use self::{
@@ -94,6 +94,9 @@ pub struct BrokerConfig {
     pub admin_listener: Option<HostPort>,
     /// `admin.token.file`
     pub admin_token_file: Option<PathBuf>,
+    /// `admin.sasl.enabled`: the control plane signs in at listeners with SCRAM, with the admin token as its
+    /// password.
+    pub admin_sasl: bool,
     /// `data.dir`: the metadata and the lock.
     pub data_dir: PathBuf,
     /// `shutdown.drain.ms`: how long requests in flight may take when the broker stops.
@@ -218,6 +221,7 @@ impl BrokerConfig {
         let admin = r.text("admin.listener", "127.0.0.1:9644");
         let admin_listener = read_admin(r, &admin);
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
+        let admin_sasl = read_admin_sasl(r, admin_token_file.is_some(), &protections);
         let data_dir = absolute(&r.text("data.dir", "millrace-data"));
         let drain = r.millis("shutdown.drain.ms", Duration::from_secs(10), 0..=600_000);
         let memory = read_memory(r);
@@ -249,6 +253,7 @@ impl BrokerConfig {
             advertised,
             admin_listener,
             admin_token_file,
+            admin_sasl,
             data_dir,
             drain,
             memory,
@@ -281,6 +286,26 @@ fn read_admin(r: &mut Reader<'_>, text: &str) -> Option<HostPort> {
             None
         }
     }
+}
+
+fn read_admin_sasl(
+    r: &mut Reader<'_>,
+    has_token: bool,
+    protections: &BTreeMap<String, Protection>,
+) -> bool {
+    const KEY: &str = "admin.sasl.enabled";
+    let enabled = r.flag(KEY, false);
+    let mut sasl = protections.values().filter_map(|one| one.sasl.as_ref());
+    let has_scram = sasl.any(|sasl| {
+        let mut mechanisms = sasl.mechanisms.iter();
+        mechanisms.any(|mechanism| matches!(mechanism, Mechanism::Scram(_)))
+    });
+    if enabled && !(has_token && has_scram) {
+        let problem = "the control plane needs a password and a listener that asks for it";
+        let remedy = "set admin.token.file, and SCRAM-SHA-512 in sasl.enabled.mechanisms of a listener with SASL, or remove it";
+        r.fail(KEY, problem, remedy);
+    }
+    enabled
 }
 
 fn read_injected_panic(r: &mut Reader<'_>) -> Option<InjectedPanic> {

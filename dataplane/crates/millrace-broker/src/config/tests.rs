@@ -398,6 +398,7 @@ fn what_would_be_less_secure_than_it_looks_is_refused() {
         );
     };
     refused("", "ssl.keystore.location");
+    refused("admin.sasl.enabled=true", "set admin.token.file, and SCRAM");
     refused("", "sasl.enabled.mechanisms");
     refused("ssl.keystore.type=JKS", "JKS is not supported");
     let own = "listener.name.sasl_ssl.ssl.client.auth";

@@ -6,6 +6,7 @@ mod catch_up;
 mod client;
 mod client_consumer;
 mod client_faults;
+mod control_plane;
 mod data;
 mod failure;
 mod identity;

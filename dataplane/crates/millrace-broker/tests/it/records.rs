@@ -41,7 +41,12 @@ fn head(method: &str, path: &str, more: &str) -> String {
 }
 
 /// Status, head and JSON of a request whose connection ends with it.
-async fn call(broker: &Broker, method: &str, path: &str, body: &[u8]) -> (u16, String, Value) {
+pub(crate) async fn call(
+    broker: &Broker,
+    method: &str,
+    path: &str,
+    body: &[u8],
+) -> (u16, String, Value) {
     let mut stream = connect(broker).await;
     let length = format!("Content-Length: {}\r\nConnection: close\r\n", body.len());
     let head = head(method, path, &length);

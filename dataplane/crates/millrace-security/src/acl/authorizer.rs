@@ -12,6 +12,7 @@ use crate::{
         RULES_MAX,
         index::{Asked, Index},
         kinds::{Operation, ResourceType},
+        own::OwnPrincipal,
         rule::{Filter, Rule},
     },
     principal::Principal,
@@ -73,6 +74,9 @@ impl Authorizer {
         resource_type: ResourceType,
         name: &str,
     ) -> bool {
+        if let Some(own) = OwnPrincipal::of(client.principal) {
+            return own.may(operation, resource_type, name);
+        }
         if self.super_users.contains(client.principal) {
             return true;
         }

@@ -10,11 +10,13 @@
 //! | `kinds` | types of resources, patterns, operations, with Kafka's codes |
 //! | `rule` | one rule, its checks and bounds, and filters over rules |
 //! | `index` | all rules, arranged so that a decision takes a few lookups |
+//! | `own` | what the broker's own principals may do, whatever the rules are |
 //! | `authorizer` | decisions, and the exchange of the index while decisions go on |
 
 mod authorizer;
 mod index;
 mod kinds;
+mod own;
 mod rule;
 #[cfg(test)]
 mod tests;

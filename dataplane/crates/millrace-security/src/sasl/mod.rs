@@ -108,6 +108,9 @@ pub enum AuthenticationError {
     /// The user has the name of clients that do not authenticate.
     #[error("Authentication failed: {}", InvalidPrincipal::Anonymous)]
     Anonymous,
+    /// The user has a name of the broker's own.
+    #[error("Authentication failed: {}", InvalidPrincipal::Reserved)]
+    Reserved,
     /// No exchange is under way, or it has ended.
     #[error("Authentication failed: a SASL token came where none is expected")]
     State,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     credentials::{PlainUsers, ScramUsers},
     delegation::{Bearer, DelegationTokens},
-    principal::{InvalidPrincipal, Principal},
+    principal::{CONTROL_PLANE_USER, InvalidPrincipal, Principal},
     sasl::{
         AuthenticationError, Mechanism, TOKEN_BYTES_MAX, UnknownMechanism,
         oauth::{self, TokenError, Tokens},
@@ -203,12 +203,7 @@ impl Identified {
         user: &str,
         lifetime: Option<Duration>,
     ) -> Result<Self, AuthenticationError> {
-        let principal = Principal::user(user).map_err(|error| match error {
-            InvalidPrincipal::Anonymous => AuthenticationError::Anonymous,
-            InvalidPrincipal::Form(_) | InvalidPrincipal::TooLong(_) => {
-                AuthenticationError::Malformed
-            }
-        })?;
+        let principal = principal_of(mechanism, user)?;
         Ok(Self {
             principal,
             mechanism,
@@ -230,11 +225,28 @@ fn identify(
     // It may have expired since the challenge.
     let bearer = users.delegation.and_then(|tokens| tokens.bearer(name));
     let Bearer { owner, lifetime } = bearer.ok_or(AuthenticationError::Credentials)?;
+    // Whoever may create tokens of all users cannot become the broker.
+    if owner.is_reserved() {
+        return Err(AuthenticationError::Reserved);
+    }
     Ok(Identified {
         principal: owner,
         mechanism,
         lifetime: Some(lifetime),
         by_delegation_token: true,
+    })
+}
+
+/// Whom a user who has authenticated stands for.
+fn principal_of(mechanism: Mechanism, user: &str) -> Result<Principal, AuthenticationError> {
+    // By SCRAM, only the broker's own credential of this name is accepted.
+    if matches!(mechanism, Mechanism::Scram(_)) && user == CONTROL_PLANE_USER {
+        return Ok(Principal::control_plane());
+    }
+    Principal::user(user).map_err(|error| match error {
+        InvalidPrincipal::Anonymous => AuthenticationError::Anonymous,
+        InvalidPrincipal::Reserved => AuthenticationError::Reserved,
+        InvalidPrincipal::Form(_) | InvalidPrincipal::TooLong(_) => AuthenticationError::Malformed,
     })
 }
 
@@ -281,7 +293,12 @@ mod tests {
             let keys = TokenIssuer::key_set(&[&issuer]);
             tokens.set_keys(keys.as_bytes()).expect("a key set");
             Self {
-                plain: PlainUsers::new([user("alice"), user("bob"), user("ANONYMOUS")]),
+                plain: PlainUsers::new([
+                    user("alice"),
+                    user("bob"),
+                    user("ANONYMOUS"),
+                    user("__millrace"),
+                ]),
                 scram: ScramUsers::new([]),
                 tokens,
                 issuer,
@@ -482,6 +499,38 @@ mod tests {
         clock.advance(Duration::from_secs(7));
         assert_eq!(session.authenticate(users, &last), credentials);
         assert_eq!(refused("id", &password), credentials);
+    }
+
+    /// The rights of these names are fixed, so nobody else may have one, whatever an identity provider, a file or a
+    /// token says.
+    #[test]
+    fn nobody_signs_in_under_a_reserved_name() {
+        let world = World::new();
+        let plain = b"\0__millrace\0secret".to_vec();
+        let messages = [
+            ("PLAIN", plain),
+            ("OAUTHBEARER", bearer(&world, "__millrace_records")),
+        ];
+        for (mechanism, message) in messages {
+            let mut session = Session::default();
+            session
+                .handshake(world.users(), mechanism)
+                .expect("enabled");
+            let refused = session.authenticate(world.users(), &message);
+            assert_eq!(refused, Err(AuthenticationError::Reserved), "{mechanism}");
+        }
+        let mut of_broker = token("id", 10_000);
+        of_broker.owner = Principal::control_plane();
+        let tokens = DelegationTokens::new(config(), ManualClock::shared(), [of_broker]);
+        let password = STANDARD.encode(tokens.issue(token("id", 0)).hmac());
+        let users = Users {
+            delegation: Some(&tokens),
+            ..world.users()
+        };
+        let mut session = Session::default();
+        let last = show(&mut session, users, "id", &password);
+        let refused = session.authenticate(users, &last);
+        assert_eq!(refused, Err(AuthenticationError::Reserved));
     }
 
     /// Where `super.users` names `User:ANONYMOUS`, a user of this name could do everything.
