@@ -25,7 +25,7 @@ use crate::{
 /// The first version that tells who has requested a token.
 pub(super) const FIRST_WITH_REQUESTER: i16 = 3;
 
-/// The times of a token that does not exist because its client may not ask for one.
+/// The times of a token that was not created, or whose client may not ask for tokens.
 pub(super) const NO_TIME: i64 = -1;
 
 type Created = Result<IssuedToken, ErrorCode>;
@@ -69,8 +69,7 @@ fn told(
             let token = &issued.token;
             (token.issued_ms, token.expires_ms, token.max_ms)
         }
-        Err(ErrorCode::DelegationTokenRequestNotAllowed) => (NO_TIME, NO_TIME, NO_TIME),
-        Err(_) => (0, 0, 0),
+        Err(_) => (NO_TIME, NO_TIME, NO_TIME),
     };
     let response = response
         .with_issue_timestamp_ms(issued_ms)
