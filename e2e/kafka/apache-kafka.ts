@@ -14,6 +14,9 @@ const STOP_SECONDS_MAX = 20;
 /** Any 16 bytes in base64; a cluster of one broker needs no other. */
 const CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ";
 
+/** Of both brokers. */
+export const DELEGATION_TOKENS = "delegation.token.secret.key=sixteen bytes or more";
+
 const LISTENERS = ["PLAINTEXT", "SASL_PLAINTEXT", "CONTROLLER"] as const;
 type Listener = (typeof LISTENERS)[number];
 
@@ -86,7 +89,9 @@ export class ApacheKafka {
       "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
       `listeners=${addresses(LISTENERS)}`,
       `advertised.listeners=${addresses(["PLAINTEXT", "SASL_PLAINTEXT"])}`,
-      "sasl.enabled.mechanisms=PLAIN",
+      "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512",
+      "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;",
+      DELEGATION_TOKENS,
       `listener.name.sasl_plaintext.plain.sasl.jaas.config=${login} required user_${username}="${password}";`,
       "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
       "super.users=User:ANONYMOUS",

@@ -1,4 +1,7 @@
-/** ACLs: stock clients are refused what they may not do, and Kafka's own tool and clients see what they see at Apache Kafka. */
+/**
+ * ACLs and delegation tokens: stock clients are refused what they may not do, and Kafka's own tools and clients see what
+ * they see at Apache Kafka.
+ */
 import { inspect } from "node:util";
 import {
   type Acl,
@@ -13,7 +16,8 @@ import {
   stringSerializers,
 } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ApacheKafka } from "./apache-kafka.ts";
+import { ApacheKafka, DELEGATION_TOKENS } from "./apache-kafka.ts";
+import { delegationTokens } from "./clients/delegation-tokens.ts";
 import { kafkaTool } from "./clients/java.ts";
 import {
   java,
@@ -67,6 +71,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
   const broker = new ProtectedBroker(
     "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users=User:ANONYMOUS",
+    DELEGATION_TOKENS,
   );
   const paula: SignIn = { ...PLAIN_USER, ...connection("SASL_SSL") };
   const operator: SignIn = { ...PLAIN_USER, ...connection("PLAINTEXT") };
@@ -208,6 +213,20 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
       }
     });
 
+    const theirPaula = (): SignIn => ({
+      ...paula,
+      ...{ protocol: "SASL_PLAINTEXT", bootstrap: kafka.bootstrap("SASL_PLAINTEXT") },
+    });
+    const bothAsPaula = <T>(use: (signIn: SignIn) => Promise<T>) =>
+      Promise.all([use(paula), use(theirPaula())]);
+
+    it("kafka-delegation-tokens prints the same, and its tokens sign clients in", async () => {
+      const [ours, theirs] = await bothAsPaula(delegationTokens);
+      expect(ours).toEqual(theirs);
+      expect(ours.created).not.toEqual([]);
+      expect(ours.topics).toEqual([]);
+    });
+
     it("a client without rights gets the same errors", async () => {
       const topics = ["there"];
       await both((signIn) =>
@@ -216,11 +235,6 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
           await admin.createTopics({ topics, partitions: 1, replicas: 1 });
         }),
       );
-      const theirPaula: SignIn = {
-        ...paula,
-        protocol: "SASL_PLAINTEXT",
-        bootstrap: kafka.bootstrap("SASL_PLAINTEXT"),
-      };
       const asked: [string, (admin: Admin, topic: string) => Promise<unknown>][] = [
         ["metadata", (admin, topic) => admin.metadata({ topics: [topic] })],
         ["create", (admin, topic) => admin.createTopics({ topics: [`${topic}-new`] })],
@@ -246,7 +260,9 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
       for (const [what, ask] of asked) {
         for (const topic of ["there", "absent"]) {
           const [ours, theirs] = await Promise.all(
-            [paula, theirPaula].map((signIn) => as(signIn, (admin) => errorsOf(ask(admin, topic)))),
+            [paula, theirPaula()].map((signIn) =>
+              as(signIn, (admin) => errorsOf(ask(admin, topic))),
+            ),
           );
           expect(ours, `${what} ${topic}`).toEqual(theirs);
           expect(ours, `${what} ${topic}`).not.toEqual([]);
@@ -254,7 +270,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
       }
       for (const topic of ["there", "absent"]) {
         const [ours, theirs] = await Promise.all(
-          [paula, theirPaula].map((signIn) => errorsOf(write(signIn, topic))),
+          [paula, theirPaula()].map((signIn) => errorsOf(write(signIn, topic))),
         );
         expect(ours, `write ${topic}`).toEqual(theirs);
         expect(ours, `write ${topic}`).not.toEqual([]);

@@ -29,6 +29,8 @@ export interface SignIn {
   password: string;
   /** The PEM file with the client's own certificate and its key. */
   identityFile?: string;
+  /** The user name is the id of a delegation token, the password its HMAC. */
+  isToken?: boolean;
 }
 
 export interface SigningClient {
@@ -88,11 +90,12 @@ export const librdkafka: SigningClient = {
 };
 
 /** Writes a properties file for one of Kafka's tools. */
-function javaConfig(signIn: SignIn, ...further: string[]): string {
+export function javaConfig(signIn: SignIn, ...further: string[]): string {
   const file = join(dirname(signIn.caFile), `client-${randomUUID()}.properties`);
   const scram = signIn.mechanism.startsWith("SCRAM");
   const login = scram ? "scram.ScramLoginModule" : "plain.PlainLoginModule";
-  const user = `username="${signIn.username}" password="${signIn.password}"`;
+  const token = signIn.isToken ? ' tokenauth="true"' : "";
+  const user = `username="${signIn.username}" password="${signIn.password}"${token}`;
   const settings = [
     `security.protocol=${signIn.protocol}`,
     "ssl.truststore.type=PEM",
