@@ -2,6 +2,8 @@
 
 /** vitest: ` FAIL  test/foo.test.ts > suite > name`, and the error on the next line. */
 const VITEST = /(?:^|: ) *FAIL +(\S+\.test\.tsx?(?: .*)?)$/;
+/** vitest: `⎯⎯⎯ Uncaught Exception ⎯⎯⎯`, and the error on the next line; no test has failed then. */
+const VITEST_UNHANDLED = /⎯ ((?:Uncaught|Unhandled) (?:Exception|Rejection|Error)) ⎯/;
 /** cargo: `test module::name ... FAILED`. */
 const CARGO = /(?:^|: )test (\S+) \.\.\. FAILED$/;
 /** go: `--- FAIL: TestName (0.01s)`. */
@@ -21,7 +23,7 @@ export function failedTestsOf(output: string): string[] {
     const prefix = where === undefined ? "" : `${where} `;
     const name = (CARGO.exec(line) ?? GO.exec(line) ?? PLAYWRIGHT.exec(line))?.[1];
     if (name !== undefined) failed.add(`${prefix}${name}`);
-    const vitest = VITEST.exec(line)?.[1];
+    const vitest = (VITEST.exec(line) ?? VITEST_UNHANDLED.exec(line))?.[1];
     if (vitest === undefined) continue;
     const error = (lines[at + 1] ?? "").replace(TURBO_PREFIX, "").trim();
     failed.add(`${prefix}${vitest}: ${error.slice(0, ERROR_CHARS_MAX)}`);
