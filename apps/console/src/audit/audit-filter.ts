@@ -29,6 +29,8 @@ const TITLES: Readonly<Record<string, string>> = {
   operation: "Operations",
   quota: "Quotas",
   record: "Records",
+  serviceAccount: "Service accounts",
+  serviceAccountKey: "Keys of service accounts",
   session: "Sign-ins and sessions",
   singleSignOn: "Single sign-on",
   topic: "Topics",
