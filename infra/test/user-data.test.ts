@@ -186,6 +186,7 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
         ...["--override", `s3.wal.path=0@file://${machine.device}?capacity=0`],
       );
       await untilListening(ports.kafkaPort);
+      await produce(ports.kafkaPort, ["one"]);
       await machine.powerOff();
       await run;
       expect(await refused()).toContain("holds bytes that are not zero");
