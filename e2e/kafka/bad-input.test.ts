@@ -150,6 +150,13 @@ describe("REST refuses", () => {
   it("a body that is no JSON with 400", async () => {
     expect((await rest("POST", "/v1/clusters", "{nope")).status).toBe(400);
   });
+
+  it("a request line of 40 KiB neither at the API nor at the console", async () => {
+    const query = `?ignored=${"x".repeat(40_000)}`;
+    const urls = [`${credentials.apiUrl}/healthz`, `${credentials.consoleUrl}/sign-in`];
+    const statuses = urls.map(async (url) => (await fetch(url + query)).status);
+    expect(await Promise.all(statuses)).toEqual([200, 200]);
+  });
 });
 
 describe("a name already taken", () => {

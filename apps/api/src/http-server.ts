@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Server } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { serve } from "@hono/node-server";
 import { DomainError } from "@millrace/domain";
@@ -7,7 +7,8 @@ import { toProblem } from "@millrace/router";
 
 /**
  * The longest cursor of records (16 KiB) may come twice, in the query and as `Last-Event-ID`, beside three search texts
- * of 4 KiB. Node's own 16 KiB would end the walk through a topic of many partitions.
+ * of 4 KiB. Node's own 16 KiB would end the walk through a topic of many partitions. The console forwards such requests:
+ * `--max-http-header-size` in packages/launcher/src/start.ts and infra/images/Dockerfile is the same.
  */
 const HEADER_BYTES_MAX = 64 * 1024;
 
@@ -18,17 +19,31 @@ export function listen(app: {
   readonly port: number;
 }): Server {
   const server = serve({ ...app, serverOptions: { maxHeaderSize: HEADER_BYTES_MAX } }) as Server;
-  server.on("clientError", refuse);
+  const openAnswers = new WeakMap<Socket, Set<ServerResponse>>();
+  server.on("request", ({ socket }: IncomingMessage, answer: ServerResponse) => {
+    const open = openAnswers.get(socket) ?? new Set();
+    openAnswers.set(socket, open.add(answer));
+    answer.once("close", () => open.delete(answer));
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    // The client has disconnected.
+    const isGone = error.code === "ECONNRESET" || !socket.writable;
+    if (isGone || ![...(openAnswers.get(socket) ?? [])].every(isReplaceable)) socket.destroy();
+    else refuse(error, socket);
+  });
   return server;
 }
 
-/** Node hands over the socket: the request has not become one, and no handler sees it. */
+/**
+ * Whether a refusal may take the answer's place: the rest of its request is what failed, and none of the answer has
+ * been sent. Otherwise the client would take the refusal for a part of it, or for the answer to an earlier request.
+ */
+function isReplaceable({ headersSent, req }: ServerResponse): boolean {
+  return !headersSent && !req.complete;
+}
+
+/** Node hands over the socket: the request was not read to its end. */
 function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
-  // A reader that has left; or an answer is on its way already, which another one would garble.
-  if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) {
-    socket.destroy();
-    return;
-  }
   const refusal = refusalOf(error);
   const body = JSON.stringify(toProblem(refusal, { requestId: randomUUID(), instance: "" }));
   const lines = [

@@ -143,7 +143,9 @@ describe("aws:policy", () => {
 describe("images", () => {
   test("run programs that are there, and those that the tasks run first", () => {
     const dockerfile = readFileSync(join(ROOT, "infra/images/Dockerfile"), "utf8");
-    const programs = [...dockerfile.matchAll(/CMD \["node", "([^"]+)"\]/g)].map(([, file]) => file);
+    const programs = [...dockerfile.matchAll(/CMD \["node", (?:"--[^"]+", )?"([^"]+)"\]/g)].map(
+      ([, file]) => file,
+    );
     expect(programs).toEqual([
       "apps/api/src/main.ts",
       "apps/worker/src/main.ts",

@@ -221,7 +221,11 @@ function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls) {
     {
       name: "console",
       command: node,
-      args: [join(root, "apps/console/.next/standalone/apps/console/server.js")],
+      // As the API's, whose requests the console forwards.
+      args: [
+        "--max-http-header-size=65536",
+        join(root, "apps/console/.next/standalone/apps/console/server.js"),
+      ],
       env: { ...consoleEnv, PORT: String(settings.consolePort), HOSTNAME: "127.0.0.1" },
       cwd: root,
       log: log("console"),
