@@ -330,28 +330,48 @@ test("changes that a broker keeps rejecting end before the log fills with them",
 test("a signed export is verified with the installation's public key; a changed or shorter one is not", async () => {
   const { app, ours } = fixture;
   const headers = { authorization: `Bearer ${ours.apiKey}` };
-  const response = await app.request("/v1/audit-events/export?signed=true", { headers });
+  const query = { method: "environment", result: "success" };
+  const path = `/v1/audit-events/export?signed=true&${new URLSearchParams(query)}`;
+  const before = new Date().toISOString();
+  const response = await app.request(path, { headers });
   const key = await (await app.request("/.well-known/millrace-audit-key.pem")).text();
   const text = await response.text();
-  expect(verifyExport(text, key)).toBe(true);
-
+  const verified = verifyExport(text, key);
   const lines = text.split("\n");
-  expect(lines.length).toBeGreaterThan(3);
-  expect(verifyExport(lines.slice(1).join("\n"), key)).toBe(false);
-  expect(verifyExport(text.replace('"result":"', '"result":"x'), key)).toBe(false);
+  expect(verified).toMatchObject({
+    ...{ organization_id: ours.organization.id, query, complete: true },
+    events: lines.length - 3,
+  });
+  expect(verified?.exported_at >= before).toBe(true);
+
+  expect(lines.length).toBeGreaterThan(4);
+  expect(verifyExport(lines.slice(1).join("\n"), key)).toBeUndefined();
   const other = generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "pem" });
-  expect(verifyExport(text, other.toString())).toBe(false);
+  expect(verifyExport(text, other.toString())).toBeUndefined();
+  const [first = ""] = lines;
+  for (const [told, altered] of [
+    [first, first.replace('"result":"', '"result":"x')],
+    ['"query":{"method":"environment",', '"query":{'],
+    [`"export":{"organization_id":"${ours.organization.id}`, '"export":{"organization_id":"org_1'],
+    ['"exported_at":"2', '"exported_at":"3'],
+  ] as const) {
+    const changed = text.replace(told, altered);
+    expect(changed).not.toBe(text);
+    expect(verifyExport(changed, key)).toBeUndefined();
+  }
 });
 
-/** As OPERATIONS.md tells readers to do with openssl. */
-function verifyExport(text: string, publicKey: string): boolean {
-  const at = text.trimEnd().lastIndexOf("\n") + 1;
-  const { signature } = JSON.parse(text.slice(at));
-  const events = text.slice(0, at);
-  const sha256 = createHash("sha256").update(events).digest("hex");
-  const count = events.split("\n").length - 1;
-  const signed = Buffer.from(`millrace-audit-export\n${count}\n${sha256}\n`);
-  return verify(null, signed, publicKey, Buffer.from(signature.value, "base64"));
+/** What the export says of itself, if that is true; as OPERATIONS.md tells readers to check with openssl. */
+// biome-ignore lint/suspicious/noExplicitAny: asserted on, field by field.
+function verifyExport(text: string, publicKey: string): any {
+  const lines = text.trimEnd().split("\n");
+  const { signature } = JSON.parse(lines.at(-1) ?? "");
+  const line = `${lines.at(-2)}\n`;
+  if (!verify(null, Buffer.from(line), publicKey, Buffer.from(signature.value, "base64"))) return;
+  const events = lines.slice(0, -2).map((event) => `${event}\n`);
+  const exported = JSON.parse(line).export;
+  const sha256 = createHash("sha256").update(events.join("")).digest("hex");
+  return sha256 === exported.sha256 ? exported : undefined;
 }
 
 test("pages and the export show the same events, to those who may read them", async () => {

@@ -6,11 +6,32 @@ import {
   type KeyObject,
   sign,
 } from "node:crypto";
+import { AUDIT_EXPORT_EVENTS_MAX } from "@millrace/domain";
 
 /** PKCS #8 of an Ed25519 key up to its 32 bytes (RFC 8410, 7). */
 const PKCS8_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
 const KEY_BYTES = 32;
 const KEY_ID_CHARS = 16;
+
+/** What was exported. */
+export interface AuditExport {
+  readonly organization_id: string;
+  /** The request's parameters; an absent one selects everything. */
+  readonly query: Readonly<Record<string, unknown>>;
+  /** When the export began: RFC 3339, UTC. */
+  readonly exported_at: string;
+}
+
+/** The line before the last one of a signed export: describes the events above it. */
+interface ExportLine {
+  readonly export: AuditExport & {
+    readonly events: number;
+    /** False where the export ended at its maximum, and older events may match the query. */
+    readonly complete: boolean;
+    /** SHA-256 of the lines of events, each with its newline, in hexadecimal. */
+    readonly sha256: string;
+  };
+}
 
 /** The last line of a signed export. */
 interface SignatureLine {
@@ -18,18 +39,15 @@ interface SignatureLine {
     readonly algorithm: "Ed25519";
     /** The first characters of the SHA-256 of the public key's DER. */
     readonly key_id: string;
-    /** Lines before this one. */
-    readonly events: number;
-    /** SHA-256 of the bytes of those lines, each with its newline, in hexadecimal. */
-    readonly sha256: string;
-    /** Signature of the text `millrace-audit-export\n<events>\n<sha256>\n`, in base64. */
+    /** Signature of the bytes of the line before, with its newline, in base64. */
     readonly value: string;
   };
 }
 
 /**
  * Signs exports of the audit log with a key of the installation: derived from its secret, for this alone. Whoever has
- * the public key can tell later that an export is whole and came from here.
+ * the public key can check later which organization, query and time an export is of, that nothing of it is missing or
+ * changed, and that it came from here.
  */
 export class AuditSigner {
   readonly #key: KeyObject;
@@ -47,22 +65,36 @@ export class AuditSigner {
     this.#keyId = createHash("sha256").update(spki).digest("hex").slice(0, KEY_ID_CHARS);
   }
 
-  /** The items as lines, and the signature's. None where `isCut` says that items are missing at the end. */
-  async *lines(items: AsyncIterable<object>, isCut: () => boolean): AsyncGenerator<string, void> {
+  /** The events as lines, then what they are, then the signature. Neither where `isCut` says that the export was cut off. */
+  async *lines(
+    events: AsyncIterable<object>,
+    exported: AuditExport,
+    isCut: () => boolean,
+  ): AsyncGenerator<string, void> {
     const hash = createHash("sha256");
-    let events = 0;
-    for await (const item of items) {
-      const line = `${JSON.stringify(item)}\n`;
+    let count = 0;
+    for await (const event of events) {
+      const line = lineOf(event);
       hash.update(line);
-      events += 1;
+      count += 1;
       yield line;
     }
-    if (!isCut()) yield `${JSON.stringify(this.#signatureOf(events, hash.digest("hex")))}\n`;
+    if (isCut()) return;
+    const complete = count < AUDIT_EXPORT_EVENTS_MAX;
+    const described: ExportLine = {
+      export: { ...exported, events: count, complete, sha256: hash.digest("hex") },
+    };
+    const line = lineOf(described);
+    yield line;
+    yield lineOf(this.#signatureOf(line));
   }
 
-  #signatureOf(events: number, sha256: string): SignatureLine {
-    const text = `millrace-audit-export\n${events}\n${sha256}\n`;
-    const value = sign(null, Buffer.from(text), this.#key).toString("base64");
-    return { signature: { algorithm: "Ed25519", key_id: this.#keyId, events, sha256, value } };
+  #signatureOf(line: string): SignatureLine {
+    const value = sign(null, Buffer.from(line), this.#key).toString("base64");
+    return { signature: { algorithm: "Ed25519", key_id: this.#keyId, value } };
   }
+}
+
+function lineOf(value: object): string {
+  return `${JSON.stringify(value)}\n`;
 }

@@ -109,6 +109,9 @@ function streamType(c: Context<ApiEnv>, types: readonly StreamType[]): StreamTyp
   return types.find((type) => accepted.includes(type)) ?? types[0] ?? "text/event-stream";
 }
 
+/** Lines of an export's events and, unless the export was cut off, its signature. */
+type Sign = (events: AsyncIterable<object>, isCut: () => boolean) => AsyncIterable<string>;
+
 interface StreamKind {
   /** Fails as a request does, where the stream itself would only break. */
   readonly check?: (context: RequestContext, input: Record<string, unknown>) => Promise<unknown>;
@@ -118,7 +121,7 @@ interface StreamKind {
     type: StreamType,
     gone: AbortController,
     /** Where the caller asks for a signature. */
-    signer: AuditSigner | undefined,
+    sign: Sign | undefined,
   ) => Response;
 }
 
@@ -132,10 +135,10 @@ const STREAMS: Readonly<Record<string, StreamKind>> = {
       eventStream(c, items as AsyncIterable<[string, OperationEvent]>, gone),
   },
   [exportAuditEvents.name]: {
-    write: (c, items, type, gone, signer) => {
+    write: (c, items, type, gone, sign) => {
       c.header("Content-Disposition", 'attachment; filename="audit-events.ndjson"');
       const events = items as AsyncIterable<object>;
-      const lines = signer?.lines(events, () => gone.signal.aborted) ?? events;
+      const lines = sign?.(events, () => gone.signal.aborted) ?? events;
       return pulledStream<object | string>(c, lines, type, gone, (item) =>
         typeof item === "string" ? item : `${JSON.stringify(item)}\n`,
       );
@@ -160,13 +163,25 @@ async function stream(
   const kind = STREAMS[contract.name];
   if (!kind) throw new Error(`nothing writes the stream ${contract.name}`);
   await kind.check?.(context, input);
+  const sign = input.signed === "true" ? await signing(context, input, signer) : undefined;
   const items = await callOf(contract, { ...context, signal: gone.signal })(input);
   if (c.req.method === "HEAD") {
     // Nobody reads the body of an answer to HEAD, nor would anybody end the stream.
     gone.abort();
     return c.body(null, 200, { "Content-Type": type });
   }
-  return kind.write(c, items, type, gone, input.signed === "true" ? signer : undefined);
+  return kind.write(c, items, type, gone, sign);
+}
+
+async function signing(
+  context: RequestContext,
+  { signed: _, ...query }: Record<string, unknown>,
+  signer: AuditSigner,
+): Promise<Sign> {
+  const { organizationId } = await context.authenticate();
+  const exported_at = context.core.clock.now().toISOString();
+  const exported = { organization_id: organizationId, query, exported_at };
+  return (events, isCut) => signer.lines(events, exported, isCut);
 }
 
 interface Presented {

@@ -5367,7 +5367,7 @@ type AuditEventExportParams struct {
 	// To RFC 3339, UTC; this time excluded
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// Signed true: the last line is {"signature": …}, made with the installation's Ed25519 key; an export without it is not whole
+	// Signed true: after the events come a line {"export": …} with organization, query, time, number of events, their SHA-256 and whether they are complete, and a line {"signature": …} of it with the installation's Ed25519 key. An export without them was cut off
 	Signed *bool `form:"signed,omitempty" json:"signed,omitempty"`
 }
 

@@ -17,7 +17,7 @@ export const exportAuditEvents = defineContract({
     ...auditQuery,
     signed: querySwitch.optional().meta({
       description:
-        'true: the last line is {"signature": …}, made with the installation\'s Ed25519 key; an export without it is not whole',
+        'true: after the events come a line {"export": …} with organization, query, time, number of events, their SHA-256 and whether they are complete, and a line {"signature": …} of it with the installation\'s Ed25519 key. An export without them was cut off',
       override: { type: "boolean", anyOf: undefined },
     }),
   },
