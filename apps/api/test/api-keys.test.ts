@@ -113,20 +113,34 @@ describe("a service account", () => {
     return { at, id: made.body.id, key: key.body };
   }
 
-  test("has keys with its role, whatever that becomes", async () => {
-    const { at, id, key } = await account("deploy", { role: "viewer" });
+  test("has keys with its role, also after that is lowered", async () => {
+    const { at, id, key } = await account("deploy", { role: "admin" });
     const me = await get("/v1/me", key.secret);
     expect(me.body).toMatchObject({
-      ...{ user: null, role: "viewer", api_key: { id: key.id, name: "first" } },
+      ...{ user: null, role: "admin", api_key: { id: key.id, name: "first" } },
       service_account: { id, name: "deploy" },
     });
-    expect((await get("/v1/api-keys", key.secret)).status).toBe(403);
-    expect((await ask("PATCH", at, { role: "admin" })).body.role).toBe("admin");
     const keys = await get(`/v1/api-keys?service_account_id=${id}`, key.secret);
     expect(keys.body.items).toHaveLength(1);
     expect(keys.body.items[0]).toMatchObject({
       ...{ id: key.id, role: "admin", service_account_id: id },
     });
+    expect((await ask("PATCH", at, { role: "viewer" })).body.role).toBe("viewer");
+    expect((await get("/v1/me", key.secret)).body.role).toBe("viewer");
+    expect((await get("/v1/api-keys", key.secret)).status).toBe(403);
+  });
+
+  test("loses its keys when its role is raised: their holders may have fewer rights", async () => {
+    const { at, id, key } = await account("promoted", { role: "developer" });
+    const others = await account("not promoted", { role: "developer" });
+    await ask("PATCH", at, { role: "developer", description: "the same role" });
+    expect((await get("/v1/me", key.secret)).status).toBe(200);
+    expect((await ask("PATCH", at, { role: "owner" })).body.role).toBe("owner");
+    expect((await get("/v1/me", key.secret)).status).toBe(401);
+    expect((await ask("GET", `/v1/api-keys?service_account_id=${id}`)).body.items).toEqual([]);
+    const next = await ask("POST", `${at}/keys`, { name: "second" });
+    expect((await get("/v1/me", next.body.secret)).body.role).toBe("owner");
+    expect((await get("/v1/me", others.key.secret)).status).toBe(200);
   });
 
   test("is rejected while it is disabled, and for good when it is deleted", async () => {

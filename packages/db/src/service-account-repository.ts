@@ -81,12 +81,16 @@ export class ServiceAccountRepository {
     await this.#client.serviceAccount.updateMany({ where, data: change });
   }
 
-  /** Ends it and its keys. */
-  async remove(organizationId: OrganizationId, id: ServiceAccountId, now: Date): Promise<void> {
+  async revokeKeys(organizationId: OrganizationId, id: ServiceAccountId, now: Date): Promise<void> {
     await this.#client.apiKey.updateMany({
       where: { organizationId, serviceAccountId: id, revokedAt: null },
       data: { revokedAt: now },
     });
+  }
+
+  /** Ends it and its keys. */
+  async remove(organizationId: OrganizationId, id: ServiceAccountId, now: Date): Promise<void> {
+    await this.revokeKeys(organizationId, id, now);
     await this.#client.serviceAccount.updateMany({
       where: { id, organizationId, deletedAt: null },
       data: { deletedAt: now },

@@ -7042,7 +7042,7 @@ type ClientInterface interface {
 
 	// ServiceAccountUpdateWithBody Change a service account
 	//
-	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7051,7 +7051,7 @@ type ClientInterface interface {
 
 	// ServiceAccountUpdate Change a service account
 	//
-	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7060,7 +7060,7 @@ type ClientInterface interface {
 
 	// ServiceAccountUpdateWithApplicationMergePatchPlusJSONBody Change a service account
 	//
-	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 	//
 	// Takes a body of the `application/merge-patch+json` content type.
 	//
@@ -9104,7 +9104,7 @@ func (c *Client) ServiceAccountGet(ctx context.Context, serviceAccountId string,
 
 // ServiceAccountUpdateWithBody Change a service account
 //
-// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9123,7 +9123,7 @@ func (c *Client) ServiceAccountUpdateWithBody(ctx context.Context, serviceAccoun
 
 // ServiceAccountUpdate Change a service account
 //
-// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9142,7 +9142,7 @@ func (c *Client) ServiceAccountUpdate(ctx context.Context, serviceAccountId stri
 
 // ServiceAccountUpdateWithApplicationMergePatchPlusJSONBody Change a service account
 //
-// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 //
 // Takes a body of the `application/merge-patch+json` content type.
 //
@@ -15915,7 +15915,7 @@ type ClientWithResponsesInterface interface {
 
 	// ServiceAccountUpdateWithBodyWithResponse Change a service account
 	//
-	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15924,7 +15924,7 @@ type ClientWithResponsesInterface interface {
 
 	// ServiceAccountUpdateWithResponse Change a service account
 	//
-	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15933,7 +15933,7 @@ type ClientWithResponsesInterface interface {
 
 	// ServiceAccountUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a service account
 	//
-	// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+	// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 	//
 	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -21977,7 +21977,7 @@ func (c *ClientWithResponses) ServiceAccountGetWithResponse(ctx context.Context,
 
 // ServiceAccountUpdateWithBodyWithResponse Change a service account
 //
-// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21992,7 +21992,7 @@ func (c *ClientWithResponses) ServiceAccountUpdateWithBodyWithResponse(ctx conte
 
 // ServiceAccountUpdateWithResponse Change a service account
 //
-// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22007,7 +22007,7 @@ func (c *ClientWithResponses) ServiceAccountUpdateWithResponse(ctx context.Conte
 
 // ServiceAccountUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a service account
 //
-// A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.
+// A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.
 //
 // Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 //

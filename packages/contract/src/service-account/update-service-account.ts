@@ -10,7 +10,7 @@ export const updateServiceAccount = defineContract({
   path: "/v1/service-accounts/{service_account_id}",
   summary: "Change a service account",
   description:
-    "A new role and `disabled` take effect immediately for all of its API keys. Neither the old nor the new role may be above the caller's own.",
+    "A lower role and `disabled` take effect immediately for all of its API keys. A higher role revokes the keys: create new ones afterwards. Neither the old nor the new role may be above the caller's own.",
   tag: "Service accounts",
   permission: "apikey:write",
   stepUp: true,

@@ -16,7 +16,7 @@ export interface CreateServiceAccountKeyInput extends Omit<KeyPower, "role"> {
 }
 
 /**
- * A key with the account's role, now and after changes of it. Its secret is in the answer and nowhere else.
+ * A key with the account's role, also after that is lowered. Its secret is in the answer and nowhere else.
  * Throws `not_found`; `forbidden` where the key would be able to do more than the caller; `limit_exceeded`.
  */
 export async function createServiceAccountKey(

@@ -1,4 +1,10 @@
-import type { Principal, Role, ServiceAccount, ServiceAccountId } from "@millrace/domain";
+import {
+  covers,
+  type Principal,
+  type Role,
+  type ServiceAccount,
+  type ServiceAccountId,
+} from "@millrace/domain";
 import { assertNoWider } from "../api-key/assert-no-wider.ts";
 import type { Core } from "../core.ts";
 import { requireServiceAccount } from "./require-service-account.ts";
@@ -11,7 +17,8 @@ export interface UpdateServiceAccountInput {
 }
 
 /**
- * Takes effect with the next request of the account's keys. Throws `not_found`; `forbidden` where the old or
+ * Takes effect with the next request of the account's keys. A role that is higher than before revokes them: whoever
+ * holds one may have fewer rights than the new role grants. Throws `not_found`; `forbidden` where the old or
  * the new role is above the caller's, or where the caller is a key whose own limits the account's keys lack.
  */
 export async function updateServiceAccount(
@@ -26,6 +33,9 @@ export async function updateServiceAccount(
     for (const each of [account.role, role ?? account.role]) {
       const widest = { role: each, allowedAddresses: [] };
       assertNoWider(principal, widest, "change a service account");
+    }
+    if (role !== undefined && !covers(account.role, role)) {
+      await tx.serviceAccounts.revokeKeys(organizationId, account.id, core.clock.now());
     }
     const isDisabled = account.disabledAt !== undefined;
     await tx.serviceAccounts.update(organizationId, account.id, {
