@@ -23,7 +23,8 @@ use crate::{
 pub struct AuthorizerConfig {
     /// `super.users`: they may do everything.
     pub super_users: HashSet<Principal>,
-    /// `allow.everyone.if.no.acl.found`: resources that no rule speaks of are everybody's.
+    /// `allow.everyone.if.no.acl.found`: resources that no rule speaks of are everybody's. It does not apply to
+    /// users and delegation tokens: whoever gets another user's token becomes that user.
     pub allow_if_no_rule: bool,
 }
 
@@ -87,7 +88,8 @@ impl Authorizer {
             name,
         };
         let found = self.index().look_up(resource_type, &asked);
-        !found.denied && (found.allowed || (!found.any_rule && self.allow_if_no_rule))
+        let open = self.allow_if_no_rule && !gives_identities(resource_type);
+        !found.denied && (found.allowed || (!found.any_rule && open))
     }
 
     /// Whether the client may do this to some resource of the type: what an idempotent producer needs
@@ -169,4 +171,12 @@ impl Authorizer {
     pub fn is_empty(&self) -> bool {
         self.rules.lock().is_empty()
     }
+}
+
+/// Whether a right on such a resource lets its holder authenticate as somebody else.
+const fn gives_identities(resource_type: ResourceType) -> bool {
+    matches!(
+        resource_type,
+        ResourceType::User | ResourceType::DelegationToken
+    )
 }

@@ -178,6 +178,36 @@ fn super_users_and_resources_without_rules() {
     assert!(!strict.allows_any(ALICE, Operation::Write, ResourceType::Topic));
 }
 
+/// Otherwise everybody could create or read the tokens of a super user, and become one.
+#[test]
+fn users_and_tokens_without_rules_are_not_everybodys() {
+    let config = AuthorizerConfig {
+        allow_if_no_rule: true,
+        ..AuthorizerConfig::default()
+    };
+    let user = (ResourceType::User, "User:bob");
+    let granted = rule(
+        Permission::Allow,
+        "User:alice",
+        Operation::CreateTokens,
+        user,
+        "*",
+    );
+    let open = Authorizer::new(config, [granted]);
+    let may = |client, operation, resource_type, name| {
+        open.allows(client, operation, resource_type, name)
+    };
+    for (operation, kind, name) in [
+        (Operation::CreateTokens, ResourceType::User, "User:root"),
+        (Operation::DescribeTokens, ResourceType::User, "User:root"),
+        (Operation::Describe, ResourceType::DelegationToken, "id"),
+    ] {
+        assert!(!may(ALICE, operation, kind, name), "{operation:?}");
+    }
+    assert!(may(ALICE, Operation::CreateTokens, user.0, user.1));
+    assert!(may(ALICE, Operation::Write, ResourceType::Topic, "t"));
+}
+
 #[test]
 fn some_topic_that_may_be_written_is_enough_for_an_idempotent_producer() {
     let any = |rules: Vec<Rule>| {
