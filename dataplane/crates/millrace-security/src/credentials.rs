@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use ring::{digest, hmac, pbkdf2, rand::SecureRandom as _, rand::SystemRandom};
 use subtle::ConstantTimeEq as _;
 
-use crate::principal::{ANONYMOUS_USER, CONTROL_PLANE_USER, RESERVED_PREFIX};
+use crate::principal::{ANONYMOUS_USER, CONTROL_PLANE_USER, RESERVED_PREFIX, is_reserved};
 
 /// The most SCRAM credentials of one cluster: what their index holds in a few mebibytes.
 pub const CREDENTIALS_MAX: usize = 20_000;
@@ -145,7 +145,7 @@ pub enum InvalidCredential {
 impl ScramCredential {
     /// Of a password, with a new salt.
     fn of_password(hash: ScramHash, password: &str) -> Self {
-        let salt = salt_like_kafka(&random_bytes::<32>());
+        let salt = new_salt();
         let salted = hash.salted_password(password.as_bytes(), &salt, ITERATIONS_MIN);
         Self {
             iterations: ITERATIONS_MIN,
@@ -191,7 +191,7 @@ impl ScramCredential {
 pub fn check_new_user(name: &str) -> Result<(), InvalidCredential> {
     match name {
         ANONYMOUS_USER => Err(InvalidCredential::Anonymous),
-        _ if name.starts_with(RESERVED_PREFIX) => Err(InvalidCredential::Reserved),
+        _ if is_reserved(name) => Err(InvalidCredential::Reserved),
         _ => check_user(name),
     }
 }
@@ -216,6 +216,11 @@ pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// A new salt like those of Kafka's tools.
+pub(crate) fn new_salt() -> Vec<u8> {
+    salt_like_kafka(&random_bytes::<32>())
+}
+
 /// The salt that Kafka's tools would make of these random bytes: a number of [`SALT_BITS`], in base 36.
 fn salt_like_kafka(random: &[u8]) -> Vec<u8> {
     const BASE: u32 = 36;
@@ -234,6 +239,15 @@ fn salt_like_kafka(random: &[u8]) -> Vec<u8> {
     }
     digits.reverse();
     digits
+}
+
+/// What a client says that its name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// A user's.
+    User,
+    /// A delegation token's id.
+    Token,
 }
 
 /// A mechanism and a user.
@@ -283,7 +297,7 @@ impl ScramUsers {
     /// iterations.
     pub(crate) fn get_or_fake(&self, hash: ScramHash, user: &str) -> Arc<ScramCredential> {
         // Made for everybody, so that it takes as long for a user as for a stranger.
-        let fake = self.fake(hash, user);
+        let fake = self.fake(hash, (user, Claimed::User));
         let known = match user {
             // Older versions may have stored a user of this name.
             CONTROL_PLANE_USER => self.control_plane.get(&hash).cloned(),
@@ -293,11 +307,17 @@ impl ScramUsers {
     }
 
     /// A credential that nobody has the password of.
-    pub(crate) fn fake(&self, hash: ScramHash, user: &str) -> ScramCredential {
+    pub(crate) fn fake(
+        &self,
+        hash: ScramHash,
+        (name, claimed): (&str, Claimed),
+    ) -> ScramCredential {
         let mut context = hmac::Context::with_key(&self.fake_key);
         // A user has another salt for each mechanism.
         context.update(&hash.code().to_be_bytes());
-        context.update(user.as_bytes());
+        // A name that is both has two salts, so one that is neither must have two, too.
+        context.update(&[claimed as u8]);
+        context.update(name.as_bytes());
         let seed = context.sign();
         ScramCredential {
             iterations: ITERATIONS_MIN,

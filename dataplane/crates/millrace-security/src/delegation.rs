@@ -23,7 +23,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::{
     Principal,
-    credentials::{ITERATIONS_MIN, ScramCredential, ScramHash, random_bytes},
+    credentials::{ITERATIONS_MIN, ScramCredential, ScramHash, new_salt, random_bytes},
 };
 
 /// The most tokens of one cluster: with their renewers, 60 MiB at most.
@@ -161,7 +161,7 @@ impl IssuedToken {
         let place = ScramHash::EVERY.iter().position(|one| *one == hash);
         let made = &self.credentials[place.expect("each hash is one of them")];
         let credential = made.get_or_init(|| {
-            let salt = random_bytes::<16>();
+            let salt = new_salt();
             let password = STANDARD.encode(self.hmac);
             let salted = hash.salted_password(password.as_bytes(), &salt, ITERATIONS_MIN);
             let iterations = i32::try_from(ITERATIONS_MIN).expect("a few thousand");

@@ -13,6 +13,11 @@ pub const ANONYMOUS_USER: &str = "ANONYMOUS";
 /// Names that begin with this are the broker's own: no credential, certificate or token is accepted for one.
 pub const RESERVED_PREFIX: &str = "__millrace";
 
+/// Whether a user of this name would be the broker's own.
+pub(crate) fn is_reserved(user: &str) -> bool {
+    user.starts_with(RESERVED_PREFIX)
+}
+
 /// The control plane. It signs in by SCRAM with the secret of the admin HTTP.
 pub const CONTROL_PLANE_USER: &str = "__millrace";
 
@@ -67,7 +72,7 @@ impl Principal {
         if name == ANONYMOUS_USER {
             return Err(InvalidPrincipal::Anonymous);
         }
-        if name.starts_with(RESERVED_PREFIX) {
+        if is_reserved(name) {
             return Err(InvalidPrincipal::Reserved);
         }
         format!("User:{name}").parse()
@@ -76,8 +81,7 @@ impl Principal {
     /// Whether it is a user whose name begins with [`RESERVED_PREFIX`].
     #[must_use]
     pub fn is_reserved(&self) -> bool {
-        let name = self.0.strip_prefix("User:");
-        name.is_some_and(|name| name.starts_with(RESERVED_PREFIX))
+        self.0.strip_prefix("User:").is_some_and(is_reserved)
     }
 
     /// The whole text.

@@ -18,7 +18,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use subtle::ConstantTimeEq as _;
 
 use crate::{
-    credentials::{ScramCredential, ScramHash, ScramUsers, USER_BYTES_MAX, random_bytes},
+    credentials::{Claimed, ScramCredential, ScramHash, ScramUsers, USER_BYTES_MAX, random_bytes},
     delegation::DelegationTokens,
     sasl::AuthenticationError,
 };
@@ -64,7 +64,7 @@ pub(super) fn challenge(
             let tokens = tokens.ok_or(AuthenticationError::Unsupported)?;
             let known = tokens.credential(hash, &first.user);
             // Never a user's: a password is no token.
-            known.unwrap_or_else(|| Arc::new(users.fake(hash, &first.user)))
+            known.unwrap_or_else(|| Arc::new(users.fake(hash, (&first.user, Claimed::Token))))
         }
     };
     let nonce = format!("{}{own_nonce}", first.nonce);
@@ -381,7 +381,39 @@ pub(super) mod tests {
         );
     }
 
-    /// A user may be called like a token, and know only her own password.
+    /// Otherwise, two equal salts would tell that a name is no user's, or the salt's form that it is a token's.
+    #[test]
+    fn salts_do_not_tell_which_users_and_tokens_exist() {
+        let hash = ScramHash::Sha256;
+        let users = user_of(hash, "alice", "secret", b"0123456789");
+        let stored = (0..64).map(|nth| delegation::token(&format!("token-{nth}"), 10));
+        let tokens = DelegationTokens::new(delegation::config(), ManualClock::shared(), stored);
+        let salt = |bare: &str| {
+            let known = (&users, Some(&tokens));
+            let first = format!("n,,{bare}");
+            let (_, reply) = challenge(hash, known, first.as_bytes(), "x").expect("legal");
+            let reply = String::from_utf8(reply).expect("text");
+            let salt = reply.split(',').find_map(|part| part.strip_prefix("s="));
+            STANDARD.decode(salt.expect("a salt")).expect("base64")
+        };
+        for name in ["alice", "mallory", "token-1"] {
+            let (user, token) = (
+                format!("n={name},r=a"),
+                format!("n={name},r=a,tokenauth=true"),
+            );
+            assert_ne!(salt(&user), salt(&token), "{name}");
+            assert_eq!(salt(&token), salt(&token), "{name}");
+        }
+        for nth in 0..64 {
+            // The second half are strangers.
+            let salt = salt(&format!("n=token-{},r=a,tokenauth=true", nth * 2));
+            let is_digit = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
+            assert!(salt.iter().all(is_digit), "{nth}: {salt:?}");
+            assert!((20..=26).contains(&salt.len()), "{nth}: {salt:?}");
+        }
+    }
+
+    /// A user may have the same name as a token, and know only her own password.
     #[test]
     fn a_password_is_no_token_and_a_token_no_password() {
         let hash = ScramHash::Sha512;
