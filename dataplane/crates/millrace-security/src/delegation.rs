@@ -5,8 +5,9 @@
 //! `delegation.token.secret.key`, so it need not be stored.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fmt,
+    hash::BuildHasher,
     str::FromStr,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -111,6 +112,14 @@ impl DelegationToken {
     #[must_use]
     pub fn concerns(&self, principal: &Principal) -> bool {
         self.may_be_renewed_by(principal) || *principal == self.requester
+    }
+
+    /// Whether it is one of these principals' in the same way. The time does not depend on how many they are.
+    #[must_use]
+    pub fn concerns_one_of<S: BuildHasher>(&self, principals: &HashSet<Principal, S>) -> bool {
+        let renewers = self.renewers.iter();
+        let mut all = renewers.chain([&self.owner, &self.requester]);
+        all.any(|principal| principals.contains(principal))
     }
 
     /// Whether it has expired.
@@ -281,7 +290,7 @@ impl DelegationTokens {
     /// Whether this principal may have one more token.
     ///
     /// # Errors
-    /// It may not.
+    /// The cluster has [`TOKENS_MAX`] tokens, or the principal has requested [`TOKENS_OF_ONE_MAX`].
     pub fn has_room(&self, requester: &Principal) -> Result<(), NoRoom> {
         let tokens = self.tokens.read();
         if tokens.len() >= TOKENS_MAX {
@@ -293,6 +302,16 @@ impl DelegationTokens {
             TOKENS_OF_ONE_MAX.. => Err(NoRoom::Requester),
             _ => Ok(()),
         }
+    }
+
+    /// The ids of the tokens that these principals own.
+    #[must_use]
+    pub fn owned_by<S: BuildHasher>(&self, owners: &HashSet<Principal, S>) -> Vec<String> {
+        let tokens = self.tokens.read();
+        let owned = tokens
+            .values()
+            .filter(|one| owners.contains(&one.token.owner));
+        owned.map(|issued| issued.token.id.clone()).collect()
     }
 
     /// The ids of the tokens that have expired.
@@ -326,6 +345,11 @@ impl DelegationTokens {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::{
+        hash::{DefaultHasher, RandomState},
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
     use millrace_time::ManualClock;
 
     use super::*;
@@ -362,7 +386,46 @@ pub(crate) mod tests {
         let issued = tokens.issue(token("MkU3OEVBNTcwNTJENDM2Qg", 1));
         let expected = "RPXIUXtkucN2i19xc7KRIHk6jX3q3VsHNagSIORZV1liW8O+rjsfkCqtHc+KhgvFP63lYiMWrCIhawnTyt26Fw==";
         assert_eq!(STANDARD.encode(issued.hmac()), expected);
-        assert!(!format!("{issued:?} {:?}", tokens.config()).contains(&expected[..8]));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let tokens = DelegationTokens::new(config(), ManualClock::shared(), [token("a", 1)]);
+        let issued = tokens.issue(token("a", 1));
+        assert_eq!(format!("{issued:?}"), format!("{:?}", token("a", 1)));
+        assert_eq!(format!("{:?}", tokens.config().secret_key), "SecretKey");
+        let shown = format!("{tokens:?}");
+        assert!(shown.contains("SecretKey"), "{shown}");
+        // As a derived implementation would write the bytes.
+        let hmac = format!("{:?}", issued.hmac());
+        assert!(!shown.contains(&hmac[1..20]), "{shown}");
+    }
+
+    /// A request names hundreds of thousands of owners; each was compared with each token.
+    #[test]
+    fn a_token_is_looked_up_in_many_principals_at_once() {
+        #[derive(Default, Clone)]
+        struct Counted(Arc<AtomicUsize>, RandomState);
+        impl BuildHasher for Counted {
+            type Hasher = DefaultHasher;
+            fn build_hasher(&self) -> DefaultHasher {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                self.1.build_hasher()
+            }
+        }
+        let (token, hashes) = (token("a", 1), Counted::default());
+        let mut many = HashSet::with_hasher(hashes.clone());
+        many.extend((0..10_000).map(|nth| principal(&format!("User:{nth}"))));
+        let built = hashes.0.swap(0, Ordering::Relaxed);
+        assert!(built >= 10_000, "the hasher counts");
+        assert!(!token.concerns_one_of(&many));
+        let looked_up = hashes.0.load(Ordering::Relaxed);
+        assert!(looked_up <= 2 + RENEWERS_MAX, "{looked_up} hashes");
+        for name in ["User:owner", "User:requester", "User:renewer"] {
+            let mut with = many.clone();
+            with.insert(principal(name));
+            assert!(token.concerns_one_of(&with), "{name}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! DescribeDelegationToken: the tokens that concern the client or that it may describe, with their HMACs (KIP-48).
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
 use millrace_security::{
@@ -60,10 +60,8 @@ fn find(
     let principal = |kind: &str, name: &str| format!("{kind}:{name}").parse().ok();
     let owners = asked.iter();
     let owners = owners.filter_map(|owner| principal(&owner.principal_type, &owner.principal_name));
-    let owners: Vec<Principal> = owners.collect();
-    Ok(tokens.list(|token| {
-        owners.iter().any(|owner| token.concerns(owner)) && may_look(&rights, &client, token)
-    }))
+    let owners: HashSet<Principal> = owners.collect();
+    Ok(tokens.list(|token| token.concerns_one_of(&owners) && may_look(&rights, &client, token)))
 }
 
 fn may_look(rights: &Rights, client: &Principal, token: &DelegationToken) -> bool {
