@@ -34,7 +34,8 @@ pub(crate) enum TokenChange {
     Expire(i64),
 }
 
-/// A change failed: its error, and the token's id where the failure is to be in the audit log.
+/// A change failed: its error, and the token's id where the failure is to be in the audit log. That a token has
+/// expired is not: it needs no right to ask again and again.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotChanged {
     pub(crate) code: ErrorCode,
@@ -92,7 +93,8 @@ pub async fn delegation_tokens(
 /// token cannot be used to get another one that lasts longer.
 pub(crate) fn requester(peer: &Peer) -> Option<Principal> {
     let principal: Principal = peer.identity.principal()?.parse().ok()?;
-    let refused = peer.identity.is_by_delegation_token() || principal == Principal::anonymous();
+    let is_by_token = peer.identity.delegation_token().is_some();
+    let refused = is_by_token || principal == Principal::anonymous();
     (!refused).then_some(principal)
 }
 
@@ -178,7 +180,7 @@ impl TokenChanges {
         let allowed = token.may_be_renewed_by(client);
         let left_ms = match change {
             TokenChange::Renew(_) if expired => {
-                return Err(refused(ErrorCode::DelegationTokenExpired));
+                return Err(ErrorCode::DelegationTokenExpired.into());
             }
             _ if !allowed => return Err(refused(ErrorCode::DelegationTokenOwnerMismatch)),
             TokenChange::Renew(asked_ms) => at_most(self.tokens.config().expiry_time, asked_ms),
@@ -187,7 +189,7 @@ impl TokenChanges {
                 return Ok((token.id.clone(), now_ms));
             }
             TokenChange::Expire(_) if expired => {
-                return Err(refused(ErrorCode::DelegationTokenExpired));
+                return Err(ErrorCode::DelegationTokenExpired.into());
             }
             TokenChange::Expire(asked_ms) => asked_ms,
         };

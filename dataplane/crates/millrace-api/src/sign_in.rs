@@ -182,14 +182,15 @@ impl SignIn {
                     principal,
                     mechanism,
                     lifetime,
-                    by_delegation_token,
+                    delegation_token,
                 } = identified;
                 let lifetimes = listener.session_max.into_iter().chain(lifetime);
                 let lifetime = lifetimes.min();
                 let expires = lifetime.map(|lifetime| now.saturating_add(lifetime));
                 // Before the principal is known, so that no request passes between.
-                peer.identity.set_by_delegation_token(by_delegation_token);
-                peer.identity.authenticated(principal.as_str(), expires);
+                let identity = &peer.identity;
+                identity.set_delegation_token(delegation_token.as_deref());
+                identity.authenticated(principal.as_str(), expires);
                 count(peer, mechanism.name(), "accepted");
                 tracing::debug!(connection = peer.id, %principal, %mechanism, "authenticated");
                 Ok(SignedIn { token, lifetime })

@@ -6,12 +6,13 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use bytes::BytesMut;
+use parking_lot::RwLock;
 
 use crate::{request::MalformedRequest, response::EncodeError, response::Response};
 
@@ -77,8 +78,8 @@ pub struct Identity {
     principal: OnceLock<Box<str>>,
     /// When the session ends, in microseconds; 0 where it has no end.
     expires_us: AtomicU64,
-    /// Whether it showed a delegation token instead of a password (KIP-48).
-    by_delegation_token: AtomicBool,
+    /// The id of the delegation token that it showed instead of a password (KIP-48).
+    delegation_token: RwLock<Option<Arc<str>>>,
 }
 
 impl Identity {
@@ -89,7 +90,7 @@ impl Identity {
             must_authenticate: false,
             principal: OnceLock::from(Box::from(principal)),
             expires_us: AtomicU64::new(0),
-            by_delegation_token: AtomicBool::new(false),
+            delegation_token: RwLock::new(None),
         }
     }
 
@@ -100,7 +101,7 @@ impl Identity {
             must_authenticate: true,
             principal: OnceLock::new(),
             expires_us: AtomicU64::new(0),
-            by_delegation_token: AtomicBool::new(false),
+            delegation_token: RwLock::new(None),
         }
     }
 
@@ -131,15 +132,15 @@ impl Identity {
         self.expires_us.load(Ordering::Acquire) != 0
     }
 
-    /// Says whether the authentication was by a delegation token.
-    pub fn set_by_delegation_token(&self, by_token: bool) {
-        self.by_delegation_token.store(by_token, Ordering::Release);
+    /// Says by which delegation token the authentication was, if by one.
+    pub fn set_delegation_token(&self, id: Option<&str>) {
+        *self.delegation_token.write() = id.map(Into::into);
     }
 
-    /// Whether it authenticated by a delegation token. Such a client gets no further tokens.
+    /// The id of the delegation token by which it authenticated. Such a client gets no further tokens.
     #[must_use]
-    pub fn is_by_delegation_token(&self) -> bool {
-        self.by_delegation_token.load(Ordering::Acquire)
+    pub fn delegation_token(&self) -> Option<Arc<str>> {
+        self.delegation_token.read().clone()
     }
 
     /// Whether the session has ended at `now`.

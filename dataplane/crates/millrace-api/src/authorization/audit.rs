@@ -28,6 +28,12 @@ const CHANGES_OF_ONE_MAX: u32 = 10_000;
 /// The most changes of all together in a second, so that no principal alone hides those of others.
 const CHANGES_MAX: u32 = 20_000;
 
+/// The most changes of delegation tokens of one principal that are logged in a second. They need no right, so
+/// they have a bound of their own.
+const TOKEN_CHANGES_OF_ONE_MAX: u32 = 20;
+/// The most of all together in a second.
+const TOKEN_CHANGES_MAX: u32 = 1_000;
+
 /// Names are clients' texts; longer ones are cut.
 const NAME_BYTES_MAX: usize = 256;
 
@@ -37,6 +43,7 @@ pub(crate) struct Audit {
     clock: SharedClock,
     denials: Mutex<Window>,
     changes: Mutex<Window>,
+    token_changes: Mutex<Window>,
     denials_dropped: Counter,
     changes_dropped: Counter,
 }
@@ -62,7 +69,7 @@ pub(crate) enum Changed {
     ClientQuotas,
     /// A user's SCRAM credential.
     ScramCredential,
-    /// A delegation token, by its id.
+    /// A delegation token, by its id; where it is created, with its owner and renewers.
     DelegationToken,
 }
 
@@ -81,6 +88,7 @@ impl Audit {
             clock,
             denials: Mutex::new(Window::new(DENIALS_OF_ONE_MAX, DENIALS_MAX)),
             changes: Mutex::new(Window::new(CHANGES_OF_ONE_MAX, CHANGES_MAX)),
+            token_changes: Mutex::new(Window::new(TOKEN_CHANGES_OF_ONE_MAX, TOKEN_CHANGES_MAX)),
             denials_dropped: dropped("denied"),
             changes_dropped: dropped("changed"),
         }
@@ -111,7 +119,7 @@ impl Audit {
         if is_denial(error) {
             return;
         }
-        if !self.changes.lock().admit(principal(peer), self.clock.now()) {
+        if !self.admits(principal(peer), changed) {
             return self.changes_dropped.increment(1);
         }
         let subject = Subject {
@@ -121,14 +129,25 @@ impl Audit {
         };
         line("changed", peer, &subject, &error_name(error));
     }
+
+    /// Whether there is room for one more line of a change of this principal; takes it.
+    fn admits(&self, principal: &str, changed: Changed) -> bool {
+        let window = match changed {
+            Changed::DelegationToken => &self.token_changes,
+            _ => &self.changes,
+        };
+        window.lock().admit(principal, self.clock.now())
+    }
 }
 
 fn line(event: &str, peer: &Peer, subject: &Subject<'_>, result: &str) {
+    let token = peer.identity.delegation_token();
     // Texts are written with `=`, not `%`: so line ends within them are escaped.
     tracing::info!(
         target: TARGET,
         event,
         principal = principal(peer),
+        delegation_token = token.as_deref(),
         listener = peer.listener.as_str(),
         address = %peer.address,
         operation = name(subject.operation).as_str(),
@@ -214,7 +233,19 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
+    use millrace_time::ManualClock;
+
     use super::*;
+
+    /// Every user may renew its own token as often as it likes.
+    #[test]
+    fn changes_of_tokens_do_not_hide_other_changes() {
+        let audit = Audit::new(ManualClock::shared());
+        let logged = (0..1_000).filter(|_| audit.admits("User:a", Changed::DelegationToken));
+        assert_eq!(logged.count(), TOKEN_CHANGES_OF_ONE_MAX as usize);
+        assert!(audit.admits("User:b", Changed::DelegationToken));
+        assert!(audit.admits("User:a", Changed::Acl));
+    }
 
     #[test]
     fn one_principal_does_not_hide_the_others_and_all_have_a_bound() {

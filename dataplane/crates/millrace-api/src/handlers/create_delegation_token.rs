@@ -6,7 +6,7 @@ use bytes::Bytes;
 use millrace_security::{
     Principal,
     acl::{Operation, ResourceType},
-    delegation::IssuedToken,
+    delegation::{DelegationToken, IssuedToken},
 };
 use millrace_wire::{
     StrBytes, decode,
@@ -132,10 +132,30 @@ async fn create(
         let created = changes.create(requester, named, &renewers, request.max_lifetime_ms);
         let created = created.await;
         if let Ok(issued) = &created {
-            let id = &issued.token.id;
-            rights.audit(Operation::Create, Changed::DelegationToken, id, NONE);
+            let created = audited(&issued.token);
+            rights.audit(Operation::Create, Changed::DelegationToken, &created, NONE);
         }
         created
     };
     context.security_changes.enqueue(change).await
+}
+
+/// A new token in the audit log: `<id> of User:alice; renewers (1): User:bob`. The number tells whether a long text was
+/// cut.
+fn audited(token: &DelegationToken) -> String {
+    let DelegationToken {
+        id,
+        owner,
+        renewers,
+        ..
+    } = token;
+    let count = renewers.len();
+    let renewers: Vec<&str> = renewers.iter().map(Principal::as_str).collect();
+    match count {
+        0 => format!("{id} of {owner}"),
+        _ => format!(
+            "{id} of {owner}; renewers ({count}): {}",
+            renewers.join(", ")
+        ),
+    }
 }

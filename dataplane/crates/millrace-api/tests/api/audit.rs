@@ -1,12 +1,14 @@
 //! What the audit log has of changes.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use kafka_protocol::messages::{
     CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
     ExpireDelegationTokenRequest, IncrementalAlterConfigsRequest, RenewDelegationTokenRequest,
     create_topics_request::CreatableTopic, delete_topics_request::DeleteTopicState,
 };
+use millrace_security::delegation::TokenConfig;
+use millrace_time::ManualClock;
 use millrace_wire::service::Peer;
 use parking_lot::Mutex;
 use tracing::{
@@ -19,12 +21,14 @@ use uuid::Uuid;
 use crate::{
     authorization::{alice, client, world},
     calls::topic_name,
-    delegation_tokens::create_token,
+    delegation_tokens::{create_token, token_config},
     versions::{create_partitions, delete_records, incremental_alter_configs},
-    world::World,
+    world::{Settings, World},
 };
 
-/// The lines of changes on this thread: type of the resource, its name, and the result.
+const DELEGATION_TOKEN_EXPIRED: i16 = 66;
+
+/// The lines of changes on this thread: type of the resource, its name, the result, and the client's token.
 #[derive(Default, Clone)]
 struct Changes(Arc<Mutex<Vec<String>>>);
 
@@ -37,7 +41,7 @@ impl Subscriber for Changes {
         let mut line = Line::default();
         event.record(&mut line);
         if line.event == "changed" {
-            self.0.lock().push(line.shown);
+            self.0.lock().push(line.shown + &line.by);
         }
     }
 
@@ -53,6 +57,7 @@ impl Subscriber for Changes {
 #[derive(Default)]
 struct Line {
     event: String,
+    by: String,
     shown: String,
 }
 
@@ -62,6 +67,7 @@ impl Visit for Line {
             "event" => value.clone_into(&mut self.event),
             "resource_type" => value.clone_into(&mut self.shown),
             "resource" | "result" => self.shown += &format!(" {value}"),
+            "delegation_token" => self.by = format!(" by {value}"),
             _ => {}
         }
     }
@@ -126,7 +132,8 @@ async fn changes_of_tokens_have_lines_with_their_ids() {
     let _recording = tracing::subscriber::set_default(changes.clone());
     let (world, alice) = (world().await, alice());
     changes.0.lock().clear();
-    let created = world.ask_as(&alice, 3, &create_token("", &[])).await;
+    let request = create_token("", &["User:bob", "User:carol"]);
+    let created = world.ask_as(&alice, 3, &request).await;
     let renewal = RenewDelegationTokenRequest::default()
         .with_hmac(created.hmac.clone())
         .with_renew_period_ms(-1);
@@ -139,6 +146,58 @@ async fn changes_of_tokens_have_lines_with_their_ids() {
     world.ask_as(&alice, 2, &expiry).await;
     // Unknown by now.
     world.ask_as(&alice, 2, &expiry).await;
-    let line = format!("DELEGATION_TOKEN {} NONE", &*created.token_id);
-    assert_eq!(*changes.0.lock(), [line.as_str(); 3]);
+    let id = &*created.token_id;
+    let creation =
+        format!("DELEGATION_TOKEN {id} of User:alice; renewers (2): User:bob, User:carol NONE");
+    let line = format!("DELEGATION_TOKEN {id} NONE");
+    assert_eq!(*changes.0.lock(), [creation, line.clone(), line]);
+}
+
+/// Whoever has a token's HMAC could fill the log so, and hide changes.
+#[tokio::test]
+async fn to_renew_an_expired_token_is_no_change() {
+    let changes = Changes::default();
+    let _recording = tracing::subscriber::set_default(changes.clone());
+    let clock = ManualClock::shared();
+    let tokens = TokenConfig {
+        check_interval: Duration::from_secs(3_600),
+        ..token_config()
+    };
+    let world = World::with(Settings {
+        tokens: Some((tokens, clock.clone())),
+        ..Settings::default()
+    })
+    .await;
+    let alice = alice();
+    let eve = client(9, "User:eve");
+    let ask_too_late = async || {
+        let created = world.ask_as(&alice, 3, &create_token("", &[])).await;
+        clock.advance(Duration::from_secs(11));
+        changes.0.lock().clear();
+        let renewal = RenewDelegationTokenRequest::default().with_hmac(created.hmac.clone());
+        let expiry = ExpireDelegationTokenRequest::default().with_hmac(created.hmac);
+        [
+            world.ask_as(&alice, 2, &renewal).await.error_code,
+            world.ask_as(&eve, 2, &renewal).await.error_code,
+            world.ask_as(&alice, 2, &expiry).await.error_code,
+        ]
+    };
+    let mut answers = ask_too_late().await;
+    if answers != [DELEGATION_TOKEN_EXPIRED; 3] {
+        // The sweep at the start came late and removed the token. The next one is an hour later.
+        answers = ask_too_late().await;
+    }
+    assert_eq!(answers, [DELEGATION_TOKEN_EXPIRED; 3]);
+    assert_eq!(*changes.0.lock(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn lines_name_the_token_that_a_client_signed_in_by() {
+    let changes = Changes::default();
+    let _recording = tracing::subscriber::set_default(changes.clone());
+    let world = world().await;
+    changes.0.lock().clear();
+    world.peer.identity.set_delegation_token(Some("id"));
+    world.create("u", 1, &[]).await;
+    assert_eq!(*changes.0.lock(), ["TOPIC u NONE by id"]);
 }

@@ -45,8 +45,8 @@ pub struct Identified {
     pub mechanism: Mechanism,
     /// How long that holds, where a token says so.
     pub lifetime: Option<Duration>,
-    /// Whether it was by a delegation token, which gives no right to further ones.
-    pub by_delegation_token: bool,
+    /// The id of the delegation token that it was by, which gives no right to further ones.
+    pub delegation_token: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -208,7 +208,7 @@ impl Identified {
             principal,
             mechanism,
             lifetime,
-            by_delegation_token: false,
+            delegation_token: None,
         })
     }
 }
@@ -233,7 +233,7 @@ fn identify(
         principal: owner,
         mechanism,
         lifetime: Some(lifetime),
-        by_delegation_token: true,
+        delegation_token: Some(name.clone()),
     })
 }
 
@@ -483,7 +483,7 @@ mod tests {
         };
         assert_eq!(identified.principal.as_str(), "User:owner");
         assert_eq!(identified.lifetime, Some(Duration::from_secs(6)));
-        assert!(identified.by_delegation_token);
+        assert_eq!(identified.delegation_token.as_deref(), Some("id"));
 
         let refused = |id: &str, password: &str| {
             let mut session = Session::default();
