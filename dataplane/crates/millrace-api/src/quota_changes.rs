@@ -6,8 +6,12 @@ use std::{
 };
 
 use millrace_meta::{MetaStore, QuotaChange, QuotaEntityRow, QuotaRow, StoreFailure};
-use millrace_security::quota::{
-    EntityPart, InvalidQuota, LiveQuotas, Name, QuotaEntity, QuotaKind, QuotaTable, TooManyEntities,
+use millrace_security::{
+    CONTROL_PLANE_USER,
+    quota::{
+        EntityPart, InvalidQuota, LiveQuotas, Name, QuotaEntity, QuotaKind, QuotaTable,
+        TooManyEntities,
+    },
 };
 use millrace_wire::error_code::ErrorCode;
 
@@ -144,6 +148,11 @@ impl QuotaChanges {
     }
 }
 
+fn names_control_plane(entity: &QuotaEntity) -> bool {
+    let mut parts = entity.parts();
+    parts.any(|(part, name)| part == EntityPart::User && name.text() == Some(CONTROL_PLANE_USER))
+}
+
 fn checked_entity(entity: &AskedEntity) -> Result<QuotaEntity, InvalidQuota> {
     let parts = entity.iter();
     QuotaEntity::from_parts(parts.map(|(part, name)| (part.as_str(), name.as_deref())))
@@ -163,6 +172,12 @@ fn check(
         return Err(Refused::new(ErrorCode::InvalidRequest, message));
     }
     let entity = checked_entity(entity).map_err(invalid)?;
+    let sets = quotas.iter().any(|(_, value)| value.is_some());
+    // Older versions may have stored one, which can be removed.
+    if sets && names_control_plane(&entity) {
+        let message = format!("{CONTROL_PLANE_USER} is the control plane, which has no quotas");
+        return Err(Refused::new(ErrorCode::InvalidRequest, message));
+    }
     let mut checked = Vec::with_capacity(quotas.len());
     for (key, value) in quotas {
         let kind = match (entity.kind(&key), value) {

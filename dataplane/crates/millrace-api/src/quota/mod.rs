@@ -13,8 +13,11 @@ mod usage;
 use std::{sync::Arc, time::Duration};
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use millrace_security::quota::{
-    Limit, LiveQuotas, MeterKey, Meters, QuotaKind, Rate, TokenBucket, Windows, entity_name,
+use millrace_security::{
+    CONTROL_PLANE_USER,
+    quota::{
+        Limit, LiveQuotas, MeterKey, Meters, QuotaKind, Rate, TokenBucket, Windows, entity_name,
+    },
 };
 use millrace_wire::service::Peer;
 
@@ -125,14 +128,15 @@ impl Quotas {
         if !is_limited && quota.default.is_none() {
             return None;
         }
+        let user = user(&call.peer);
+        // A tenant's quotas must not keep the control plane out.
+        if user == CONTROL_PLANE_USER {
+            return None;
+        }
         let client_id = call.client_id();
         let client_id = entity_name(&client_id);
         let limit = is_limited
-            .then(|| {
-                self.live
-                    .table()
-                    .limit(quota.kind, user(&call.peer), client_id)
-            })
+            .then(|| self.live.table().limit(quota.kind, user, client_id))
             .flatten();
         let default = || {
             let meter = MeterKey {

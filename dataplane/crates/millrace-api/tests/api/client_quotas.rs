@@ -15,6 +15,7 @@ use kafka_protocol::messages::{
 use millrace_record::{BatchBuilder, Compression};
 
 use crate::{
+    authorization::client,
     calls::{NAMED_PRODUCE, produce_request, topic_name},
     world::{World, text},
 };
@@ -289,6 +290,34 @@ async fn work_for_a_client_is_limited_for_every_api() {
     world.set_quota(user, "request_percentage", None).await;
     let metadata = world.ask(9, &MetadataRequest::default()).await;
     assert_eq!(metadata.throttle_time_ms, 0);
+}
+
+/// Otherwise a tenant's quota could keep it out, and nobody could take the quota back.
+#[tokio::test]
+async fn the_control_plane_has_no_quotas() {
+    let world = World::new().await;
+    let percentage = "request_percentage";
+    for everybody in [&[("user", None)], &[("client-id", None)]] {
+        world.set_quota(everybody, percentage, Some(1e-9)).await;
+    }
+    let throttle_of = async |number, principal| {
+        let request = MetadataRequest::default();
+        let answer = world.ask_as(&client(number, principal), 9, &request).await;
+        answer.throttle_time_ms
+    };
+    assert_eq!(throttle_of(2, "User:__millrace").await, 0);
+    assert!(throttle_of(3, "User:alice").await > 0);
+    assert!(throttle_of(4, "User:__millrace_records").await > 0);
+
+    let named = ("user", Some("__millrace"));
+    let with_client: Parts<'_> = &[named, ("client-id", Some("admin"))];
+    for parts in [&[named], with_client] {
+        let set = vec![entry(parts, &[(percentage, Some(1.0))])];
+        let (code, message) = world.alter_quotas(set).await.remove(0);
+        assert_eq!(code, INVALID_REQUEST);
+        assert!(message.contains("the control plane"), "{message}");
+        world.set_quota(parts, percentage, None).await;
+    }
 }
 
 #[tokio::test]
