@@ -144,6 +144,7 @@ impl Context {
             scram_changes: Arc::new(ScramChanges::new(
                 parts.meta,
                 Arc::clone(&parts.security.scram),
+                token_changes.clone(),
             )),
             security_changes: SecurityChanges::start(&parts.tasks, token_changes.clone()),
             token_changes,

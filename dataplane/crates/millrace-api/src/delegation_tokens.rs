@@ -3,7 +3,7 @@
 //! Order of the checks, errors and times are those of Apache Kafka's `DelegationTokenControlManager`. Two bounds are
 //! ours: owners are users, and tokens and renewers have a maximum number.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use millrace_meta::{DelegationTokenChange, DelegationTokenRow, MetaStore, StoreFailure};
 use millrace_security::{
@@ -90,11 +90,12 @@ pub async fn delegation_tokens(
 }
 
 /// The client's principal, where it may ask for tokens: it has authenticated, and not by a token itself, so that a
-/// token cannot be used to get another one that lasts longer.
+/// token cannot be used to get another one that lasts longer. The broker's own principals have no use for tokens,
+/// by which nobody can become them.
 pub(crate) fn requester(peer: &Peer) -> Option<Principal> {
     let principal: Principal = peer.identity.principal()?.parse().ok()?;
     let is_by_token = peer.identity.delegation_token().is_some();
-    let refused = is_by_token || principal == Principal::anonymous();
+    let refused = is_by_token || principal == Principal::anonymous() || principal.is_reserved();
     (!refused).then_some(principal)
 }
 
@@ -140,6 +141,10 @@ impl TokenChanges {
         }
         let renewers = renewers.iter().copied().map(user);
         let renewers = renewers.collect::<Result<Vec<_>, _>>()?;
+        if self.tokens.has_room(&requester).is_err() {
+            // Expired tokens take room until they are removed.
+            self.sweep().await;
+        }
         self.tokens.has_room(&requester).map_err(|full| {
             tracing::warn!(%requester, "a delegation token is refused: {full}");
             ErrorCode::PolicyViolation
@@ -162,12 +167,14 @@ impl TokenChanges {
         Ok(issued)
     }
 
-    /// Changes the token with this HMAC; its id, and when it expires now.
+    /// Changes the token with this HMAC; its id, and when it expires now. The owner and the renewers may, and a
+    /// client that `revokes` everybody's tokens may let it expire.
     pub(crate) async fn change(
         &self,
         client: &Principal,
         hmac: &[u8],
         change: TokenChange,
+        revokes: impl FnOnce() -> bool,
     ) -> Result<(String, i64), NotChanged> {
         let found = self.tokens.find(hmac);
         let token = found.ok_or(ErrorCode::DelegationTokenNotFound)?;
@@ -177,7 +184,8 @@ impl TokenChanges {
             id: Some(token.id.clone()),
         };
         let expired = token.is_expired(now_ms);
-        let allowed = token.may_be_renewed_by(client);
+        let is_expiry = matches!(change, TokenChange::Expire(_));
+        let allowed = token.may_be_renewed_by(client) || (is_expiry && revokes());
         let left_ms = match change {
             TokenChange::Renew(_) if expired => {
                 return Err(ErrorCode::DelegationTokenExpired.into());
@@ -200,6 +208,19 @@ impl TokenChanges {
         };
         self.put(changed).await.map_err(refused)?;
         Ok((token.id.clone(), expires_ms))
+    }
+
+    /// Removes the tokens of users who are deleted.
+    pub(crate) async fn remove_owned(&self, users: &[&str]) -> Result<(), ErrorCode> {
+        let owners = users.iter().filter_map(|user| Principal::user(user).ok());
+        let owners: HashSet<Principal> = owners.collect();
+        let owned = self.tokens.owned_by(&owners);
+        let count = owned.len();
+        if count > 0 {
+            self.remove(owned).await?;
+            tracing::info!(count, "delegation tokens of deleted users were removed");
+        }
+        Ok(())
     }
 
     /// Removes the tokens that have expired. Where the store fails, they stay until the next time; nobody can

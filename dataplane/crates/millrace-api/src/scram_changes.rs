@@ -1,7 +1,7 @@
 //! Changes of users' credentials (KIP-554): checked, stored, and only then used.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -11,7 +11,7 @@ use millrace_security::credentials::{
 };
 use millrace_wire::error_code::ErrorCode;
 
-use crate::{code, topics::Refused};
+use crate::{code, delegation_tokens::TokenChanges, topics::Refused};
 
 /// One change that is asked for.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ struct Checked {
 pub(crate) struct ScramChanges {
     meta: Arc<dyn MetaStore>,
     users: Arc<ScramUsers>,
+    /// Those of a user go with the last credential.
+    tokens: Option<Arc<TokenChanges>>,
 }
 
 /// The users as they are stored.
@@ -75,8 +77,16 @@ pub async fn scram_users(meta: &dyn MetaStore) -> Result<ScramUsers, StoreFailur
 }
 
 impl ScramChanges {
-    pub(crate) fn new(meta: Arc<dyn MetaStore>, users: Arc<ScramUsers>) -> Self {
-        Self { meta, users }
+    pub(crate) fn new(
+        meta: Arc<dyn MetaStore>,
+        users: Arc<ScramUsers>,
+        tokens: Option<Arc<TokenChanges>>,
+    ) -> Self {
+        Self {
+            meta,
+            users,
+            tokens,
+        }
     }
 
     pub(crate) fn users(&self) -> &ScramUsers {
@@ -159,9 +169,33 @@ impl ScramChanges {
         Ok(Checked { user, hash, new })
     }
 
+    /// The users who keep no credential.
+    fn deleted<'a>(&self, checked: &'a [Checked]) -> Vec<&'a str> {
+        let mut kept = HashMap::<&str, HashSet<ScramHash>>::new();
+        for Checked { user, hash, new } in checked {
+            let of_user = kept.entry(user).or_insert_with(|| {
+                let every = ScramHash::EVERY.into_iter();
+                every
+                    .filter(|hash| self.users.get(*hash, user).is_some())
+                    .collect()
+            });
+            match new {
+                Some(_) => of_user.insert(*hash),
+                None => of_user.remove(hash),
+            };
+        }
+        let deleted = kept.into_iter().filter(|(_, kept)| kept.is_empty());
+        deleted.map(|(user, _)| user).collect()
+    }
+
     async fn store(&self, checked: Vec<Checked>) -> Result<(), Refused> {
         if checked.is_empty() {
             return Ok(());
+        }
+        // Before the credentials: a failure between the two leaves a user without tokens, not tokens without a user.
+        if let Some(tokens) = &self.tokens {
+            let deleted = self.deleted(&checked);
+            tokens.remove_owned(&deleted).await.map_err(Refused::from)?;
         }
         let row = |change: &Checked| match &change.new {
             None => ScramChange::Remove {

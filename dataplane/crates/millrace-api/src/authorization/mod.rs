@@ -201,6 +201,15 @@ impl Rights {
         audit.denied(&self.peer, (operation, kind, name));
     }
 
+    /// Whether the client may revoke everybody's delegation tokens: it may set everybody's passwords, too. Nobody
+    /// may where there is no authorizer.
+    pub(crate) fn revokes_tokens(&self) -> bool {
+        self.client().is_some_and(|(authorizer, client)| {
+            let cluster = ResourceType::Cluster;
+            authorizer.allows(client, Operation::Alter, cluster, CLUSTER_NAME)
+        })
+    }
+
     fn client(&self) -> Option<(&Authorizer, Client<'_>)> {
         let authorizer = self.authorization.authorizer.as_deref()?;
         let client = Client {

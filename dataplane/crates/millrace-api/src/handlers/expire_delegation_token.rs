@@ -57,7 +57,8 @@ pub(super) async fn change(
     };
     let rights = context.rights(call);
     let change = async move {
-        match changes.change(&client, &hmac, change).await {
+        let revokes = || rights.revokes_tokens();
+        match changes.change(&client, &hmac, change, revokes).await {
             Ok((id, expires_ms)) => {
                 rights.audit(operation, Changed::DelegationToken, &id, NONE);
                 (expires_ms, Ok(()))

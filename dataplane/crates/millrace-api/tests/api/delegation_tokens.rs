@@ -4,20 +4,24 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kafka_protocol::messages::{
-    CreateDelegationTokenRequest, CreateDelegationTokenResponse, DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse, ExpireDelegationTokenRequest, ListGroupsRequest,
-    RenewDelegationTokenRequest, SaslHandshakeRequest,
+    AlterUserScramCredentialsRequest, CreateDelegationTokenRequest, CreateDelegationTokenResponse,
+    DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, ExpireDelegationTokenRequest,
+    ListGroupsRequest, RenewDelegationTokenRequest, SaslHandshakeRequest,
     create_delegation_token_request::CreatableRenewers,
     describe_delegation_token_request::DescribeDelegationTokenOwner,
 };
 use millrace_meta::MetaStore as _;
-use millrace_security::delegation::{RENEWERS_MAX, TOKENS_OF_ONE_MAX, TokenConfig};
+use millrace_security::{
+    Principal,
+    acl::AuthorizerConfig,
+    delegation::{RENEWERS_MAX, TOKENS_OF_ONE_MAX, TokenConfig},
+};
 use millrace_time::ManualClock;
 use millrace_wire::service::Peer;
 
 use crate::{
     authorization::client,
-    scram::{exchange, security, upsertion},
+    scram::{deletion, exchange, security, upsertion},
     sign_in::stranger,
     world::{Settings, World, text},
 };
@@ -30,11 +34,14 @@ const AUTH_DISABLED: i16 = 61;
 const NOT_FOUND: i16 = 62;
 const OWNER_MISMATCH: i16 = 63;
 const REQUEST_NOT_ALLOWED: i16 = 64;
+const AUTHORIZATION_FAILED: i16 = 65;
 const EXPIRED: i16 = 66;
 const INVALID_PRINCIPAL_TYPE: i16 = 67;
 
 const EXPIRY_MS: i64 = 10_000;
 const MAX_LIFETIME_MS: i64 = 60_000;
+/// Every 20 ms; much longer on a busy machine.
+const SWEPT_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) fn token_config() -> TokenConfig {
     TokenConfig {
@@ -66,14 +73,46 @@ pub(crate) fn create_token(owner: &str, renewers: &[&str]) -> CreateDelegationTo
 
 /// A world whose tokens expire by a clock of the test's, which stands at a second.
 async fn world() -> (World, Arc<ManualClock>) {
+    world_with(token_config(), None).await
+}
+
+async fn world_with(
+    config: TokenConfig,
+    authorizer: Option<AuthorizerConfig>,
+) -> (World, Arc<ManualClock>) {
     let clock = ManualClock::shared();
     clock.advance(Duration::from_secs(1));
     let settings = Settings {
         security,
-        tokens: Some((token_config(), clock.clone())),
+        authorizer,
+        tokens: Some((config, clock.clone())),
         ..Settings::default()
     };
     (World::with(settings).await, clock)
+}
+
+/// A world with ACLs and the super user `admin`.
+async fn guarded_world(allow_if_no_rule: bool) -> (World, Arc<ManualClock>) {
+    let admin: Principal = "User:admin".parse().expect("a principal");
+    let authorizer = AuthorizerConfig {
+        super_users: [admin].into(),
+        allow_if_no_rule,
+    };
+    world_with(token_config(), Some(authorizer)).await
+}
+
+/// Expired tokens stay until something else removes them.
+fn never_swept() -> TokenConfig {
+    TokenConfig {
+        check_interval: Duration::from_secs(3_600),
+        ..token_config()
+    }
+}
+
+/// The ids of the tokens that are stored.
+async fn stored(world: &World) -> Vec<String> {
+    let rows = world.meta.delegation_tokens().await.expect("reads");
+    rows.into_iter().map(|row| row.id).collect()
 }
 
 async fn create(
@@ -203,14 +242,78 @@ async fn owners_and_renewers_change_when_a_token_expires() {
     assert_eq!(expire(&world, &carol, &hmac, 500).await, (NONE, 9_500));
     assert_eq!(expire(&world, &carol, &hmac, -1).await, (NONE, 9_000));
     assert_eq!(renew(&world, &bob, &hmac, -1).await, (NOT_FOUND, 0));
-    assert!(
-        world
-            .meta
-            .delegation_tokens()
-            .await
-            .expect("reads")
-            .is_empty()
-    );
+    assert!(stored(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn who_may_alter_the_cluster_revokes_everybodys_tokens() {
+    let (world, _) = guarded_world(false).await;
+    let (alice, admin) = (client(2, "User:alice"), client(3, "User:admin"));
+    let mallory = client(4, "User:mallory");
+    let issued = create(&world, &alice, &create_token("", &[])).await;
+    let refused = expire(&world, &mallory, &issued.hmac, -1).await;
+    assert_eq!(refused, (OWNER_MISMATCH, 0));
+
+    let shown = describe(&world, &admin, Some(&["alice"])).await.tokens;
+    assert_eq!(shown[0].token_id, issued.token_id);
+    let refused = renew(&world, &admin, &shown[0].hmac, -1).await;
+    assert_eq!(refused, (OWNER_MISMATCH, 0), "it only revokes");
+    assert_eq!(expire(&world, &admin, &shown[0].hmac, -1).await.0, NONE);
+    assert!(stored(&world).await.is_empty());
+}
+
+/// Otherwise everybody could become a super user.
+#[tokio::test]
+async fn nobody_gets_tokens_of_others_because_no_acl_speaks_of_them() {
+    let (world, _) = guarded_world(true).await;
+    let (admin, mallory) = (client(2, "User:admin"), client(3, "User:mallory"));
+    let issued = create(&world, &admin, &create_token("", &[])).await;
+    assert_eq!(issued.error_code, NONE);
+    let refused = create(&world, &mallory, &create_token("User:admin", &[])).await;
+    assert_eq!(refused.error_code, AUTHORIZATION_FAILED);
+    assert!(describe(&world, &mallory, None).await.tokens.is_empty());
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_user_go_with_the_last_credential() {
+    let (world, _) = world().await;
+    let change = async |deletions, upsertions| {
+        let request = AlterUserScramCredentialsRequest::default()
+            .with_deletions(deletions)
+            .with_upsertions(upsertions);
+        let results = world.ask(0, &request).await.results;
+        assert_eq!(results[0].error_code, NONE, "{results:?}");
+    };
+    let with_sha_512 = upsertion("alice", "secret").with_mechanism(2);
+    let with_sha_512 = with_sha_512.with_salted_password(vec![7; 64].into());
+    change(vec![], vec![upsertion("alice", "secret"), with_sha_512]).await;
+    let (alice, bob) = (client(2, "User:alice"), client(3, "User:bob"));
+    let hers = create(&world, &alice, &create_token("", &[])).await;
+    let his = create(&world, &bob, &create_token("", &["User:alice"])).await;
+    change(vec![deletion("alice")], vec![]).await;
+    assert_eq!(stored(&world).await.len(), 2, "she has another credential");
+    change(vec![deletion("alice").with_mechanism(2)], vec![]).await;
+    assert_eq!(stored(&world).await, [his.token_id.to_string()]);
+    let first = format!("n={},r=a,tokenauth=true", &*hers.token_id);
+    let password = STANDARD.encode(&hers.hmac);
+    let refused = exchange(&world, &stranger(4, "SCRAM"), &first, &password).await;
+    assert_eq!(refused.error_code, SASL_AUTHENTICATION_FAILED);
+}
+
+#[tokio::test]
+async fn the_brokers_own_principals_have_no_tokens() {
+    let (world, _) = world().await;
+    for principal in ["User:__millrace", "User:__millrace_records"] {
+        let own = client(2, principal);
+        let refused = create(&world, &own, &create_token("", &[])).await;
+        assert_eq!(refused.error_code, REQUEST_NOT_ALLOWED, "{principal}");
+        let alice = client(3, "User:alice");
+        let refused = create(&world, &alice, &create_token(principal, &[])).await;
+        assert_eq!(refused.error_code, INVALID_REQUEST, "{principal}");
+        let refused = create(&world, &alice, &create_token("", &[principal])).await;
+        assert_eq!(refused.error_code, INVALID_REQUEST, "{principal}");
+    }
+    assert!(stored(&world).await.is_empty());
 }
 
 #[tokio::test]
@@ -222,19 +325,16 @@ async fn an_expired_token_is_refused_and_then_removed() {
     // The sweep may come first.
     let (code, _) = renew(&world, &alice, &issued.hmac, -1).await;
     assert!([EXPIRED, NOT_FOUND].contains(&code), "{code}");
-    while !world
-        .meta
-        .delegation_tokens()
-        .await
-        .expect("reads")
-        .is_empty()
-    {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let gone = async || describe(&world, &alice, None).await.tokens.is_empty();
-    while !gone().await {
-        tokio::task::yield_now().await;
-    }
+    let swept = async {
+        // Stored first, and then used.
+        while !stored(&world).await.is_empty()
+            || !describe(&world, &alice, None).await.tokens.is_empty()
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let swept = tokio::time::timeout(SWEPT_WITHIN, swept).await;
+    swept.expect("the expired token is removed");
     assert_eq!(
         renew(&world, &alice, &issued.hmac, -1).await,
         (NOT_FOUND, 0)
@@ -253,6 +353,8 @@ async fn only_clients_that_have_authenticated_without_a_token_get_tokens() {
     assert_eq!(signed_in.error_code, NONE, "{:?}", signed_in.error_message);
     assert_eq!(signed_in.session_lifetime_ms, EXPIRY_MS);
     assert_eq!(bearer.identity.principal(), Some("User:alice"));
+    let shown = bearer.identity.delegation_token();
+    assert_eq!(shown.as_deref(), Some(&*issued.token_id));
     world
         .ask_as(&bearer, 4, &ListGroupsRequest::default())
         .await;
@@ -274,7 +376,7 @@ async fn only_clients_that_have_authenticated_without_a_token_get_tokens() {
             (REQUEST_NOT_ALLOWED, 0)
         );
     }
-    // The session has an end, so that the client may authenticate again; by what it expires at is its affair.
+    // The session has an end, so that the client may authenticate again.
     let again = exchange(&world, &bearer, &first, &password).await;
     assert_eq!(again.error_code, NONE);
     assert_eq!(expire(&world, &alice, &issued.hmac, -1).await.0, NONE);
@@ -282,13 +384,13 @@ async fn only_clients_that_have_authenticated_without_a_token_get_tokens() {
     assert_eq!(late.error_code, SASL_AUTHENTICATION_FAILED);
 }
 
-/// A user may be called like somebody's token; her password is not the token's.
+/// A user may have the same name as somebody's token; her password is not the token's.
 #[tokio::test]
 async fn tokens_and_users_do_not_mix() {
     let (world, _) = world().await;
     let alice = client(2, "User:alice");
     let issued = create(&world, &alice, &create_token("", &[])).await;
-    let request = kafka_protocol::messages::AlterUserScramCredentialsRequest::default()
+    let request = AlterUserScramCredentialsRequest::default()
         .with_upsertions(vec![upsertion(&issued.token_id, "secret")]);
     assert_eq!(world.ask(0, &request).await.results[0].error_code, NONE);
     let hmac = STANDARD.encode(&issued.hmac);
@@ -309,7 +411,7 @@ async fn tokens_and_users_do_not_mix() {
 
 #[tokio::test]
 async fn what_cannot_be_a_token_is_refused() {
-    let (world, _) = world().await;
+    let (world, clock) = world_with(never_swept(), None).await;
     let alice = client(2, "User:alice");
     let many = vec!["User:a"; RENEWERS_MAX + 1];
     let long = format!("User:{}", "x".repeat(600));
@@ -336,12 +438,13 @@ async fn what_cannot_be_a_token_is_refused() {
     let full = create(&world, &alice, &create_token("User:bob", &[])).await;
     assert_eq!(full.error_code, POLICY_VIOLATION);
     let bob = client(3, "User:bob");
-    assert_eq!(
-        create(&world, &bob, &create_token("", &[]))
-            .await
-            .error_code,
-        NONE
-    );
+    let issued = create(&world, &bob, &create_token("", &[])).await;
+    assert_eq!(issued.error_code, NONE);
+    // Expired tokens make room.
+    clock.advance(Duration::from_secs(11));
+    let issued = create(&world, &alice, &create_token("", &[])).await;
+    assert_eq!(issued.error_code, NONE);
+    assert_eq!(stored(&world).await, [issued.token_id.to_string()]);
 }
 
 #[tokio::test]

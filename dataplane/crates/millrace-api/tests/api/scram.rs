@@ -62,7 +62,7 @@ pub(crate) fn upsertion(user: &str, password: &str) -> ScramCredentialUpsertion 
         .with_salted_password(Bytes::from(salted))
 }
 
-fn deletion(user: &str) -> ScramCredentialDeletion {
+pub(crate) fn deletion(user: &str) -> ScramCredentialDeletion {
     ScramCredentialDeletion::default()
         .with_name(text(user))
         .with_mechanism(1)
