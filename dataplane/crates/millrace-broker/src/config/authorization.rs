@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use millrace_security::{Principal, acl::AuthorizerConfig};
+use millrace_security::{InvalidPrincipal, Principal, acl::AuthorizerConfig};
 
 use super::reader::Reader;
 
@@ -47,6 +47,10 @@ fn read_super_users(r: &mut Reader<'_>) -> HashSet<Principal> {
     let mut users = HashSet::new();
     for name in names.filter(|name| !name.is_empty()) {
         match name.parse::<Principal>() {
+            Ok(user) if user.is_reserved() => {
+                let remedy = format!("remove {user}; what the broker's own users may do is fixed");
+                r.fail(SUPER_USERS, InvalidPrincipal::Reserved, &remedy);
+            }
             Ok(user) => {
                 users.insert(user);
             }

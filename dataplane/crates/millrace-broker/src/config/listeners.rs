@@ -1,6 +1,6 @@
 //! `listeners`, `advertised.listeners` and `admin.listener`.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, net::IpAddr, str::FromStr};
 
 /// An address as it is written: `host:port`, `[v6]:port` or `:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,13 @@ impl HostPort {
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
         matches!(self.host.as_str(), "" | "0.0.0.0" | "::")
+    }
+
+    /// Whether only programs on this machine can use this as an address.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 

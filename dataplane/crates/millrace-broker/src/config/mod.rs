@@ -221,7 +221,7 @@ impl BrokerConfig {
         let admin = r.text("admin.listener", "127.0.0.1:9644");
         let admin_listener = read_admin(r, &admin);
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
-        let admin_sasl = read_admin_sasl(r, admin_token_file.is_some(), &protections);
+        let admin_sasl = read_admin_sasl(r, admin_token_file.is_some(), (&listeners, &protections));
         let data_dir = absolute(&r.text("data.dir", "millrace-data"));
         let drain = r.millis("shutdown.drain.ms", Duration::from_secs(10), 0..=600_000);
         let memory = read_memory(r);
@@ -291,16 +291,30 @@ fn read_admin(r: &mut Reader<'_>, text: &str) -> Option<HostPort> {
 fn read_admin_sasl(
     r: &mut Reader<'_>,
     has_token: bool,
-    protections: &BTreeMap<String, Protection>,
+    (listeners, protections): (&[Endpoint], &BTreeMap<String, Protection>),
 ) -> bool {
     const KEY: &str = "admin.sasl.enabled";
     let enabled = r.flag(KEY, false);
-    let mut sasl = protections.values().filter_map(|one| one.sasl.as_ref());
-    let has_scram = sasl.any(|sasl| {
-        let mut mechanisms = sasl.mechanisms.iter();
-        mechanisms.any(|mechanism| matches!(mechanism, Mechanism::Scram(_)))
+    let with_scram = listeners.iter().filter_map(|listener| {
+        let protection = protections.get(&listener.name)?;
+        let mut mechanisms = protection.sasl.as_ref()?.mechanisms.iter();
+        let has_scram = mechanisms.any(|mechanism| matches!(mechanism, Mechanism::Scram(_)));
+        has_scram.then_some((listener, protection))
     });
-    if enabled && !(has_token && has_scram) {
+    let with_scram: Vec<_> = with_scram.collect();
+    // Who can listen to an exchange can guess the password at leisure.
+    let exposed = with_scram
+        .iter()
+        .find(|(listener, protection)| protection.tls.is_none() && !listener.at.is_loopback());
+    if let Some((listener, _)) = exposed.filter(|_| enabled) {
+        let problem = format!(
+            "the control plane could sign in at the listener {} without TLS, over the network",
+            listener.name
+        );
+        let remedy = "give the listener TLS (SASL_SSL), bind it to 127.0.0.1, or leave SCRAM out of its sasl.enabled.mechanisms";
+        r.fail(KEY, problem, remedy);
+    }
+    if enabled && (!has_token || with_scram.is_empty()) {
         let problem = "the control plane needs a password and a listener that asks for it";
         let remedy = "set admin.token.file, and SCRAM-SHA-512 in sasl.enabled.mechanisms of a listener with SASL, or remove it";
         r.fail(KEY, problem, remedy);

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use millrace_net::{ClientAuth, TlsSettings, TlsVersion};
 use millrace_properties::{JaasEntry, PLAIN_MODULE, pem_lines};
 use millrace_security::{
+    Principal,
     certificate::PrincipalMapping,
     credentials::{PlainUsers, USER_BYTES_MAX},
     sasl::Mechanism,
@@ -391,6 +392,15 @@ fn read_plain_users(r: &mut Reader<'_>, listener: &str) -> Vec<(String, String)>
             "PLAIN on the listener {listener} has a user without name or password, or none"
         );
         r.fail(JAAS, problem, &remedy);
+    }
+    // Nobody could sign in as one of them.
+    for error in users
+        .iter()
+        .filter_map(|(user, _)| Principal::user(user).err())
+    {
+        let problem =
+            format!("a user of PLAIN on the listener {listener} has no legal name: {error}");
+        r.fail(JAAS, problem, "give the user another name");
     }
     users
 }

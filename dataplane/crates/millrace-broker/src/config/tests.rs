@@ -453,6 +453,37 @@ fn what_would_be_less_secure_than_it_looks_is_refused() {
     );
 }
 
+/// They had no effect: nobody can sign in under such a name.
+#[test]
+fn users_of_plain_have_names_that_can_sign_in() {
+    let listener = "listeners=SASL_PLAINTEXT://127.0.0.1:1\nsasl.enabled.mechanisms=PLAIN";
+    let module = "listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required";
+    legal(&format!("{listener}\n{module} user_millrace=hunter2;"));
+    for user in ["__millrace", "__millrace_other", "ANONYMOUS"] {
+        let errors = errors(&format!("{listener}\n{module} user_{user}=hunter2;"));
+        assert!(errors[0].contains("has no legal name"), "{errors:?}");
+        assert!(!errors[0].contains("hunter2"), "{errors:?}");
+    }
+}
+
+#[test]
+fn the_control_plane_signs_in_without_tls_on_loopback_only() {
+    for (host, legal) in [("127.0.0.1", true), ("localhost", true), ("0.0.0.0", false)] {
+        let text = format!(
+            "listeners=SASL_PLAINTEXT://{host}:1\nadvertised.listeners=SASL_PLAINTEXT://h:1\n\
+             sasl.enabled.mechanisms=SCRAM-SHA-512\nadmin.token.file=/token\nadmin.sasl.enabled=true"
+        );
+        match config(&text) {
+            Ok(_) => assert!(legal, "{host}"),
+            Err(errors) => {
+                let error = errors[0].to_string();
+                let named = error.contains("at the listener SASL_PLAINTEXT without TLS");
+                assert!(named && !legal, "{host}: {error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn who_may_do_what() {
     const CLASS: &str = "authorizer.class.name";
@@ -479,6 +510,7 @@ fn who_may_do_what() {
             CLASS,
         ),
         (format!("{standard}admin"), "super.users"),
+        (format!("{standard}User:__millrace"), "super.users"),
         ("super.users=User:admin".to_owned(), CLASS),
         ("allow.everyone.if.no.acl.found=true".to_owned(), CLASS),
     ] {
