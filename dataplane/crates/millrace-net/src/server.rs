@@ -248,8 +248,8 @@ impl Server {
         }
     }
 
-    /// A connection of the broker to itself, as this principal and a client of this listener. It passes no
-    /// network, so it needs neither encryption nor a password, and it counts towards no limit of connections.
+    /// A connection of the broker to itself, as this principal and a client of this listener. It does not use the
+    /// network, so it needs neither encryption nor a password, and it is exempt from connection limits.
     ///
     /// # Errors
     /// The system has no more sockets.

@@ -13,7 +13,7 @@ const OWN_TOPICS: [&str; 2] = ["__millrace_smoke_", "millrace-benchmark-"];
 /// A principal that no tenant can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OwnPrincipal {
-    /// Manages topics, groups, users, ACLs, quotas and settings, and sees no records of tenants.
+    /// Manages topics, users, ACLs, quotas and settings, describes groups, and sees no records of tenants.
     ControlPlane,
     /// Reads and writes records for callers of the admin HTTP.
     Records,
