@@ -81,7 +81,7 @@ export function ssoRoutes(
     const request = { organizationId, sessionId, email: user.email, returnTo: back };
     return begun(c, await beginSsoProof(core, request));
   });
-  app.get(SSO_CALLBACK_PATH, async (c) => {
+  app.get(`${SSO_CALLBACK_PATH}/:connectionId`, async (c) => {
     const attempt = attempts.open(getCookie(c, cookie.name));
     // An answer is for one try.
     deleteCookie(c, cookie.name, { path: "/", secure: cookie.attributes.secure });
@@ -92,7 +92,8 @@ export function ssoRoutes(
       const userId = await finishSso(
         { parts: core, identity },
         {
-          ...{ attempt, query: new URL(url).search, requestId: c.get("requestId") },
+          ...{ attempt, connectionId: c.req.param("connectionId") },
+          ...{ query: new URL(url).search, requestId: c.get("requestId") },
           session: attempt.sessionId && (await identity.session(headers)),
           clientAddress,
         },

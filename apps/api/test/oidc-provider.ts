@@ -34,6 +34,8 @@ export class OidcProvider {
   /** Who is at the keyboard. */
   person: Claims = { sub: "nobody" };
   tamper: Tampering = {};
+  /** Registered for the client. */
+  readonly redirectUris = new Set<string>();
   /** Requests by path, such as `/token`. */
   readonly asked: string[] = [];
   readonly #server: Server;
@@ -44,13 +46,13 @@ export class OidcProvider {
     this.issuer = `https://localhost:${(server.address() as AddressInfo).port}`;
   }
 
-  static async start(redirectUri: string): Promise<OidcProvider> {
-    const { certificate, key } = await selfSigned();
+  static async start(tls = selfSigned()): Promise<OidcProvider> {
+    const { certificate, key } = await tls;
     const server = createServer({ cert: certificate, key });
     server.listen(0, "localhost");
     await once(server, "listening");
     const made = new OidcProvider(server, certificate);
-    await made.#serve(redirectUri);
+    await made.#serve();
     return made;
   }
 
@@ -75,7 +77,7 @@ export class OidcProvider {
     await once(this.#server, "close");
   }
 
-  async #serve(redirectUri: string): Promise<void> {
+  async #serve(): Promise<void> {
     const [own, foreign] = await Promise.all([keyPair(), keyPair()]);
     const jwk = { ...(await exportJWK(own.privateKey)), kid: "own", alg: "ES256", use: "sig" };
     const provider = new Provider(this.issuer, {
@@ -83,7 +85,7 @@ export class OidcProvider {
         {
           client_id: CLIENT_ID,
           client_secret: CLIENT_SECRET,
-          redirect_uris: [redirectUri],
+          redirect_uris: ["https://registered.example/later"],
           id_token_signed_response_alg: "ES256",
         },
       ],
@@ -105,6 +107,7 @@ export class OidcProvider {
         return grant;
       },
     });
+    provider.Client.prototype.redirectUriAllowed = (uri) => this.redirectUris.has(uri);
     provider.use(async (ctx, next) => {
       this.asked.push(ctx.path);
       if (ctx.path.startsWith("/interaction/")) {

@@ -12,13 +12,15 @@ import {
   OidcProvider,
   type Tampering,
 } from "./oidc-provider.ts";
+import { selfSigned } from "./self-signed.ts";
 
-const REDIRECT_URI = `${CONSOLE_URL}/api/sso/callback`;
-const provider = await OidcProvider.start(REDIRECT_URI);
+const tls = selfSigned();
+const provider = await OidcProvider.start(tls);
+const theirProvider = await OidcProvider.start(tls);
 const fixture = apiFixture({
   outgoing: new OutgoingRequests({ allowedAddresses: ["127.0.0.1", "::1"], ca: provider.ca }),
 });
-afterAll(() => provider.stop());
+afterAll(() => Promise.all([provider.stop(), theirProvider.stop()]));
 
 const SETTINGS = {
   issuer: provider.issuer,
@@ -28,9 +30,15 @@ const SETTINGS = {
   default_role: "developer",
 };
 
-function setUp(changes: object = {}, apiKey = fixture.ours.apiKey): Promise<Answer> {
+async function setUp(
+  changes: object = {},
+  apiKey = fixture.ours.apiKey,
+  at = provider,
+): Promise<Answer> {
   const body = { ...SETTINGS, ...changes };
-  return call(fixture.app, "POST", "/v1/single-sign-on", { apiKey, body });
+  const answer = await call(fixture.app, "POST", "/v1/single-sign-on", { apiKey, body });
+  if (answer.status === 200) at.redirectUris.add(answer.body.connection.redirect_uri);
+  return answer;
 }
 
 beforeAll(async () => {
@@ -207,10 +215,31 @@ describe("an answer that is not to be trusted", () => {
     expect((await come(back, broken)).headers.get("location")).toBe(refused("expired"));
   });
 
+  test("an answer of another organization's provider", async () => {
+    const { apiKey } = fixture.theirs;
+    const theirs = { issuer: theirProvider.issuer, domains: ["theirs.example"] };
+    expect((await setUp(theirs, apiKey, theirProvider)).status).toBe(200);
+    provider.person = person();
+    const [honest, hostile] = [await start("ours"), await start("theirs")];
+    // Their provider leads a browser that came for theirs to ours, which is to be asked for ours alone.
+    const back = await provider.signIn(honest.body.location);
+    const wanted = new URL(hostile.body.location).searchParams;
+    back.searchParams.set("state", wanted.get("state") ?? "");
+    back.searchParams.delete("iss");
+    const before = theirProvider.asked.length;
+    const answer = await come(back, { cookie: cookiesOf(hostile) });
+    expect(answer.headers.get("location")).toBe(refused("provider"));
+    // The code did not get to their provider.
+    expect(theirProvider.asked.length).toBe(before);
+    const remove = await call(fixture.app, "DELETE", "/v1/single-sign-on", { apiKey });
+    expect(remove.status).toBe(204);
+  });
+
   test("a refusal of the provider", async () => {
     const started = await start();
-    const state = new URL(started.body.location).searchParams.get("state") ?? "";
-    const back = new URL(REDIRECT_URI);
+    const sent = new URL(started.body.location).searchParams;
+    const state = sent.get("state") ?? "";
+    const back = new URL(sent.get("redirect_uri") ?? "");
     back.search = new URLSearchParams({ error: "access_denied", state }).toString();
     const answer = await come(back, { cookie: cookiesOf(started) });
     expect(answer.headers.get("location")).toBe(refused("provider"));
@@ -382,9 +411,10 @@ describe("the settings", () => {
     const { apiKey } = ours;
     const { body } = await call(app, "GET", "/v1/single-sign-on", { apiKey });
     expect(body).toMatchObject({
-      redirect_uri: REDIRECT_URI,
       connection: { issuer: provider.issuer, domains: ["corp.example"], default_role: "developer" },
     });
+    const { id, redirect_uri } = body.connection;
+    expect(redirect_uri).toBe(`${CONSOLE_URL}/api/sso/callback/${id}`);
     expect(JSON.stringify(body)).not.toContain(CLIENT_SECRET);
     const { client_secret: _, ...kept } = SETTINGS;
     const again = await call(app, "POST", "/v1/single-sign-on", {

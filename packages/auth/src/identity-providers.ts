@@ -3,7 +3,13 @@
  * library `openid-client` verifies the answers; it is told to verify the ID token's signature as well, which it leaves to TLS
  * otherwise. Every request goes through `OutgoingRequests`, because tenants choose the addresses.
  */
-import { DomainError, mailDomainOf, SSO_SUBJECT_MAX, SsoRefused } from "@millrace/domain";
+import {
+  DomainError,
+  mailDomainOf,
+  SSO_SUBJECT_MAX,
+  type SsoConnectionId,
+  SsoRefused,
+} from "@millrace/domain";
 import * as oidc from "openid-client";
 import { OutgoingRequestRefused, type OutgoingRequests } from "./outgoing-requests.ts";
 
@@ -18,6 +24,8 @@ const EMAIL_LENGTH_MAX = 254;
 const NAME_LENGTH_MAX = 100;
 
 export interface ProviderAccess {
+  /** Where the provider sends browsers back to: of this connection alone. */
+  readonly redirectUri: string;
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
@@ -47,14 +55,21 @@ interface CachedMetadata {
 }
 
 export class IdentityProviders {
-  /** Where providers send browsers back to. */
-  readonly redirectUri: string;
+  readonly #callbackUrl: string;
   readonly #requests: OutgoingRequests;
   readonly #cache = new Map<string, CachedMetadata>();
 
-  constructor(redirectUri: string, requests: OutgoingRequests) {
-    this.redirectUri = redirectUri;
+  constructor(callbackUrl: string, requests: OutgoingRequests) {
+    this.#callbackUrl = callbackUrl;
     this.#requests = requests;
+  }
+
+  /**
+   * Each connection has its own, so that no provider can pass off another one's answer as its own: the mix-up attack
+   * (RFC 9700, 4.4.2.2).
+   */
+  redirectUriOf(connection: SsoConnectionId): string {
+    return `${this.#callbackUrl}/${connection}`;
   }
 
   /** The issuer as the provider itself writes it. Throws `sso_provider_refused`. */
@@ -86,7 +101,7 @@ export class IdentityProviders {
       proof,
     };
     const location = oidc.buildAuthorizationUrl(config, {
-      redirect_uri: this.redirectUri,
+      redirect_uri: access.redirectUri,
       scope: "openid email profile",
       state: challenge.state,
       nonce: challenge.nonce,
@@ -107,7 +122,7 @@ export class IdentityProviders {
     query: string,
   ): Promise<VouchedPerson> {
     const config = await this.#configure(access);
-    const url = new URL(this.redirectUri);
+    const url = new URL(access.redirectUri);
     url.search = query;
     try {
       const tokens = await oidc.authorizationCodeGrant(config, url, {

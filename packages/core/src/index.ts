@@ -108,7 +108,7 @@ export { beginSsoProof } from "./single-sign-on/begin-sso-proof.ts";
 export { beginSsoSignIn } from "./single-sign-on/begin-sso-sign-in.ts";
 export { deleteSingleSignOn } from "./single-sign-on/delete-single-sign-on.ts";
 export { finishSso } from "./single-sign-on/finish-sso.ts";
-export { getSingleSignOn, type SingleSignOnView } from "./single-sign-on/get-single-sign-on.ts";
+export { getSingleSignOn } from "./single-sign-on/get-single-sign-on.ts";
 export { setSingleSignOn } from "./single-sign-on/set-single-sign-on.ts";
 export { type BootstrapAnswer, bootstrapTenant } from "./tenant/bootstrap-tenant.ts";
 export { createTopic } from "./topic/create-topic.ts";

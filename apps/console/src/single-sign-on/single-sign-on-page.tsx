@@ -41,18 +41,23 @@ export function SingleSignOnPage() {
                 At your identity provider
               </Title>
               <Text fz="sm">
-                Register a web application with the authorization code flow and this redirect URI.
-                It must send the claims <Code>email</Code> and <Code>email_verified</Code>.
+                Register a web application with the authorization code flow. It must send the claims{" "}
+                <Code>email</Code> and <Code>email_verified</Code>.{" "}
+                {data.connection
+                  ? "Allow this redirect URI:"
+                  : "Save the connection to get its redirect URI, then allow it there."}
               </Text>
-              <Group gap="xs" wrap="nowrap">
-                <Code style={{ overflowWrap: "anywhere" }}>{data.redirect_uri}</Code>
-                <CopyIcon text={data.redirect_uri} label="Copy the redirect URI" />
-              </Group>
               {data.connection && (
-                <Text fz="sm" className="quiet">
-                  Members enter their work email on the sign-in page, or{" "}
-                  <Code>{me?.organization.slug}</Code>.
-                </Text>
+                <>
+                  <Group gap="xs" wrap="nowrap">
+                    <Code style={{ overflowWrap: "anywhere" }}>{data.connection.redirect_uri}</Code>
+                    <CopyIcon text={data.connection.redirect_uri} label="Copy the redirect URI" />
+                  </Group>
+                  <Text fz="sm" className="quiet">
+                    Members enter their work email on the sign-in page, or{" "}
+                    <Code>{me?.organization.slug}</Code>.
+                  </Text>
+                </>
               )}
             </Stack>
           </Card>

@@ -3,6 +3,7 @@ import { type Connection, draftOf, problemsOf, requestOf } from "./sso-draft.ts"
 
 const connection: Connection = {
   ...{ id: "sso_1", issuer: "https://login.example.com", client_id: "millrace" },
+  redirect_uri: "https://console.example/api/sso/callback/sso_1",
   ...{ domains: ["example.com"], default_role: "developer", required: true },
   ...{ created_at: "2026-11-23T10:00:00Z", updated_at: "2026-11-23T10:00:00Z" },
 };

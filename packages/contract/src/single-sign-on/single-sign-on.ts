@@ -5,6 +5,9 @@ import { timestamp } from "../field.ts";
 export const SsoConnection = z
   .object({
     id: z.string(),
+    redirect_uri: z.string().meta({
+      description: "To be registered at the identity provider; another connection has another",
+    }),
     issuer: z.string(),
     client_id: z.string(),
     domains: z.array(z.string()),
@@ -18,7 +21,6 @@ export type SsoConnection = z.infer<typeof SsoConnection>;
 
 export const SingleSignOn = z
   .object({
-    redirect_uri: z.string().meta({ description: "To be registered at the identity provider" }),
     connection: SsoConnection.nullable().meta({ description: "null: not set up" }),
   })
   .meta({ id: "SingleSignOn" });

@@ -31,6 +31,8 @@ export interface SsoTools {
 }
 
 export interface FinishSsoInput {
+  /** Of the redirect URI that the browser came back to. */
+  readonly connectionId: string;
   readonly attempt: SsoAttempt;
   /** The query that the provider sent the browser back with. */
   readonly query: string;
@@ -50,6 +52,7 @@ export async function finishSso(tools: SsoTools, input: FinishSsoInput): Promise
   try {
     const { connection, access } = await providerOf(tools.parts, attempt.organizationId);
     if (connection.id !== attempt.connectionId) throw expired();
+    if (input.connectionId !== connection.id) throw mixedUp();
     const { identityProviders } = tools.parts;
     const person = await identityProviders.finish(access, attempt.challenge, input.query);
     email = person.email;
@@ -196,6 +199,10 @@ function refusalOf(error: unknown): SsoRefused {
 
 function expired(): SsoRefused {
   return new SsoRefused("expired", "The sign-in was begun too long ago or elsewhere.");
+}
+
+function mixedUp(): SsoRefused {
+  return new SsoRefused("provider", "The answer came to another connection's redirect URI.");
 }
 
 function removed(email: string): SsoRefused {

@@ -1,17 +1,10 @@
 import type { Principal, SsoConnection } from "@millrace/domain";
 import type { Core } from "../core.ts";
 
-export interface SingleSignOnView {
-  /** What the identity provider has to allow. */
-  readonly redirectUri: string;
-  /** Undefined where single sign-on is not set up. */
-  readonly connection: SsoConnection | undefined;
-}
-
+/** Undefined where single sign-on is not set up. */
 export async function getSingleSignOn(
-  { db, identityProviders }: Core,
+  { db }: Core,
   { organizationId }: Principal,
-): Promise<SingleSignOnView> {
-  const stored = await db.ssoConnections.find(organizationId);
-  return { redirectUri: identityProviders.redirectUri, connection: stored?.connection };
+): Promise<SsoConnection | undefined> {
+  return (await db.ssoConnections.find(organizationId))?.connection;
 }

@@ -9,7 +9,7 @@ export interface ConnectedProvider {
 
 /** The organization's provider with its secret. Throws `SsoRefused`. */
 export async function providerOf(
-  { db, ssoSecrets }: CoreParts,
+  { db, ssoSecrets, identityProviders }: CoreParts,
   organizationId: OrganizationId,
 ): Promise<ConnectedProvider> {
   const stored = await db.tenant(organizationId).ssoConnections.find(organizationId);
@@ -23,5 +23,6 @@ export async function providerOf(
       "The client secret cannot be decrypted, because the installation's secret has changed. An owner has to enter it again.",
     );
   }
-  return { connection, access: { issuer, clientId, clientSecret } };
+  const redirectUri = identityProviders.redirectUriOf(id);
+  return { connection, access: { issuer, clientId, clientSecret, redirectUri } };
 }

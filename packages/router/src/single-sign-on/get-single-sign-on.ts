@@ -6,4 +6,6 @@ import { presentSingleSignOn } from "./present-single-sign-on.ts";
 export const getSingleSignOnProcedure = procedure(contract.permission)
   .input(contract.input)
   .output(contract.response)
-  .query(async ({ ctx }) => presentSingleSignOn(await getSingleSignOn(ctx.core, ctx.principal)));
+  .query(async ({ ctx: { core, principal } }) =>
+    presentSingleSignOn(core, await getSingleSignOn(core, principal)),
+  );

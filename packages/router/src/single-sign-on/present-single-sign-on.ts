@@ -1,20 +1,23 @@
 import type { SingleSignOn } from "@millrace/contract";
-import type { SingleSignOnView } from "@millrace/core";
+import type { Core } from "@millrace/core";
+import type { SsoConnection } from "@millrace/domain";
 
-export function presentSingleSignOn({ redirectUri, connection }: SingleSignOnView): SingleSignOn {
+export function presentSingleSignOn(
+  { identityProviders }: Pick<Core, "identityProviders">,
+  connection: SsoConnection | undefined,
+): SingleSignOn {
+  if (!connection) return { connection: null };
   return {
-    redirect_uri: redirectUri,
-    connection: connection
-      ? {
-          id: connection.id,
-          issuer: connection.issuer,
-          client_id: connection.clientId,
-          domains: [...connection.domains],
-          default_role: connection.defaultRole,
-          required: connection.required,
-          created_at: connection.createdAt.toISOString(),
-          updated_at: connection.updatedAt.toISOString(),
-        }
-      : null,
+    connection: {
+      id: connection.id,
+      redirect_uri: identityProviders.redirectUriOf(connection.id),
+      issuer: connection.issuer,
+      client_id: connection.clientId,
+      domains: [...connection.domains],
+      default_role: connection.defaultRole,
+      required: connection.required,
+      created_at: connection.createdAt.toISOString(),
+      updated_at: connection.updatedAt.toISOString(),
+    },
   };
 }

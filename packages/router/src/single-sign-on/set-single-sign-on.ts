@@ -15,6 +15,5 @@ export const setSingleSignOnProcedure = procedure(contract.permission)
       defaultRole: input.default_role,
     };
     const connection = await setSingleSignOn(ctx.core, ctx.principal, request);
-    const { redirectUri } = ctx.core.identityProviders;
-    return presentSingleSignOn({ redirectUri, connection });
+    return presentSingleSignOn(ctx.core, connection);
   });
