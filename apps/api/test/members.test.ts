@@ -189,6 +189,26 @@ test("nobody invites, changes or removes above their own role", async () => {
   expect((await remove(owner.id, ours.apiKey)).status).toBe(204);
 });
 
+test("a key with addresses or an expiry lets nobody in without them", async () => {
+  const { app, ours } = fixture;
+  const { id } = await join("viewer");
+  const limits = [
+    { allowed_addresses: ["127.0.0.0/8"] },
+    { expires_at: new Date(Date.now() + 3_600_000).toISOString() },
+  ];
+  for (const limit of limits) {
+    const made = await call(app, "POST", "/v1/api-keys", {
+      ...{ apiKey: ours.apiKey, body: { name: "narrow", role: "admin", ...limit } },
+    });
+    const apiKey = made.body.secret;
+    const detail = "An API key that is limited by address or expiry cannot";
+    expect((await invite(address(), "viewer", apiKey)).body.detail).toMatch(detail);
+    const body = { role: "admin" };
+    const raised = await call(app, "PATCH", `/v1/members/${id}`, { apiKey, body });
+    expect(raised.body.detail).toMatch(detail);
+  }
+});
+
 test("a new role counts from the next request, and a removed member is out with it", async () => {
   const { app, ours } = fixture;
   const member = await join("admin");

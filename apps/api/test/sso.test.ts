@@ -429,6 +429,60 @@ describe("the settings", () => {
     expect(JSON.stringify(await events("singleSignOn.set"))).not.toContain(CLIENT_SECRET);
   });
 
+  test("take no API key that can do less than an owner", async () => {
+    const { app, ours } = fixture;
+    const limits = [
+      { permissions: ["sso:write"] },
+      { allowed_addresses: ["127.0.0.0/8"] },
+      { expires_at: new Date(Date.now() + 3_600_000).toISOString() },
+    ];
+    for (const limit of limits) {
+      const made = await call(app, "POST", "/v1/api-keys", {
+        ...{ apiKey: ours.apiKey, body: { name: "narrow", role: "owner", ...limit } },
+      });
+      const apiKey = made.body.secret;
+      const set = await setUp({}, apiKey);
+      expect(set.status).toBe(403);
+      expect(set.body.detail).toMatch(
+        /does not have the permission|is limited by address or expiry/,
+      );
+      const removed = await call(app, "DELETE", "/v1/single-sign-on", { apiKey });
+      expect(removed.body.code).toBe("forbidden");
+    }
+  });
+
+  test("of another client are another connection: subjects of the earlier one mean nobody", async () => {
+    const ada = person();
+    const { session } = await signIn(ada);
+    const { id } = (await setUp()).body.connection;
+    expect((await me(session)).status).toBe(200);
+    const { client_secret: _, ...without } = SETTINGS;
+    const body = { ...without, client_id: "another" };
+    const { apiKey } = fixture.ours;
+    const kept = await call(fixture.app, "POST", "/v1/single-sign-on", { apiKey, body });
+    expect(kept.body.errors).toMatchObject([{ pointer: "/client_secret", code: "required" }]);
+    const moved = await setUp({ client_id: "another" });
+    expect(moved.body.connection.id).not.toBe(id);
+    expect((await me(session)).status).toBe(401);
+    await setUp();
+    expect((await signIn({ ...ada, email: person().email })).to).toBe(
+      `${CONSOLE_URL}/clusters?a=b`,
+    );
+    const { items } = (await call(fixture.app, "GET", "/v1/members?page_size=1000", { apiKey }))
+      .body;
+    const known = items.filter(({ email }: { email: string }) => email === ada.email);
+    expect(known).toHaveLength(1);
+  });
+
+  test("end every session when a domain is removed", async () => {
+    await setUp({ domains: ["corp.example", "more.example"] });
+    const { session } = await signIn(person());
+    await setUp({ domains: ["corp.example", "more.example", "most.example"] });
+    expect((await me(session)).status).toBe(200);
+    await setUp();
+    expect((await me(session)).status).toBe(401);
+  });
+
   test("name domains that no other organization has", async () => {
     const answer = await setUp({}, fixture.theirs.apiKey);
     expect([answer.status, answer.body.code]).toEqual([409, "sso_domain_taken"]);

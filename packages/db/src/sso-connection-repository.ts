@@ -81,8 +81,12 @@ export class SsoConnectionRepository {
 
   /** Ends every session that the connection opened, and removes what links accounts to it. */
   async forget(organizationId: OrganizationId, id: SsoConnectionId): Promise<void> {
-    await this.#client.session.deleteMany({ where: { ssoOrganizationId: organizationId } });
+    await this.endSessions(organizationId);
     await this.#client.account.deleteMany({ where: { providerId: id } });
+  }
+
+  async endSessions(organizationId: OrganizationId): Promise<void> {
+    await this.#client.session.deleteMany({ where: { ssoOrganizationId: organizationId } });
   }
 
   /** Whom the provider means by that subject. */

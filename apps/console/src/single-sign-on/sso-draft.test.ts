@@ -17,11 +17,13 @@ test("a stored connection is sent back as it is, without a secret", () => {
   expect(Object.values(problemsOf(draft, connection))).toEqual([null, null, null, null]);
 });
 
-test("a new connection, and another issuer, need a secret", () => {
+test("a new connection, and another issuer or client, need a secret", () => {
   const empty = draftOf(null);
   expect(Object.values(problemsOf(empty, null))).not.toContain(null);
   const moved = { ...draftOf(connection), issuer: "https://other.example.com" };
   expect(problemsOf(moved, connection).clientSecret).toMatch("Enter the client secret");
+  const renamed = { ...draftOf(connection), clientId: "another" };
+  expect(problemsOf(renamed, connection).clientSecret).toMatch("Enter the client secret");
   expect(requestOf({ ...moved, clientSecret: "s" })).toMatchObject({ client_secret: "s" });
 });
 

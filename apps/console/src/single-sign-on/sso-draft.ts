@@ -35,15 +35,16 @@ export function requestOf(draft: SsoDraft) {
   };
 }
 
-/** What is wrong with the draft, by field; a secret is stored for the connection's issuer alone. */
+/** What is wrong with the draft, by field; a secret is stored for the connection's issuer and client alone. */
 export function problemsOf(draft: SsoDraft, connection: Connection | null) {
-  const needsSecret = connection?.issuer !== draft.issuer.trim();
+  const needsSecret =
+    connection?.issuer !== draft.issuer.trim() || connection.client_id !== draft.clientId.trim();
   const wrong = draft.domains.find((domain) => !SSO_DOMAIN_PATTERN.test(domain.toLowerCase()));
   return {
     issuer: draft.issuer.trim().startsWith("https://") ? null : "Enter an address with https://",
     clientId: draft.clientId.trim() === "" ? "Enter the client ID" : null,
     clientSecret:
-      needsSecret && draft.clientSecret === "" ? "Enter the client secret of this issuer" : null,
+      needsSecret && draft.clientSecret === "" ? "Enter the client secret of this client" : null,
     domains:
       wrong !== undefined
         ? `${wrong} is not a domain such as example.com`

@@ -18,7 +18,7 @@ export const setSingleSignOn = defineContract({
   path: "/v1/single-sign-on",
   summary: "Set up single sign-on",
   description:
-    "Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.",
+    "Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.",
   tag: "Single sign-on",
   permission: "sso:write",
   stepUp: true,
@@ -36,7 +36,9 @@ export const setSingleSignOn = defineContract({
       .min(1)
       .max(TEXT_MAX)
       .optional()
-      .meta({ description: "Stored encrypted. Absent: the stored one stays, if the issuer does" }),
+      .meta({
+        description: "Stored encrypted. Absent: the stored one stays, if issuer and client_id do",
+      }),
     domains: z
       .array(z.string().max(SSO_DOMAIN_LENGTH_MAX).toLowerCase().regex(SSO_DOMAIN_PATTERN))
       .min(1)

@@ -37,6 +37,19 @@ export function assertNoWider(principal: Principal, key: KeyPower, action: strin
   }
 }
 
+/**
+ * Throws `forbidden` where the caller is a key that is limited by address or expiry: what it lets people do would be
+ * limited by neither.
+ */
+export function assertUnlimited({ keyLimits }: Principal, action: string): void {
+  if (!keyLimits?.expiresAt && !keyLimits?.allowedAddresses.length) return;
+  throw new DomainError(
+    "forbidden",
+    `An API key that is limited by address or expiry cannot ${action}.`,
+    { remedy: "Use a key without these limits, or sign in." },
+  );
+}
+
 function tooWide(message: string, remedy: string): DomainError {
   return new DomainError("forbidden", message, { remedy });
 }

@@ -8,6 +8,7 @@ import {
   type Principal,
   type Role,
 } from "@millrace/domain";
+import { assertUnlimited } from "../api-key/assert-no-wider.ts";
 import type { Core } from "../core.ts";
 import { assertCovers } from "../member/assert-covers.ts";
 import { changerBehind } from "../tenant/changer-behind.ts";
@@ -23,8 +24,8 @@ export interface CreateInvitationInput {
 
 /**
  * Invites the person with this address. The token of the link is in the answer and nowhere else. An earlier
- * invitation of the same address is revoked. Throws `forbidden` for a role above the caller's,
- * `already_member`, `limit_exceeded`.
+ * invitation of the same address is revoked. Throws `forbidden` for a role above the caller's and
+ * for a key that is limited by address or expiry, `already_member`, `limit_exceeded`.
  */
 export async function createInvitation(
   core: Core,
@@ -34,6 +35,7 @@ export async function createInvitation(
   const { organizationId } = principal;
   const now = core.clock.now();
   assertCovers(principal, role, "invite somebody");
+  assertUnlimited(principal, "invite somebody");
   const { token, hash } = newInvitationToken();
   const invitedBy = await changerBehind(core, principal);
   const invitation = await core.db.transaction(async (tx) => {
