@@ -4942,16 +4942,13 @@ type SessionList struct {
 type SingleSignOn struct {
 	// Connection null: not set up
 	Connection *SsoConnection `json:"connection"`
-
-	// RedirectUri To be registered at the identity provider
-	RedirectUri string `json:"redirect_uri"`
 }
 
 // SingleSignOnSetRequest defines model for SingleSignOnSetRequest.
 type SingleSignOnSetRequest struct {
 	ClientId string `json:"client_id"`
 
-	// ClientSecret Stored encrypted. Absent: the stored one stays, if the issuer does
+	// ClientSecret Stored encrypted. Absent: the stored one stays, if issuer and client_id do
 	ClientSecret *string                            `json:"client_secret,omitempty"`
 	DefaultRole  *SingleSignOnSetRequestDefaultRole `json:"default_role,omitempty"`
 
@@ -5018,7 +5015,10 @@ type SsoConnection struct {
 	Domains     []string                 `json:"domains"`
 	Id          string                   `json:"id"`
 	Issuer      string                   `json:"issuer"`
-	Required    bool                     `json:"required"`
+
+	// RedirectUri To be registered at the identity provider; another connection has another
+	RedirectUri string `json:"redirect_uri"`
+	Required    bool   `json:"required"`
 
 	// UpdatedAt RFC 3339, UTC
 	UpdatedAt time.Time `json:"updated_at"`
@@ -7087,7 +7087,7 @@ type ClientInterface interface {
 
 	// SingleSignOnDelete Remove single sign-on
 	//
-	// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.
+	// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 	//
 	// Corresponds with DELETE /v1/single-sign-on (the `SingleSignOnDelete` operationId).
 	SingleSignOnDelete(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7101,7 +7101,7 @@ type ClientInterface interface {
 
 	// SingleSignOnSetWithBody Set up single sign-on
 	//
-	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7110,7 +7110,7 @@ type ClientInterface interface {
 
 	// SingleSignOnSet Set up single sign-on
 	//
-	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -9199,7 +9199,7 @@ func (c *Client) ServiceAccountKeyCreate(ctx context.Context, serviceAccountId s
 
 // SingleSignOnDelete Remove single sign-on
 //
-// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.
+// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 //
 // Corresponds with DELETE /v1/single-sign-on (the `SingleSignOnDelete` operationId).
 func (c *Client) SingleSignOnDelete(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9233,7 +9233,7 @@ func (c *Client) SingleSignOnGet(ctx context.Context, reqEditors ...RequestEdito
 
 // SingleSignOnSetWithBody Set up single sign-on
 //
-// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9252,7 +9252,7 @@ func (c *Client) SingleSignOnSetWithBody(ctx context.Context, params *SingleSign
 
 // SingleSignOnSet Set up single sign-on
 //
-// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -15960,7 +15960,7 @@ type ClientWithResponsesInterface interface {
 
 	// SingleSignOnDeleteWithResponse Remove single sign-on
 	//
-	// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.
+	// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15978,7 +15978,7 @@ type ClientWithResponsesInterface interface {
 
 	// SingleSignOnSetWithBodyWithResponse Set up single sign-on
 	//
-	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15987,7 +15987,7 @@ type ClientWithResponsesInterface interface {
 
 	// SingleSignOnSetWithResponse Set up single sign-on
 	//
-	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+	// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -22052,7 +22052,7 @@ func (c *ClientWithResponses) ServiceAccountKeyCreateWithResponse(ctx context.Co
 
 // SingleSignOnDeleteWithResponse Remove single sign-on
 //
-// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again.
+// Ends every session that it opened. Members stay; those without a password cannot sign in until it is set up again. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22082,7 +22082,7 @@ func (c *ClientWithResponses) SingleSignOnGetWithResponse(ctx context.Context, r
 
 // SingleSignOnSetWithBodyWithResponse Set up single sign-on
 //
-// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22097,7 +22097,7 @@ func (c *ClientWithResponses) SingleSignOnSetWithBodyWithResponse(ctx context.Co
 
 // SingleSignOnSetWithResponse Set up single sign-on
 //
-// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer ends every session by single sign-on.
+// Connects the organization to an OpenID Connect provider, or changes the connection. The provider must be on the public Internet, unless the installation allows its address. It must send `email` and `email_verified`. Whoever signs in for the first time becomes a member with `default_role`. Another issuer or client_id ends every session by single sign-on, as does a removed domain. The former also have another `redirect_uri`. An API key needs all permissions of an owner, and neither an expiry nor allowed addresses.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

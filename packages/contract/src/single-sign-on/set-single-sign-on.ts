@@ -32,13 +32,9 @@ export const setSingleSignOn = defineContract({
       })
       .meta({ description: "As the provider's metadata has it" }),
     client_id: plainText.min(1).max(TEXT_MAX),
-    client_secret: plainText
-      .min(1)
-      .max(TEXT_MAX)
-      .optional()
-      .meta({
-        description: "Stored encrypted. Absent: the stored one stays, if issuer and client_id do",
-      }),
+    client_secret: plainText.min(1).max(TEXT_MAX).optional().meta({
+      description: "Stored encrypted. Absent: the stored one stays, if issuer and client_id do",
+    }),
     domains: z
       .array(z.string().max(SSO_DOMAIN_LENGTH_MAX).toLowerCase().regex(SSO_DOMAIN_PATTERN))
       .min(1)
