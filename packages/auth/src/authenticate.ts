@@ -114,11 +114,11 @@ async function byMembership(
   const memberships = (await db.signIn.membershipsOf(userId)).filter(
     (each) => !isSingleSignOn || each.organizationId === ssoOrganizationId,
   );
+  // A preference must not keep the person out of the others.
+  const usable = memberships.filter((each) => isSingleSignOn || !each.requiresSso);
   const membership =
     wanted === null
-      ? (memberships.find((each) => each.organizationId === preferred) ??
-        memberships.find((each) => !each.requiresSso) ??
-        memberships[0])
+      ? (usable.find((each) => each.organizationId === preferred) ?? usable[0] ?? memberships[0])
       : memberships.find((each) => each.organizationId === wanted && isId("org", wanted));
   if (membership) {
     const { organizationId, role, organization } = membership;
