@@ -5,9 +5,10 @@
 import { assertOwnPage, type Identity } from "@millrace/auth";
 import { acceptInvitation, openInvitation } from "@millrace/core";
 import { DomainError, LABEL_MAX, PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "@millrace/domain";
-import { type Context, Hono } from "hono";
+import { Hono } from "hono";
 import { z } from "zod";
 import { addressNetwork } from "./client-address.ts";
+import { jsonBody } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import type { ApiEnv, ApiParts } from "./request-context.ts";
 
@@ -45,7 +46,7 @@ export function invitationRoutes(
     c.header("Cache-Control", "no-store");
   });
   app.post("/open", async (c) => {
-    const input = Open.parse(await bodyOf(c));
+    const input = Open.parse(await jsonBody(c));
     const { invitation, organizationName, account } = await openInvitation(tools, input.token);
     const { email, role, expiresAt } = invitation;
     const organization = { name: organizationName };
@@ -58,7 +59,7 @@ export function invitationRoutes(
     });
   });
   app.post("/accept", async (c) => {
-    const { token: sent, name, password } = Accept.parse(await bodyOf(c));
+    const { token: sent, name, password } = Accept.parse(await jsonBody(c));
     const session = await identity.session(c.req.raw.headers);
     const organizationId = await acceptInvitation(tools, {
       token: sent,
@@ -71,12 +72,4 @@ export function invitationRoutes(
     return c.json({ organization_id: organizationId });
   });
   return app;
-}
-
-async function bodyOf(c: Context<ApiEnv>): Promise<unknown> {
-  try {
-    return await c.req.json();
-  } catch (cause) {
-    throw new DomainError("validation_failed", "The body must be JSON.", { cause });
-  }
 }

@@ -5,6 +5,7 @@
 import {
   assertOwnPage,
   type Identity,
+  refusedRequestIn,
   SSO_ATTEMPT_SECONDS,
   type SsoAttempt,
   SsoAttempts,
@@ -13,16 +14,18 @@ import { beginSsoProof, beginSsoSignIn, finishSso } from "@millrace/core";
 import { DomainError, type SsoRefusal, SsoRefused } from "@millrace/domain";
 import { type Context, Hono } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
+import type { Logger } from "pino";
 import { z } from "zod";
 import { addressNetwork, withClientAddress } from "./client-address.ts";
+import { jsonBody } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import type { ApiEnv, ApiParts } from "./request-context.ts";
 
 export const SSO_PATH = "/api/sso";
 export const SSO_CALLBACK_PATH = "/callback";
 
-/** Requests per address, of which a sign-in takes two: each may cost requests to a provider. */
-const REQUESTS_PER_MINUTE = 60;
+/** Sign-ins and confirmations begun per address: each may cost requests to a provider. */
+const BEGUN_PER_MINUTE = 60;
 const MINUTE_MS = 60_000;
 const RETURN_TO_MAX = 500;
 
@@ -56,23 +59,30 @@ export function ssoRoutes(
     setCookie(c, cookie.name, attempts.seal(attempt), attributes);
     return c.json({ location });
   };
-  app.onError((error, c) => problemResponse(c, log, error));
+  app.onError((error, c) => {
+    if (error instanceof SsoRefused) logRefusal(c, log, error);
+    return problemResponse(c, log, error);
+  });
   app.use(async (c, next) => {
     assertOwnPage(authenticator, { method: c.req.method, headers: c.req.raw.headers });
-    const key = `sso|${addressNetwork(c.get("context").clientAddress)}`;
-    const tries = await core.db.rateLimits.count(key, MINUTE_MS, Date.now());
-    if (tries > REQUESTS_PER_MINUTE) {
-      throw new DomainError("rate_limited", "Too many attempts.", { retryAfterSeconds: 60 });
-    }
     await next();
     c.header("Cache-Control", "no-store");
   });
+  // Not the callback: who comes back from the provider has been counted, and each attempt works once.
+  app.on("POST", ["/start", "/confirm"], async (c, next) => {
+    const key = `sso|${addressNetwork(c.get("context").clientAddress)}`;
+    const tries = await core.db.rateLimits.count(key, MINUTE_MS, Date.now());
+    if (tries > BEGUN_PER_MINUTE) {
+      throw new DomainError("rate_limited", "Too many attempts.", { retryAfterSeconds: 60 });
+    }
+    await next();
+  });
   app.post("/start", async (c) => {
-    const { name, return_to: back } = Start.parse(await bodyOf(c));
+    const { name, return_to: back } = Start.parse(await jsonBody(c));
     return begun(c, await beginSsoSignIn(core, { name, returnTo: back }));
   });
   app.post("/confirm", async (c) => {
-    const { return_to: back } = Confirm.parse(await bodyOf(c));
+    const { return_to: back } = Confirm.parse(await jsonBody(c));
     const session = await identity.session(c.req.raw.headers);
     if (session?.ssoOrganizationId === undefined) {
       throw new DomainError("unauthenticated", "You are not signed in with single sign-on.");
@@ -89,49 +99,59 @@ export function ssoRoutes(
     const { clientAddress } = c.get("context");
     const { headers, url } = withClientAddress(c.req.raw, clientAddress);
     try {
-      const userId = await finishSso(
+      const cookies = await finishSso(
         { parts: core, identity },
         {
-          ...{ attempt, connectionId: c.req.param("connectionId") },
+          ...{ attempt, connectionId: c.req.param("connectionId"), headers },
           ...{ query: new URL(url).search, requestId: c.get("requestId") },
           session: attempt.sessionId && (await identity.session(headers)),
-          clientAddress,
+          ...{ clientAddress, clientNetwork: addressNetwork(clientAddress) },
         },
       );
-      if (attempt.sessionId === undefined) {
-        const cookies = await identity.openSsoSession(userId, attempt.organizationId, headers);
-        for (const each of cookies) c.header("Set-Cookie", each, { append: true });
-      }
-      return c.redirect(pageOf(consoleUrl, attempt.returnTo));
+      for (const each of cookies) c.header("Set-Cookie", each, { append: true });
+      return c.redirect(pageOf(consoleUrl, attempt.returnTo).href);
     } catch (error) {
-      if (!(error instanceof SsoRefused)) throw error;
-      const { organizationId } = attempt;
-      const { refusal, cause } = error;
-      // The cause's message alone: the rest of it may hold a token.
-      const reason = cause instanceof Error ? cause.message : undefined;
-      const fields = { requestId: c.get("requestId"), organizationId, refusal, reason };
-      log.warn(fields, error.message);
-      return failed(c, consoleUrl, refusal);
+      // A browser is to see a page of the console, whatever happened.
+      const refusal = error instanceof SsoRefused ? error.refusal : "internal";
+      if (error instanceof SsoRefused) logRefusal(c, log, error, attempt);
+      else log.error({ requestId: c.get("requestId"), err: error }, "a sign-in failed");
+      return failed(c, consoleUrl, refusal, attempt);
     }
   });
   return app;
 }
 
-function failed(c: Context, consoleUrl: string, refusal: SsoRefusal): Response {
-  return c.redirect(pageOf(consoleUrl, `/sign-in?sso=${refusal}`));
+function logRefusal(
+  c: Context<ApiEnv>,
+  log: Logger,
+  { refusal, cause, message }: SsoRefused,
+  attempt?: SsoAttempt,
+): void {
+  // The cause's message alone: the rest of it may hold a token.
+  const reason = refusedRequestIn(cause) ?? cause;
+  const fields = {
+    ...{ requestId: c.get("requestId"), organizationId: attempt?.organizationId, refusal },
+    reason: reason instanceof Error ? reason.message : undefined,
+  };
+  log.warn(fields, message);
+}
+
+/** Whoever is signed in stays where they were. */
+function failed(
+  c: Context,
+  consoleUrl: string,
+  refusal: SsoRefusal,
+  attempt?: SsoAttempt,
+): Response {
+  const path = attempt?.sessionId === undefined ? "/sign-in" : attempt.returnTo;
+  const page = pageOf(consoleUrl, path);
+  page.searchParams.set("sso", refusal);
+  return c.redirect(page.href);
 }
 
 /** A page of the console, whatever the path is read as. */
-function pageOf(consoleUrl: string, path: string): string {
+function pageOf(consoleUrl: string, path: string): URL {
   const home = new URL("/", consoleUrl);
   const page = URL.parse(path, home.href);
-  return page?.origin === home.origin ? page.href : home.href;
-}
-
-async function bodyOf(c: Context<ApiEnv>): Promise<unknown> {
-  try {
-    return await c.req.json();
-  } catch (cause) {
-    throw new DomainError("validation_failed", "The body must be JSON.", { cause });
-  }
+  return page?.origin === home.origin ? page : home;
 }

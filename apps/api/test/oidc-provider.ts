@@ -18,7 +18,7 @@ export interface Claims {
 
 /** Changes an ID token's claims, or signs it with a key that the provider does not publish. */
 export interface Tampering {
-  readonly claims?: (claims: JWTPayload) => JWTPayload;
+  readonly claims?: (claims: JWTPayload) => JWTPayload | Promise<JWTPayload>;
   readonly foreignKey?: boolean;
   /** Sent instead of the metadata. */
   readonly metadata?: (metadata: Record<string, unknown>) => Record<string, unknown>;
@@ -123,7 +123,7 @@ export class OidcProvider {
         const sent = JSON.parse(
           Buffer.from(answer.id_token.split(".")[1] ?? "", "base64url").toString(),
         );
-        answer.id_token = await new SignJWT(claims(sent))
+        answer.id_token = await new SignJWT(await claims(sent))
           .setProtectedHeader({ alg: "ES256", kid: "own" })
           .sign((foreignKey ? foreign : own).privateKey);
       }

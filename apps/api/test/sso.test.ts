@@ -2,6 +2,7 @@
 import { OutgoingRequests } from "@millrace/auth";
 import { newId } from "@millrace/domain";
 import { runSql } from "@millrace/testkit";
+import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Answer, apiFixture, CONSOLE_URL, call, sessionOf } from "./fixture.ts";
 import { frozenDate } from "./frozen-date.ts";
@@ -17,7 +18,9 @@ import { selfSigned } from "./self-signed.ts";
 const tls = selfSigned();
 const provider = await OidcProvider.start(tls);
 const theirProvider = await OidcProvider.start(tls);
+const logged: Record<string, unknown>[] = [];
 const fixture = apiFixture({
+  log: pino({ level: "warn" }, { write: (line: string) => logged.push(JSON.parse(line)) }),
   outgoing: new OutgoingRequests({ allowedAddresses: ["127.0.0.1", "::1"], ca: provider.ca }),
 });
 afterAll(() => Promise.all([provider.stop(), theirProvider.stop()]));
@@ -111,14 +114,19 @@ describe("a sign-in", () => {
     const { body } = await me(first.session);
     expect(body).toMatchObject({ role: "developer", user: { email: ada.email, name: "Ada" } });
     expect(body.organizations).toHaveLength(1);
-    const [event] = await events("session.create");
-    expect(event).toMatchObject({
-      ...{ auth_method: "sso", result: "success", after: { role: "developer" } },
+    const by = {
+      auth_method: "sso",
+      result: "success",
       actor: { id: body.user.id, name: ada.email },
-    });
-    // The address may change; the subject stays.
+    };
+    const [joined] = await events("member.create");
+    expect(joined).toMatchObject({ ...by, after: { email: ada.email, role: "developer" } });
+    expect(joined.target_id).toMatch(/^mem_/);
+    expect((await events("session.create"))[0]).toMatchObject({ ...by, target_id: body.user.id });
+    // The address may change; the subject stays. The log has the account's address, not what the provider says.
     const later = await signIn({ ...ada, email: `renamed-${ada.sub}@corp.example` });
     expect((await me(later.session)).body.user.id).toBe(body.user.id);
+    expect((await events("session.create"))[0]).toMatchObject(by);
   });
 
   test("is found by the domain of an address, and by the organization's name", async () => {
@@ -144,6 +152,8 @@ describe("a sign-in", () => {
     expect((await me((await signIn(ada)).session)).body.role).toBe("operator");
     const path = `/v1/invitations/${invited.body.id}`;
     expect((await call(app, "GET", path, { apiKey: ours.apiKey })).status).toBe(404);
+    const [accepted] = await events("invitation.accept");
+    expect(accepted).toMatchObject({ auth_method: "sso", target_id: invited.body.id });
   });
 
   test("does not bring back a removed member, until somebody invites them again", async () => {
@@ -179,7 +189,8 @@ describe("an answer that is not to be trusted", () => {
     ["an expired token", { claims: (all) => ({ ...all, exp: inAnHour() - 7_200 }) }],
     ["a token of the future", { claims: (all) => ({ ...all, nbf: inAnHour() }) }],
     ["a foreign key", { foreignKey: true }],
-    ["a subject without end", { claims: (all) => ({ ...all, sub: "s".repeat(256) }) }],
+    ["a subject that is not ASCII", { claims: (all) => ({ ...all, sub: "\u212a" }) }],
+    ["a subject of 256 characters", { claims: (all) => ({ ...all, sub: "s".repeat(256) }) }],
   ])("%s", async (_, tampering) => {
     provider.tamper = tampering;
     const answer = await signIn(person());
@@ -200,12 +211,16 @@ describe("an answer that is not to be trusted", () => {
     expect((await come(back, { cookie: "" })).headers.get("location")).toBe(refused("expired"));
     const other = { cookie: cookiesOf(await start()) };
     expect((await come(back, other)).headers.get("location")).toBe(refused("provider"));
-    const forged = new URL(back);
-    forged.searchParams.set("state", "forged");
-    expect((await come(forged, own)).headers.get("location")).toBe(refused("provider"));
     expect((await come(back, own)).headers.get("location")).toBe(`${CONSOLE_URL}/clusters?a=b`);
-    // A code works once.
-    expect((await come(back, own)).headers.get("location")).toBe(refused("provider"));
+    // An attempt has one answer, and whoever repeats it adds nothing to the audit log.
+    const [last] = await events("session.create");
+    expect((await come(back, own)).headers.get("location")).toBe(refused("expired"));
+    expect((await events("session.create"))[0]).toEqual(last);
+    const forged = new URL(back);
+    const third = await start();
+    expect((await come(forged, { cookie: cookiesOf(third) })).headers.get("location")).toBe(
+      refused("provider"),
+    );
     // In the middle: the last character of base64url has bits that mean nothing.
     const middle = own.cookie.length - 40;
     const changed = own.cookie[middle] === "A" ? "B" : "A";
@@ -218,6 +233,10 @@ describe("an answer that is not to be trusted", () => {
   test("an answer of another organization's provider", async () => {
     const { apiKey } = fixture.theirs;
     const theirs = { issuer: theirProvider.issuer, domains: ["theirs.example"] };
+    // It leaves out what would tell the answers apart (RFC 9207).
+    theirProvider.tamper = {
+      metadata: ({ authorization_response_iss_parameter_supported: _, ...rest }) => rest,
+    };
     expect((await setUp(theirs, apiKey, theirProvider)).status).toBe(200);
     provider.person = person();
     const [honest, hostile] = [await start("ours"), await start("theirs")];
@@ -229,6 +248,7 @@ describe("an answer that is not to be trusted", () => {
     const before = theirProvider.asked.length;
     const answer = await come(back, { cookie: cookiesOf(hostile) });
     expect(answer.headers.get("location")).toBe(refused("provider"));
+    expect(logged.at(-1)?.msg).toBe("The answer came to another connection's redirect URI.");
     // The code did not get to their provider.
     expect(theirProvider.asked.length).toBe(before);
     const remove = await call(fixture.app, "DELETE", "/v1/single-sign-on", { apiKey });
@@ -240,10 +260,64 @@ describe("an answer that is not to be trusted", () => {
     const sent = new URL(started.body.location).searchParams;
     const state = sent.get("state") ?? "";
     const back = new URL(sent.get("redirect_uri") ?? "");
-    back.search = new URLSearchParams({ error: "access_denied", state }).toString();
+    back.search = new URLSearchParams({
+      error: "access_denied",
+      state,
+      iss: provider.issuer,
+    }).toString();
     const answer = await come(back, { cookie: cookiesOf(started) });
-    expect(answer.headers.get("location")).toBe(refused("provider"));
+    expect(answer.headers.get("location")).toBe(refused("cancelled"));
   });
+
+  test("an answer that comes after the connection was changed or removed", async () => {
+    const { app, ours } = fixture;
+    const remove = () =>
+      call(app, "DELETE", "/v1/single-sign-on", { apiKey: ours.apiKey }).then(({ status }) =>
+        expect(status).toBe(204),
+      );
+    const narrow = () =>
+      setUp({ domains: ["other.example"] }).then(({ status }) => expect(status).toBe(200));
+    for (const change of [remove, narrow]) {
+      // The provider is asked for the token while the owner changes the connection.
+      provider.tamper = { claims: (all) => change().then(() => all) };
+      const ada = person();
+      const answer = await signIn(ada);
+      expect([answer.to, answer.session.cookie]).toEqual([refused("expired"), ""]);
+      expect(await fixture.db.organizations.findUserByEmail(ada.email ?? "")).toBeUndefined();
+      provider.tamper = {};
+      await setUp();
+    }
+  });
+
+  test("a fault of ours leads to the console as well", async () => {
+    const rename = (from: string, to: string) =>
+      runSql(fixture.ownerUrl, `ALTER TABLE ${from} RENAME TO ${to}`);
+    provider.tamper = { claims: (all) => rename("account", "account_away").then(() => all) };
+    const { to } = await signIn(person());
+    await rename("account_away", "account");
+    expect(to).toBe(refused("internal"));
+    expect(logged.at(-1)).toMatchObject({ msg: "a sign-in failed" });
+  });
+});
+
+test("a provider that has become unusable is a refusal, whose reason is in the log", async () => {
+  const broken = await OidcProvider.start(tls);
+  const { apiKey } = fixture.theirs;
+  const theirs = { issuer: broken.issuer, domains: ["theirs.example"] };
+  expect((await setUp(theirs, apiKey, broken)).status).toBe(200);
+  broken.tamper = { metadata: ({ authorization_endpoint: _, ...rest }) => rest };
+  const answer = await start("theirs");
+  expect([answer.status, answer.body.code]).toEqual([403, "sso_failed"]);
+  expect(logged.at(-1)).toMatchObject({
+    ...{ refusal: "provider", msg: "The identity provider cannot be reached." },
+    reason: "Fields of its metadata are missing or invalid: authorization_endpoint.",
+  });
+  const again = await setUp(theirs, apiKey, broken);
+  expect(again.body.detail).toBe(
+    `There is no usable OpenID provider at ${broken.issuer}. Fields of its metadata are missing or invalid: authorization_endpoint.`,
+  );
+  await call(fixture.app, "DELETE", "/v1/single-sign-on", { apiKey });
+  await broken.stop();
 });
 
 test("an address counts only if it is verified, and of an allowed domain", async () => {
@@ -258,7 +332,7 @@ test("an address counts only if it is verified, and of an allowed domain", async
   expect(await fixture.db.organizations.findUserByEmail(elsewhere.email)).toBeUndefined();
 });
 
-describe("a provider that a tenant chose", () => {
+describe("a provider of one organization", () => {
   test("takes over no account of somebody who is no member", async () => {
     const { app, theirs } = fixture;
     await setUp({ domains: ["corp.example", "example.com"] });
@@ -338,11 +412,6 @@ describe("a proof of identity", () => {
       ...{ apiKey: fixture.ours.apiKey, body: { email: ada.email, role: "admin" } },
     });
     const { session } = await signIn(ada);
-    const { id } = (await me(session)).body.user;
-    await runSql(
-      fixture.ownerUrl,
-      `UPDATE session SET authenticated_at = now() - interval '20 minutes' WHERE user_id = '${id}'`,
-    );
     expect((await invite(session)).body.code).toBe("reauthentication_required");
     return { ada, session };
   }
@@ -360,12 +429,28 @@ describe("a proof of identity", () => {
     return answer.headers.get("location");
   }
 
+  test("is a sign-in only if the provider says when it took place", async () => {
+    const { ada, session } = await admin();
+    const minutesAgo = (minutes: number): Tampering => {
+      const auth_time = Math.floor(Date.now() / 1_000) - minutes * 60;
+      return { claims: (all) => ({ ...all, auth_time }) };
+    };
+    expect((await invite(session)).body.code).toBe("reauthentication_required");
+    provider.tamper = minutesAgo(20);
+    const old = await signIn(ada);
+    expect((await invite(old.session)).body.code).toBe("reauthentication_required");
+    provider.tamper = minutesAgo(1);
+    const fresh = await signIn(ada);
+    expect((await invite(fresh.session)).status).toBe(201);
+  });
+
   test("is given at the provider, by the same person, in a new sign-in", async () => {
     const { ada, session } = await admin();
-    expect(await prove(session, person())).toBe(refused("expired"));
+    const problem = (reason: string) => `${CONSOLE_URL}/settings?sso=${reason}`;
+    expect(await prove(session, person())).toBe(problem("other_person"));
     expect((await invite(session)).status).toBe(403);
     provider.tamper = { claims: (all) => ({ ...all, auth_time: Number(all.auth_time) - 120 }) };
-    expect(await prove(session, ada)).toBe(refused("provider"));
+    expect(await prove(session, ada)).toBe(problem("provider"));
     provider.tamper = {};
     expect(await prove(session, ada)).toBe(`${CONSOLE_URL}/settings`);
     expect((await invite(session)).status).toBe(201);
@@ -397,7 +482,9 @@ test("where single sign-on is required, passwords open the organization for owne
   const answer = await me(here);
   expect([answer.status, answer.body.code]).toEqual([403, "sso_required"]);
   expect(answer.body.detail).toBe("ours requires single sign-on.");
-  // What else the person has is theirs as before.
+  // What else the person has is theirs as before, also where this one was shown last.
+  const shown = { cookie: `${session.cookie}; millrace-organization=${organization}` };
+  expect((await me(shown)).body.organization.id).toBe(theirs.organization.id);
   expect((await me(session)).body.organization.id).toBe(theirs.organization.id);
   expect((await me(await sessionOf(app, ours))).body.role).toBe("owner");
   expect((await me((await signIn(person())).session)).status).toBe(200);
@@ -425,7 +512,11 @@ describe("the settings", () => {
     expect((await me((await signIn(person())).session)).body.role).toBe("viewer");
     await setUp();
     const [event] = await events("singleSignOn.set");
-    expect(event).toMatchObject({ result: "success", after: { issuer: provider.issuer } });
+    expect(event).toMatchObject({
+      ...{ result: "success", target_id: body.connection.id },
+      before: { issuer: provider.issuer, defaultRole: "viewer" },
+      after: { issuer: provider.issuer, defaultRole: "developer" },
+    });
     expect(JSON.stringify(await events("singleSignOn.set"))).not.toContain(CLIENT_SECRET);
   });
 
@@ -465,7 +556,7 @@ describe("the settings", () => {
     expect(moved.body.connection.id).not.toBe(id);
     expect((await me(session)).status).toBe(401);
     await setUp();
-    expect((await signIn({ ...ada, email: person().email })).to).toBe(
+    expect((await signIn({ ...ada, email: `other-${ada.sub}@corp.example` })).to).toBe(
       `${CONSOLE_URL}/clusters?a=b`,
     );
     const { items } = (await call(fixture.app, "GET", "/v1/members?page_size=1000", { apiKey }))
@@ -494,8 +585,6 @@ describe("the settings", () => {
 
   test.each([
     [{ issuer: "http://localhost" }, "validation_failed"],
-    [{ issuer: "https://169.254.169.254" }, "sso_provider_refused"],
-    [{ issuer: "https://10.0.0.1" }, "sso_provider_refused"],
     [{ issuer: `${provider.issuer}/another` }, "sso_provider_refused"],
     [{ issuer: `${provider.issuer}/.well-known/openid-configuration` }, "validation_failed"],
     [{ domains: [] }, "validation_failed"],
@@ -504,6 +593,16 @@ describe("the settings", () => {
   ])("%j: %s", async (changes, code) => {
     expect((await setUp(changes)).body.code).toBe(code);
   });
+
+  test.each(["https://169.254.169.254", "https://10.0.0.1"])(
+    "do not lead to %s",
+    async (issuer) => {
+      const { body } = await setUp({ issuer });
+      expect(body.code).toBe("sso_provider_refused");
+      const { host } = new URL(issuer);
+      expect(body.detail).toMatch(`${host} has an address that is not on the public Internet.`);
+    },
+  );
 
   test("end every session and link when they are removed, and need a secret for another issuer", async () => {
     const { app, ours } = fixture;
@@ -514,6 +613,9 @@ describe("the settings", () => {
     const remove = () => call(app, "DELETE", "/v1/single-sign-on", { apiKey });
     expect((await remove()).status).toBe(204);
     expect((await me(session)).status).toBe(401);
+    const [removal] = await events("singleSignOn.delete");
+    expect(removal).toMatchObject({ result: "success", before: { issuer: provider.issuer } });
+    expect(removal.target_id).toMatch(/^sso_/);
     expect((await remove()).status).toBe(404);
     expect((await start()).status).toBe(404);
     provider.person = ada;
@@ -533,6 +635,25 @@ describe("the settings", () => {
 
 describe("outsiders", () => {
   frozenDate();
+
+  test("of one network do not hide what others are refused", async () => {
+    const refuse = async (address: string) => {
+      const started = await start();
+      const back = new URL(new URL(started.body.location).searchParams.get("redirect_uri") ?? "");
+      const answer = await call(fixture.app, "GET", `${back.pathname}?state=forged`, {
+        headers: { cookie: cookiesOf(started), "x-forwarded-for": address },
+      });
+      expect(answer.headers.get("location")).toBe(refused("provider"));
+      return (await events("session.create"))[0].client_address;
+    };
+    expect(await refuse("198.51.100.8")).toBe("198.51.100.8");
+    await runSql(
+      fixture.ownerUrl,
+      `UPDATE rate_limit SET count = 50 WHERE key LIKE 'audit|sso|%|198.51.100.8%'`,
+    );
+    expect(await refuse("198.51.100.9")).toBe("198.51.100.9");
+    expect(await refuse("198.51.100.8")).toBe("198.51.100.9");
+  });
 
   test("ask for sign-ins from one address at most 60 times per minute", async () => {
     const headers = { origin: CONSOLE_URL, "x-forwarded-for": "198.51.100.7" };

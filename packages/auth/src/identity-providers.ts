@@ -3,15 +3,15 @@
  * library `openid-client` verifies the answers; it is told to verify the ID token's signature as well, which it leaves to TLS
  * otherwise. Every request goes through `OutgoingRequests`, because tenants choose the addresses.
  */
-import {
-  DomainError,
-  mailDomainOf,
-  SSO_SUBJECT_MAX,
-  type SsoConnectionId,
-  SsoRefused,
-} from "@millrace/domain";
+import { DomainError, type SsoConnectionId, SsoRefused } from "@millrace/domain";
 import * as oidc from "openid-client";
-import { OutgoingRequestRefused, type OutgoingRequests } from "./outgoing-requests.ts";
+import { z } from "zod";
+import {
+  OutgoingRequestRefused,
+  type OutgoingRequests,
+  refusedRequestIn,
+} from "./outgoing-requests.ts";
+import { type VouchedPerson, vouchedPerson } from "./vouched-person.ts";
 
 /** Providers whose metadata are kept in memory; of more, the oldest are asked again. */
 const PROVIDERS_MAX = 1_000;
@@ -20,8 +20,6 @@ const METADATA_MS = 10 * 60_000;
 const FAILURE_MS = 10_000;
 /** How far clocks may differ; the library's own tolerance for expiry. */
 const CLOCK_SKEW_MS = 30_000;
-const EMAIL_LENGTH_MAX = 254;
-const NAME_LENGTH_MAX = 100;
 
 export interface ProviderAccess {
   /** Where the provider sends browsers back to: of this connection alone. */
@@ -41,16 +39,23 @@ export interface SsoChallenge {
   readonly proof: boolean;
 }
 
-export interface VouchedPerson {
-  /** Stable within the issuer. */
-  readonly subject: string;
-  /** In lower case; the provider has verified it. */
-  readonly email: string;
-  readonly name: string;
-}
+const Endpoint = z.url({ protocol: /^https$/ }).max(2_048);
+const Names = z.array(z.string().max(100)).max(50);
+/** What is used of a provider's metadata, and nothing else: tenants choose how much they send. */
+const Metadata = z.object({
+  issuer: Endpoint,
+  authorization_endpoint: Endpoint,
+  token_endpoint: Endpoint,
+  jwks_uri: Endpoint,
+  userinfo_endpoint: Endpoint.exactOptional(),
+  token_endpoint_auth_methods_supported: Names.exactOptional(),
+  id_token_signing_alg_values_supported: Names.exactOptional(),
+  authorization_response_iss_parameter_supported: z.boolean().exactOptional(),
+});
+type Metadata = z.infer<typeof Metadata>;
 
 interface CachedMetadata {
-  readonly metadata: Promise<oidc.ServerMetadata>;
+  readonly metadata: Promise<Metadata>;
   expiresAtMs: number;
 }
 
@@ -72,12 +77,13 @@ export class IdentityProviders {
     return `${this.#callbackUrl}/${connection}`;
   }
 
-  /** The issuer as the provider itself writes it. Throws `sso_provider_refused`. */
+  /** The issuer as the provider itself writes it, asked anew. Throws `sso_provider_refused`. */
   async check(issuer: string): Promise<string> {
     try {
-      return (await this.#discover(issuer)).issuer;
+      return (await this.#fetchMetadata(issuer)).issuer;
     } catch (cause) {
-      const detail = cause instanceof OutgoingRequestRefused ? ` ${cause.message}` : "";
+      const refused = refusedRequestIn(cause);
+      const detail = refused ? ` ${refused.message}` : "";
       throw new DomainError(
         "sso_provider_refused",
         `There is no usable OpenID provider at ${issuer}.${detail}`,
@@ -132,15 +138,16 @@ export class IdentityProviders {
         idTokenExpected: true,
       });
       const claims = tokens.claims();
-      if (claims === undefined || claims.sub.length > SSO_SUBJECT_MAX) throw untrusted();
+      if (claims === undefined) throw untrusted();
       if (challenge.proof) assertFreshProof(claims.auth_time, challenge.begunAtMs);
-      const { email, email_verified, name } =
+      const about =
         claims.email === undefined && config.serverMetadata().userinfo_endpoint !== undefined
           ? await oidc.fetchUserInfo(config, tokens.access_token, claims.sub)
           : claims;
-      return vouchedPerson(claims.sub, { email, email_verified, name });
+      return vouchedPerson(access.issuer, claims, about);
     } catch (cause) {
-      throw cause instanceof SsoRefused ? cause : untrusted(cause);
+      if (cause instanceof SsoRefused) throw cause;
+      throw isCancelled(cause) ? cancelled() : untrusted(cause);
     }
   }
 
@@ -149,7 +156,7 @@ export class IdentityProviders {
     clientId,
     clientSecret,
   }: ProviderAccess): Promise<oidc.Configuration> {
-    let metadata: oidc.ServerMetadata;
+    let metadata: Metadata;
     try {
       metadata = await this.#discover(issuer);
     } catch (cause) {
@@ -166,7 +173,7 @@ export class IdentityProviders {
     return config;
   }
 
-  async #discover(issuer: string): Promise<oidc.ServerMetadata> {
+  async #discover(issuer: string): Promise<Metadata> {
     const known = this.#cache.get(issuer);
     if (known && known.expiresAtMs > Date.now()) return known.metadata;
     const oldest = this.#cache.keys().next();
@@ -180,15 +187,19 @@ export class IdentityProviders {
     return metadata;
   }
 
-  async #fetchMetadata(issuer: string): Promise<oidc.ServerMetadata> {
+  async #fetchMetadata(issuer: string): Promise<Metadata> {
     const url = new URL(issuer);
     const discovered = await oidc.discovery(url, "discovery", undefined, oidc.None(), {
       [oidc.customFetch]: this.#fetch,
     });
-    const metadata = discovered.serverMetadata();
+    const { data: metadata, error } = Metadata.safeParse(discovered.serverMetadata());
+    if (!metadata) {
+      const fields = [...new Set(error.issues.map(({ path }) => path[0]))].join(", ");
+      throw new OutgoingRequestRefused(`Fields of its metadata are missing or invalid: ${fields}.`);
+    }
     // The library makes exceptions for providers that share metadata between their own tenants: any of those could sign in.
     if (new URL(metadata.issuer).href !== url.href) {
-      throw new OutgoingRequestRefused(`It calls itself ${metadata.issuer}.`);
+      throw new OutgoingRequestRefused(`The metadata name another issuer: ${metadata.issuer}.`);
     }
     return metadata;
   }
@@ -207,22 +218,13 @@ function assertFreshProof(authTime: number | undefined, begunAtMs: number): void
   );
 }
 
-function vouchedPerson(
-  subject: string,
-  { email, email_verified, name }: Readonly<Record<string, unknown>>,
-): VouchedPerson {
-  if (typeof email !== "string" || email.length > EMAIL_LENGTH_MAX) throw unverified();
-  // Providers let people enter any address; only a verified one says who they are.
-  if (email_verified !== true || mailDomainOf(email) === undefined) throw unverified();
-  const shown = typeof name === "string" ? name.trim().slice(0, NAME_LENGTH_MAX) : "";
-  return { subject, email: email.toLowerCase(), name: shown === "" ? email : shown };
+/** RFC 6749, 4.1.2.1: the person, or the provider in their place, said no. */
+function isCancelled(error: unknown): boolean {
+  return error instanceof oidc.AuthorizationResponseError && error.error === "access_denied";
 }
 
-function unverified(): SsoRefused {
-  return new SsoRefused(
-    "email_unverified",
-    "The identity provider has not verified the e-mail address.",
-  );
+function cancelled(): SsoRefused {
+  return new SsoRefused("cancelled", "The sign-in was cancelled at the identity provider.");
 }
 
 function untrusted(cause?: unknown): SsoRefused {

@@ -82,18 +82,26 @@ export interface NewUser {
   readonly password: string | undefined;
 }
 
+export interface NewSsoSession {
+  readonly userId: UserId;
+  readonly organizationId: OrganizationId;
+  /** When the person proved who they are. */
+  readonly authenticatedAt: Date;
+  /** Of the request that opens it. */
+  readonly headers: Headers;
+}
+
 /** People: their passwords and sessions. Tenants and roles are not its business. */
 export interface Identity {
   /** Serves sign-in, sign-out, passwords and second factors; undefined for any other path. */
   handle(request: Request, origin: RequestOrigin): Promise<Response> | undefined;
   /** The live session that the request's cookie names. Notes that it was used. */
   session(headers: Headers): Promise<LiveSession | undefined>;
-  /** A session that is good for this organization alone. Answers with the cookies that it is known by. */
-  openSsoSession(
-    userId: UserId,
-    organizationId: OrganizationId,
-    headers: Headers,
-  ): Promise<string[]>;
+  /**
+   * A session that is good for one organization alone. Answers with the cookies that it is known by. `store` is that of
+   * a transaction.
+   */
+  openSsoSession(session: NewSsoSession, store: IdentityStore): Promise<string[]>;
   /** Name and attributes of another cookie that is protected as the session's is. */
   cookie(name: string): { readonly name: string; readonly attributes: CookieAttributes };
   /** `store` is that of a transaction, where the user is created with other things or not at all. */
@@ -128,9 +136,9 @@ export function createIdentity(options: IdentityOptions): Identity {
       return answerIdentityRequest(requestParts(auth, options), path, request, origin);
     },
     session: (headers) => liveSession(auth, options.db, headers),
-    async openSsoSession(userId, organizationId, headers) {
-      const body = { userId, organizationId };
-      const { headers: answered } = await auth.api.openSsoSession({
+    async openSsoSession({ headers, ...body }, store) {
+      const own = configure({ ...options, db: { ...options.db, identityStore: store } });
+      const { headers: answered } = await own.api.openSsoSession({
         ...{ body, headers, returnHeaders: true },
       });
       return answered.getSetCookie();

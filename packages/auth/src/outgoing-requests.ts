@@ -14,7 +14,9 @@ import { isAddressIn } from "./address-range.ts";
 /** From the resolution of the name to the last byte. */
 const REQUEST_MS_MAX = 5_000;
 /** Metadata and key sets have a few KiB. */
-const RESPONSE_BYTES_MAX = 256 * 1024;
+const RESPONSE_BYTES_MAX = 64 * 1024;
+/** Errors within errors that are looked through. */
+const CAUSES_MAX = 8;
 const URL_LENGTH_MAX = 2_048;
 
 /** Special-purpose address blocks that are not global (IANA registries, RFC 6890). */
@@ -59,6 +61,16 @@ export function isPublicAddress(address: string): boolean {
 /** An address that is not asked, or an answer that is not read. The message may be shown to the tenant. */
 export class OutgoingRequestRefused extends Error {
   override readonly name = "OutgoingRequestRefused";
+}
+
+/** The refusal that is behind an error of a library, which wraps it in errors of its own. */
+export function refusedRequestIn(error: unknown): OutgoingRequestRefused | undefined {
+  let cause = error;
+  for (let depth = 0; cause instanceof Error && depth < CAUSES_MAX; depth += 1) {
+    if (cause instanceof OutgoingRequestRefused) return cause;
+    cause = cause.cause;
+  }
+  return undefined;
 }
 
 export interface OutgoingRequestOptions {
@@ -133,8 +145,9 @@ export class OutgoingRequests {
     if (found.length === 0) throw new OutgoingRequestRefused(`${hostname} has no address.`);
     for (const { address } of found) {
       if (isPublicAddress(address) || isAddressIn(address, this.#allowed)) continue;
+      // Without the address: owners of organizations must not learn what internal names resolve to.
       throw new OutgoingRequestRefused(
-        `${hostname} has the address ${address}, which is not on the public Internet.`,
+        `${hostname} has an address that is not on the public Internet.`,
       );
     }
     return found;

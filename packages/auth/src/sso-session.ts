@@ -10,16 +10,21 @@ export function ssoSessions() {
       openSsoSession: createAuthEndpoint.serverOnly(
         {
           method: "POST",
-          body: z.object({ userId: z.string(), organizationId: z.string() }),
+          body: z.object({
+            userId: z.string(),
+            organizationId: z.string(),
+            authenticatedAt: z.date(),
+          }),
           requireHeaders: true,
         },
         async (ctx) => {
-          const { userId, organizationId } = ctx.body;
+          const { userId, organizationId, authenticatedAt } = ctx.body;
           const { internalAdapter } = ctx.context;
           const user = await internalAdapter.findUserById(userId);
           if (!user) throw ctx.error("NOT_FOUND");
           const session = await internalAdapter.createSession(userId, false, {
             ssoOrganizationId: organizationId,
+            authenticatedAt,
           });
           await setSessionCookie(ctx, { session, user });
           return ctx.json({ status: true });

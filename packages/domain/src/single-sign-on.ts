@@ -41,6 +41,10 @@ export function mailDomainOf(address: string): string | undefined {
 export const SSO_REFUSALS = [
   /** The attempt was begun in another browser, too long ago, or never. */
   "expired",
+  /** The person cancelled at the provider. */
+  "cancelled",
+  /** Another person than the one who is signed in proved their identity. */
+  "other_person",
   /** The provider refused, did not answer, or its answer is not to be trusted. */
   "provider",
   "email_unverified",
@@ -50,6 +54,8 @@ export const SSO_REFUSALS = [
   /** The person was removed from the organization. */
   "removed",
   "limit_exceeded",
+  /** A fault of this installation. */
+  "internal",
 ] as const;
 export type SsoRefusal = (typeof SSO_REFUSALS)[number];
 

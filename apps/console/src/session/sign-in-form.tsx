@@ -9,13 +9,13 @@ import { CodeForm } from "./code-form.tsx";
 import { returnPath } from "./return-path.ts";
 import { signIn } from "./session.ts";
 import { SsoForm } from "./sso-form.tsx";
-import { ssoProblem } from "./sso-words.ts";
+import { ssoRefusalText } from "./sso-refusal-text.ts";
 
 export function SignInForm() {
   const router = useRouter();
   const search = useSearchParams();
   const queryClient = useQueryClient();
-  const [problem, setProblem] = useState(() => ssoProblem(search.get("sso")));
+  const [problem, setProblem] = useState(() => ssoRefusalText(search.get("sso")));
   const [busy, setBusy] = useState(false);
   const [needsCode, setNeedsCode] = useState(false);
   const [usesSso, setUsesSso] = useState(false);

@@ -191,10 +191,11 @@ export class AuditTrail {
 
   async #transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     const actor = await this.#who();
-    const target = await this.#target();
+    const named = await this.#target();
     const { organizationId } = this.#principal;
     const result = await this.#db.transaction(async (tx) => {
       if (this.#isWritten) return work({ ...tx, actor });
+      const target = named ?? (await this.#ofOrganization(tx));
       const before = target && (await snapshot(tx, organizationId, target));
       const changed = await work({ ...tx, actor });
       const targetId = target ?? idOf(changed);
@@ -205,6 +206,12 @@ export class AuditTrail {
     });
     this.#isWritten = true;
     return result;
+  }
+
+  /** The target of methods whose request names none: an organization has one connection at most. */
+  async #ofOrganization(tx: Transaction): Promise<string | undefined> {
+    if (!this.#request.method.startsWith("singleSignOn.")) return undefined;
+    return (await tx.ssoConnections.find(this.#principal.organizationId))?.connection.id;
   }
 
   async #append(db: Pick<TenantDatabase, "audit">, line: Line): Promise<void> {

@@ -3,15 +3,20 @@
  * alone, whoever runs it: it opens sessions that are good here and nowhere else, and it never takes over the account of
  * somebody who is no member. There is no principal yet, so the audit log's lines are written here.
  */
-import type { Identity, SsoAttempt, VouchedPerson } from "@millrace/auth";
+import { createHash } from "node:crypto";
+import {
+  type Identity,
+  SSO_ATTEMPT_SECONDS,
+  type SsoAttempt,
+  type VouchedPerson,
+} from "@millrace/auth";
 import type { Transaction } from "@millrace/db";
 import {
   auditText,
   type Changer,
   DomainError,
-  mailDomainOf,
-  type OrganizationId,
-  type Role,
+  type Invitation,
+  type Member,
   type SsoConnection,
   SsoRefused,
   type UserId,
@@ -21,13 +26,14 @@ import { mayStillInvite } from "../invitation/accept-invitation.ts";
 import { assertRoomForMember } from "../invitation/room-for-member.ts";
 import { providerOf } from "./provider-access.ts";
 
-/** Refusals of one organization that the audit log keeps per minute. */
-const REFUSALS_PER_MINUTE_MAX = 30;
-const MINUTE_MS = 60_000;
+/** Refusals that the audit log keeps per hour of one network, so that none hides the others', and of an organization. */
+const REFUSALS_OF_NETWORK_PER_HOUR_MAX = 50;
+const REFUSALS_PER_HOUR_MAX = 1_000;
+const HOUR_MS = 3_600_000;
 
 export interface SsoTools {
   readonly parts: CoreParts;
-  readonly identity: Pick<Identity, "createUser">;
+  readonly identity: Pick<Identity, "createUser" | "openSsoSession">;
 }
 
 export interface FinishSsoInput {
@@ -37,31 +43,39 @@ export interface FinishSsoInput {
   /** The query that the provider sent the browser back with. */
   readonly query: string;
   /** Who is signed in, for an attempt that belongs to a session. */
-  readonly session: { readonly id: string; readonly userId: UserId } | undefined;
+  readonly session:
+    | { readonly id: string; readonly userId: UserId; readonly user: { readonly email: string } }
+    | undefined;
+  /** Of the request. */
+  readonly headers: Headers;
   readonly requestId: string;
   readonly clientAddress: string;
+  /** What limits count as one address. */
+  readonly clientNetwork: string;
 }
 
 /**
- * Who has signed in, or proved their identity again; somebody new becomes a member. Throws `SsoRefused`, after a line
- * in the audit log.
+ * Signs a person in, or notes that they proved their identity again; somebody new becomes a member. Answers with the cookies
+ * of a new session. Throws `SsoRefused`, after a line in the audit log.
  */
-export async function finishSso(tools: SsoTools, input: FinishSsoInput): Promise<UserId> {
+export async function finishSso(tools: SsoTools, input: FinishSsoInput): Promise<string[]> {
   const { attempt } = input;
-  let email = "";
+  await assertFirstUse(tools.parts, attempt);
+  let email = input.session?.user.email ?? "";
   try {
     const { connection, access } = await providerOf(tools.parts, attempt.organizationId);
     if (connection.id !== attempt.connectionId) throw expired();
     if (input.connectionId !== connection.id) throw mixedUp();
     const { identityProviders } = tools.parts;
     const person = await identityProviders.finish(access, attempt.challenge, input.query);
-    email = person.email;
-    if (!connection.domains.includes(mailDomainOf(email) ?? "")) {
-      throw new SsoRefused("domain_not_allowed", `${email} has a domain that is not allowed here.`);
+    if (attempt.sessionId === undefined) email = person.email;
+    if (!person.domains.every((domain) => connection.domains.includes(domain))) {
+      const message = `${person.email} has a domain that is not allowed here.`;
+      throw new SsoRefused("domain_not_allowed", message);
     }
-    return attempt.sessionId === undefined
-      ? await signIn(tools, connection, person, input)
-      : await confirm(tools, connection, person, input);
+    if (attempt.sessionId === undefined) return await signIn(tools, connection, person, input);
+    await confirm(tools, connection, person, input);
+    return [];
   } catch (error) {
     const refused = refusalOf(error);
     await logRefusal(tools.parts, input, email, refused);
@@ -69,50 +83,79 @@ export async function finishSso(tools: SsoTools, input: FinishSsoInput): Promise
   }
 }
 
+/** An attempt is in the browser's hands: without this, one that was sealed once could fill the audit log. */
+async function assertFirstUse(
+  { db }: CoreParts,
+  { challenge: { state } }: SsoAttempt,
+): Promise<void> {
+  const key = `sso-state|${createHash("sha256").update(state).digest("base64url")}`;
+  const uses = await db.rateLimits.count(key, SSO_ATTEMPT_SECONDS * 1_000, Date.now());
+  if (uses > 1) throw expired();
+}
+
 async function signIn(
   { parts, identity }: SsoTools,
   connection: SsoConnection,
   person: VouchedPerson,
   input: FinishSsoInput,
-): Promise<UserId> {
+): Promise<string[]> {
   const { organizationId } = connection;
-  const now = parts.clock.now();
   return parts.db.tenant(organizationId).transaction(async (tx) => {
     await tx.organizations.lock(organizationId);
+    await assertUnchanged(tx, connection);
     await tx.organizations.lockAddress(person.email);
     const linked = await tx.ssoConnections.userOf(connection.id, person.subject);
     const known = linked ?? (await memberOf(tx, connection, person));
-    const member = known && (await tx.members.ofUser(organizationId, known));
-    const invited = member ? undefined : await acceptedRole(tx, connection, person, now);
+    const isMember = known && (await tx.members.ofUser(organizationId, known)) !== undefined;
+    const invitation = isMember
+      ? undefined
+      : await acceptedInvitation(tx, connection, person, parts.clock.now());
     // Whoever was removed stays out until somebody invites them again.
-    if (known && !member && invited === undefined) throw removed(person.email);
+    if (known && !isMember && !invitation) throw removed(person.email);
     const userId = known ?? (await identity.createUser(newUser(person), tx.identityStore));
     if (linked === undefined) await tx.ssoConnections.link(connection.id, person.subject, userId);
-    const role = invited ?? connection.defaultRole;
-    if (!member) {
+    if (!isMember) {
       await assertRoomForMember(tx, organizationId, 0);
+      const role = invitation?.role ?? connection.defaultRole;
       await tx.organizations.putMember(organizationId, userId, role);
     }
-    await tx.audit.append({
-      ...lineOf(input, actorOf(userId, person.email)),
-      ...{ method: "session.create", result: "success", errorCode: undefined, targetId: userId },
-      after: member ? undefined : { role },
-    });
-    return userId;
+    const member = await tx.members.ofUser(organizationId, userId);
+    if (!member) throw new Error("whoever signs in is a member");
+    const line = lineOf(input, actorOf(userId, member.email));
+    if (!isMember) await tx.audit.append({ ...line, ...joinedBy(invitation, member) });
+    await tx.audit.append({ ...line, method: "session.create", targetId: userId });
+    const { authenticatedAt } = person;
+    const session = { userId, organizationId, authenticatedAt, headers: input.headers };
+    return identity.openSsoSession(session, tx.identityStore);
   });
 }
 
-/** The role of a pending invitation of this address, which is accepted. */
-async function acceptedRole(
+/** Another request may have removed or replaced the connection while the provider was asked. */
+async function assertUnchanged(
+  tx: Transaction,
+  { organizationId, id, updatedAt }: SsoConnection,
+): Promise<void> {
+  const now = (await tx.ssoConnections.find(organizationId))?.connection;
+  if (now?.id !== id || now.updatedAt.getTime() !== updatedAt.getTime()) throw expired();
+}
+
+function joinedBy(invitation: Invitation | undefined, { id, email, role }: Member) {
+  return invitation
+    ? { method: "invitation.accept", targetId: invitation.id, after: { role } }
+    : { method: "member.create", targetId: id, after: { email, role } };
+}
+
+/** The pending invitation of this address, which is accepted. */
+async function acceptedInvitation(
   tx: Transaction,
   { organizationId }: SsoConnection,
   { email }: VouchedPerson,
   now: Date,
-): Promise<Role | undefined> {
+): Promise<Invitation | undefined> {
   for (const invitation of await tx.invitations.pendingFor(organizationId, email, now)) {
     if (!(await mayStillInvite(tx, invitation, now))) continue;
     await tx.invitations.accept(organizationId, invitation.id, now);
-    return invitation.role;
+    return invitation;
   }
   return undefined;
 }
@@ -138,21 +181,20 @@ async function memberOf(
 async function confirm(
   { parts }: SsoTools,
   connection: SsoConnection,
-  { subject, email }: VouchedPerson,
+  { subject }: VouchedPerson,
   input: FinishSsoInput,
-): Promise<UserId> {
+): Promise<void> {
   const { session, attempt } = input;
   const { organizationId } = connection;
-  return parts.db.tenant(organizationId).transaction(async (tx) => {
-    const userId = await tx.ssoConnections.userOf(connection.id, subject);
-    if (!session || session.id !== attempt.sessionId || session.userId !== userId) throw expired();
+  await parts.db.tenant(organizationId).transaction(async (tx) => {
+    await tx.organizations.lock(organizationId);
+    await assertUnchanged(tx, connection);
+    if (!session || session.id !== attempt.sessionId) throw expired();
+    const { userId, user } = session;
+    if ((await tx.ssoConnections.userOf(connection.id, subject)) !== userId) throw otherPerson();
     await tx.sessions.confirm(attempt.sessionId, parts.clock.now());
-    await tx.audit.append({
-      ...lineOf(input, actorOf(userId, email)),
-      ...{ method: "session.confirm", result: "success", errorCode: undefined, targetId: userId },
-      after: undefined,
-    });
-    return userId;
+    const line = lineOf(input, actorOf(userId, user.email));
+    await tx.audit.append({ ...line, method: "session.confirm", targetId: userId });
   });
 }
 
@@ -164,20 +206,25 @@ async function logRefusal(
 ): Promise<void> {
   const { organizationId, sessionId } = input.attempt;
   const key = `audit|sso|${organizationId}`;
-  if ((await db.rateLimits.count(key, MINUTE_MS, Date.now())) > REFUSALS_PER_MINUTE_MAX) return;
+  const now = Date.now();
+  const own = await db.rateLimits.count(`${key}|${input.clientNetwork}`, HOUR_MS, now);
+  if (own > REFUSALS_OF_NETWORK_PER_HOUR_MAX) return;
+  if ((await db.rateLimits.count(key, HOUR_MS, now)) > REFUSALS_PER_HOUR_MAX) return;
   const userId = sessionId && input.session?.userId;
   await db.tenant(organizationId).audit.append({
     ...lineOf(input, actorOf(userId, email)),
     method: sessionId === undefined ? "session.create" : "session.confirm",
-    ...{ result: "failure", errorCode: code, targetId: userId, after: undefined },
+    ...{ result: "failure", errorCode: code, targetId: userId },
     request: { refusal },
   });
 }
 
+/** Of a success, with nothing but who did it. */
 function lineOf({ attempt, requestId, clientAddress }: FinishSsoInput, actor: Changer) {
-  const organizationId: OrganizationId = attempt.organizationId;
-  const empty = { request: undefined, before: undefined };
-  return { organizationId, actor, authMethod: "sso", requestId, clientAddress, ...empty } as const;
+  const { organizationId } = attempt;
+  const empty = { request: undefined, before: undefined, after: undefined, errorCode: undefined };
+  const origin = { organizationId, actor, authMethod: "sso", requestId, clientAddress } as const;
+  return { ...origin, ...empty, result: "success" } as const;
 }
 
 /** Who is not known yet has no id. */
@@ -198,7 +245,11 @@ function refusalOf(error: unknown): SsoRefused {
 }
 
 function expired(): SsoRefused {
-  return new SsoRefused("expired", "The sign-in was begun too long ago or elsewhere.");
+  return new SsoRefused("expired", "The sign-in has expired, or was started in another browser.");
+}
+
+function otherPerson(): SsoRefused {
+  return new SsoRefused("other_person", "Another person is signed in than the one who confirmed.");
 }
 
 function mixedUp(): SsoRefused {

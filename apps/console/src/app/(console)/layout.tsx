@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { ProofDialog } from "../../session/proof-dialog.tsx";
 import { RequireSession } from "../../session/require-session.tsx";
+import { SsoNotice } from "../../session/sso-notice.tsx";
 import { Shell } from "../../shell/shell.tsx";
 
 export default function ConsoleLayout({ children }: { children: ReactNode }) {
@@ -8,6 +9,7 @@ export default function ConsoleLayout({ children }: { children: ReactNode }) {
     <RequireSession>
       <Shell>{children}</Shell>
       <ProofDialog />
+      <SsoNotice />
     </RequireSession>
   );
 }
