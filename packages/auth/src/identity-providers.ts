@@ -77,7 +77,7 @@ export class IdentityProviders {
     return `${this.#callbackUrl}/${connection}`;
   }
 
-  /** The issuer as the provider itself writes it, asked anew. Throws `sso_provider_refused`. */
+  /** The issuer as the provider itself writes it, always read from there. Throws `sso_provider_refused`. */
   async check(issuer: string): Promise<string> {
     try {
       return (await this.#fetchMetadata(issuer)).issuer;
