@@ -501,24 +501,30 @@ mod tests {
         assert_eq!(refused("id", &password), credentials);
     }
 
+    /// The first message of a mechanism is refused for this reason.
+    fn assert_refused(
+        world: &World,
+        mechanism: &str,
+        message: &[u8],
+        reason: &AuthenticationError,
+    ) {
+        let mut session = Session::default();
+        session
+            .handshake(world.users(), mechanism)
+            .expect("enabled");
+        let refused = session.authenticate(world.users(), message);
+        assert_eq!(refused.as_ref().err(), Some(reason), "{mechanism}");
+    }
+
     /// The rights of these names are fixed, so nobody else may have one, whatever an identity provider, a file or a
     /// token says.
     #[test]
     fn nobody_signs_in_under_a_reserved_name() {
         let world = World::new();
-        let plain = b"\0__millrace\0secret".to_vec();
-        let messages = [
-            ("PLAIN", plain),
-            ("OAUTHBEARER", bearer(&world, "__millrace_records")),
-        ];
-        for (mechanism, message) in messages {
-            let mut session = Session::default();
-            session
-                .handshake(world.users(), mechanism)
-                .expect("enabled");
-            let refused = session.authenticate(world.users(), &message);
-            assert_eq!(refused, Err(AuthenticationError::Reserved), "{mechanism}");
-        }
+        let reserved = AuthenticationError::Reserved;
+        assert_refused(&world, "PLAIN", b"\0__millrace\0secret", &reserved);
+        let message = bearer(&world, "__millrace_records");
+        assert_refused(&world, "OAUTHBEARER", &message, &reserved);
         let mut of_broker = token("id", 10_000);
         of_broker.owner = Principal::control_plane();
         let tokens = DelegationTokens::new(config(), ManualClock::shared(), [of_broker]);
@@ -530,26 +536,17 @@ mod tests {
         let mut session = Session::default();
         let last = show(&mut session, users, "id", &password);
         let refused = session.authenticate(users, &last);
-        assert_eq!(refused, Err(AuthenticationError::Reserved));
+        assert_eq!(refused, Err(reserved));
     }
 
     /// Where `super.users` names `User:ANONYMOUS`, a user of this name could do everything.
     #[test]
     fn nobody_signs_in_as_anonymous() {
         let world = World::new();
-        let plain = b"\0ANONYMOUS\0secret".to_vec();
-        let messages = [
-            ("PLAIN", plain),
-            ("OAUTHBEARER", bearer(&world, "ANONYMOUS")),
-        ];
-        for (mechanism, message) in messages {
-            let mut session = Session::default();
-            session
-                .handshake(world.users(), mechanism)
-                .expect("enabled");
-            let refused = session.authenticate(world.users(), &message);
-            assert_eq!(refused, Err(AuthenticationError::Anonymous), "{mechanism}");
-        }
+        let anonymous = AuthenticationError::Anonymous;
+        assert_refused(&world, "PLAIN", b"\0ANONYMOUS\0secret", &anonymous);
+        let message = bearer(&world, "ANONYMOUS");
+        assert_refused(&world, "OAUTHBEARER", &message, &anonymous);
     }
 
     #[test]
