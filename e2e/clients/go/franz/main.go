@@ -5,8 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
@@ -14,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/e2e-clients/trust"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
@@ -71,7 +70,7 @@ func settings() ([]kgo.Opt, error) {
 	options := []kgo.Opt{kgo.SeedBrokers(os.Getenv("CLIENT_BOOTSTRAP")), kgo.ClientID("clients")}
 	protocol := os.Getenv("CLIENT_PROTOCOL")
 	if strings.HasSuffix(protocol, "SSL") {
-		config, err := trust(os.Getenv("CLIENT_CA_FILE"), os.Getenv("CLIENT_IDENTITY_FILE"))
+		config, err := trust.Config(os.Getenv("CLIENT_CA_FILE"), os.Getenv("CLIENT_IDENTITY_FILE"))
 		if err != nil {
 			return nil, err
 		}
@@ -85,24 +84,6 @@ func settings() ([]kgo.Opt, error) {
 		options = append(options, kgo.SASL(mechanism))
 	}
 	return options, nil
-}
-
-func trust(caFile, identityFile string) (*tls.Config, error) {
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, errors.New("no certificate in " + caFile)
-	}
-	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	if identityFile == "" {
-		return config, nil
-	}
-	identity, err := tls.LoadX509KeyPair(identityFile, identityFile)
-	config.Certificates = []tls.Certificate{identity}
-	return config, err
 }
 
 func login(mechanism string) (sasl.Mechanism, error) {

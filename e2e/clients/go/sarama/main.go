@@ -5,9 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -15,6 +12,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/millrace/e2e-clients/trust"
 	"github.com/xdg-go/scram"
 )
 
@@ -103,7 +101,7 @@ func settings() (*sarama.Config, error) {
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	protocol := os.Getenv("CLIENT_PROTOCOL")
 	if strings.HasSuffix(protocol, "SSL") {
-		trusted, err := trust(os.Getenv("CLIENT_CA_FILE"), os.Getenv("CLIENT_IDENTITY_FILE"))
+		trusted, err := trust.Config(os.Getenv("CLIENT_CA_FILE"), os.Getenv("CLIENT_IDENTITY_FILE"))
 		if err != nil {
 			return nil, err
 		}
@@ -113,24 +111,6 @@ func settings() (*sarama.Config, error) {
 		login(config, os.Getenv("CLIENT_MECHANISM"))
 	}
 	return config, config.Validate()
-}
-
-func trust(caFile, identityFile string) (*tls.Config, error) {
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, errors.New("no certificate in " + caFile)
-	}
-	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	if identityFile == "" {
-		return config, nil
-	}
-	identity, err := tls.LoadX509KeyPair(identityFile, identityFile)
-	config.Certificates = []tls.Certificate{identity}
-	return config, err
 }
 
 func login(config *sarama.Config, mechanism string) {
