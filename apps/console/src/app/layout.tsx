@@ -14,7 +14,6 @@ import { NONCE_HEADER } from "../api/page-policy.ts";
 import { theme } from "./theme.ts";
 
 export const metadata: Metadata = {
-  title: { default: "Millrace", template: "%s · Millrace" },
   description: "Kafka as a managed service",
 };
 

@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { usePathname, useRouter } from "next/navigation";
 import { type ReactNode, useEffect } from "react";
 import { statusOf, useTRPC } from "../api/client.tsx";
+import { PageTitle } from "../shell/page-title.tsx";
 
 /**
  * Sends visitors without a session to the sign-in page. Pages do not wait for the answer: what
@@ -18,5 +19,5 @@ export function RequireSession({ children }: { children: ReactNode }) {
   useEffect(() => {
     if (signedOut) router.replace(`/sign-in?then=${encodeURIComponent(path)}`);
   }, [signedOut, router, path]);
-  return signedOut ? null : children;
+  return signedOut ? <PageTitle>Sign in</PageTitle> : children;
 }

@@ -1,13 +1,12 @@
 import { Card, Center, Stack } from "@mantine/core";
-import type { Metadata } from "next";
 import { InvitationPage } from "../../invitation/invitation-page.tsx";
 import { Logo } from "../../shell/logo.tsx";
-
-export const metadata: Metadata = { title: "Invitation" };
+import { PageTitle } from "../../shell/page-title.tsx";
 
 export default function Page() {
   return (
     <Center component="main" mih="100vh" p="md">
+      <PageTitle>Invitation</PageTitle>
       <Stack w="100%" maw={440} gap="lg">
         <Logo size={36} />
         <Card padding="xl">

@@ -1,14 +1,13 @@
 import { Card, Center, Stack, Text, Title } from "@mantine/core";
-import type { Metadata } from "next";
 import { Suspense } from "react";
 import { SignInForm } from "../../session/sign-in-form.tsx";
 import { Logo } from "../../shell/logo.tsx";
-
-export const metadata: Metadata = { title: "Sign in" };
+import { PageTitle } from "../../shell/page-title.tsx";
 
 export default function SignInPage() {
   return (
     <Center component="main" mih="100vh" p="md">
+      <PageTitle>Sign in</PageTitle>
       <Stack w="100%" maw={400} gap="lg">
         <Logo size={36} />
         <Card padding="xl">

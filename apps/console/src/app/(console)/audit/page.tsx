@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { AuditPage } from "../../../audit/audit-page.tsx";
-
-export const metadata: Metadata = { title: "Audit log" };
+import { PageTitle } from "../../../shell/page-title.tsx";
 
 export default function AuditLogPage() {
-  return <AuditPage />;
+  return (
+    <>
+      <PageTitle>Audit log</PageTitle>
+      <AuditPage />
+    </>
+  );
 }

@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { ClusterList } from "../../../cluster/cluster-list.tsx";
-
-export const metadata: Metadata = { title: "Clusters" };
+import { PageTitle } from "../../../shell/page-title.tsx";
 
 export default function ClustersPage() {
-  return <ClusterList />;
+  return (
+    <>
+      <PageTitle>Clusters</PageTitle>
+      <ClusterList />
+    </>
+  );
 }

@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { EnvironmentList } from "../../../environment/environment-list.tsx";
-
-export const metadata: Metadata = { title: "Environments" };
+import { PageTitle } from "../../../shell/page-title.tsx";
 
 export default function EnvironmentsPage() {
-  return <EnvironmentList />;
+  return (
+    <>
+      <PageTitle>Environments</PageTitle>
+      <EnvironmentList />
+    </>
+  );
 }

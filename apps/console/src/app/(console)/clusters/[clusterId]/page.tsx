@@ -1,8 +1,12 @@
 import { ClusterOverview } from "../../../../cluster/cluster-overview.tsx";
-import { titleOf } from "../../../../cluster/cluster-title.ts";
-
-export const generateMetadata = titleOf("Overview");
+import { ClusterTitle } from "../../../../cluster/cluster-title.tsx";
 
 export default async function OverviewPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <ClusterOverview clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Overview" />
+      <ClusterOverview clusterId={clusterId} />
+    </>
+  );
 }

@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { CreateClusterPage } from "../../../../cluster-form/create-cluster-page.tsx";
-
-export const metadata: Metadata = { title: "Create cluster" };
+import { PageTitle } from "../../../../shell/page-title.tsx";
 
 export default function NewClusterPage() {
-  return <CreateClusterPage />;
+  return (
+    <>
+      <PageTitle>Create cluster</PageTitle>
+      <CreateClusterPage />
+    </>
+  );
 }

@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { ApiKeyList } from "../../../../api-key/api-key-list.tsx";
-
-export const metadata: Metadata = { title: "API keys" };
+import { PageTitle } from "../../../../shell/page-title.tsx";
 
 export default function ApiKeysPage() {
-  return <ApiKeyList />;
+  return (
+    <>
+      <PageTitle>API keys</PageTitle>
+      <ApiKeyList />
+    </>
+  );
 }

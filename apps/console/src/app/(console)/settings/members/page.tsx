@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { MembersPage } from "../../../../member/members-page.tsx";
-
-export const metadata: Metadata = { title: "Members" };
+import { PageTitle } from "../../../../shell/page-title.tsx";
 
 export default function Page() {
-  return <MembersPage />;
+  return (
+    <>
+      <PageTitle>Members</PageTitle>
+      <MembersPage />
+    </>
+  );
 }

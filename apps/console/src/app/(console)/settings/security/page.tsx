@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { SecurityPage } from "../../../../account/security-page.tsx";
-
-export const metadata: Metadata = { title: "Security" };
+import { PageTitle } from "../../../../shell/page-title.tsx";
 
 export default function Page() {
-  return <SecurityPage />;
+  return (
+    <>
+      <PageTitle>Security</PageTitle>
+      <SecurityPage />
+    </>
+  );
 }

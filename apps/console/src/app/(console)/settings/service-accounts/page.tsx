@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { ServiceAccountList } from "../../../../service-account/service-account-list.tsx";
-
-export const metadata: Metadata = { title: "Service accounts" };
+import { PageTitle } from "../../../../shell/page-title.tsx";
 
 export default function ServiceAccountsPage() {
-  return <ServiceAccountList />;
+  return (
+    <>
+      <PageTitle>Service accounts</PageTitle>
+      <ServiceAccountList />
+    </>
+  );
 }

@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { SessionsPage } from "../../../../account/sessions-page.tsx";
-
-export const metadata: Metadata = { title: "Sessions" };
+import { PageTitle } from "../../../../shell/page-title.tsx";
 
 export default function Page() {
-  return <SessionsPage />;
+  return (
+    <>
+      <PageTitle>Sessions</PageTitle>
+      <SessionsPage />
+    </>
+  );
 }

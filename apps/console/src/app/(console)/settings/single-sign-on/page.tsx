@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
+import { PageTitle } from "../../../../shell/page-title.tsx";
 import { SingleSignOnPage } from "../../../../single-sign-on/single-sign-on-page.tsx";
 
-export const metadata: Metadata = { title: "Single sign-on" };
-
 export default function Page() {
-  return <SingleSignOnPage />;
+  return (
+    <>
+      <PageTitle>Single sign-on</PageTitle>
+      <SingleSignOnPage />
+    </>
+  );
 }

@@ -1,8 +1,12 @@
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 import { UserList } from "../../../../../cluster-user/user-list.tsx";
 
-export const generateMetadata = titleOf("Users");
-
 export default async function UsersPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <UserList clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Users" />
+      <UserList clusterId={clusterId} />
+    </>
+  );
 }

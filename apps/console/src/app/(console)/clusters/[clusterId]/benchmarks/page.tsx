@@ -1,10 +1,14 @@
 import { BenchmarkList } from "../../../../../benchmark/benchmark-list.tsx";
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
-
-export const generateMetadata = titleOf("Benchmarks");
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 
 export default async function ClusterBenchmarksPage(props: {
   params: Promise<{ clusterId: string }>;
 }) {
-  return <BenchmarkList clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Benchmarks" />
+      <BenchmarkList clusterId={clusterId} />
+    </>
+  );
 }

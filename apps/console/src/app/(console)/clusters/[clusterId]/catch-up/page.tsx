@@ -1,7 +1,5 @@
 import { CatchUpPage } from "../../../../../catch-up/catch-up-page.tsx";
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
-
-export const generateMetadata = titleOf("Catch-up");
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 
 /** `?group=` names the consumer group to begin with. */
 export default async function ClusterCatchUpPage(props: {
@@ -10,6 +8,9 @@ export default async function ClusterCatchUpPage(props: {
 }) {
   const [{ clusterId }, { group }] = await Promise.all([props.params, props.searchParams]);
   return (
-    <CatchUpPage clusterId={clusterId} wanted={typeof group === "string" ? group : undefined} />
+    <>
+      <ClusterTitle clusterId={clusterId} page="Catch-up" />
+      <CatchUpPage clusterId={clusterId} wanted={typeof group === "string" ? group : undefined} />
+    </>
   );
 }

@@ -1,8 +1,12 @@
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 import { Connect } from "../../../../../cluster/connect.tsx";
 
-export const generateMetadata = titleOf("Connect");
-
 export default async function ConnectPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <Connect clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Connect" />
+      <Connect clusterId={clusterId} />
+    </>
+  );
 }

@@ -1,8 +1,12 @@
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 import { GroupList } from "../../../../../consumer-group/group-list.tsx";
 
-export const generateMetadata = titleOf("Consumer groups");
-
 export default async function GroupsPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <GroupList clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Consumer groups" />
+      <GroupList clusterId={clusterId} />
+    </>
+  );
 }

@@ -1,8 +1,12 @@
 import { ClusterOperations } from "../../../../../cluster/cluster-operations.tsx";
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
-
-export const generateMetadata = titleOf("Operations");
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 
 export default async function OperationsPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <ClusterOperations clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Operations" />
+      <ClusterOperations clusterId={clusterId} />
+    </>
+  );
 }

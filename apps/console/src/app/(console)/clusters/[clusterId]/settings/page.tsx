@@ -1,8 +1,12 @@
 import { ClusterSettings } from "../../../../../cluster/cluster-settings.tsx";
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
-
-export const generateMetadata = titleOf("Settings");
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 
 export default async function SettingsPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <ClusterSettings clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Settings" />
+      <ClusterSettings clusterId={clusterId} />
+    </>
+  );
 }

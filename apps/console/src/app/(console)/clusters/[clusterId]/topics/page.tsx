@@ -1,8 +1,12 @@
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 import { TopicList } from "../../../../../topic/topic-list.tsx";
 
-export const generateMetadata = titleOf("Topics");
-
 export default async function TopicsPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <TopicList clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Topics" />
+      <TopicList clusterId={clusterId} />
+    </>
+  );
 }

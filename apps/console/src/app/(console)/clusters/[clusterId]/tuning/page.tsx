@@ -1,8 +1,12 @@
-import { titleOf } from "../../../../../cluster/cluster-title.ts";
+import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
 import { TuningPage } from "../../../../../tuning/tuning-page.tsx";
 
-export const generateMetadata = titleOf("Tuning");
-
 export default async function ClusterTuningPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <TuningPage clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Tuning" />
+      <TuningPage clusterId={clusterId} />
+    </>
+  );
 }

@@ -1,8 +1,12 @@
 import { AclPage } from "../../../../../../acl/acl-page.tsx";
-import { titleOf } from "../../../../../../cluster/cluster-title.ts";
-
-export const generateMetadata = titleOf("ACLs");
+import { ClusterTitle } from "../../../../../../cluster/cluster-title.tsx";
 
 export default async function AclsPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <AclPage clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="ACLs" />
+      <AclPage clusterId={clusterId} />
+    </>
+  );
 }

@@ -1,8 +1,12 @@
-import { titleOf } from "../../../../../../cluster/cluster-title.ts";
+import { ClusterTitle } from "../../../../../../cluster/cluster-title.tsx";
 import { QuotaList } from "../../../../../../quota/quota-list.tsx";
 
-export const generateMetadata = titleOf("Quotas");
-
 export default async function QuotasPage(props: { params: Promise<{ clusterId: string }> }) {
-  return <QuotaList clusterId={(await props.params).clusterId} />;
+  const { clusterId } = await props.params;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Quotas" />
+      <QuotaList clusterId={clusterId} />
+    </>
+  );
 }

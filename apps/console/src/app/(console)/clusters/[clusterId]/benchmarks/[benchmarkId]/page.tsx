@@ -1,11 +1,14 @@
 import { BenchmarkPage } from "../../../../../../benchmark/benchmark-page.tsx";
-import { titleOf } from "../../../../../../cluster/cluster-title.ts";
-
-export const generateMetadata = titleOf("Benchmark");
+import { ClusterTitle } from "../../../../../../cluster/cluster-title.tsx";
 
 export default async function ClusterBenchmarkPage(props: {
   params: Promise<{ clusterId: string; benchmarkId: string }>;
 }) {
   const { clusterId, benchmarkId } = await props.params;
-  return <BenchmarkPage clusterId={clusterId} benchmarkId={benchmarkId} />;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Benchmark" />
+      <BenchmarkPage clusterId={clusterId} benchmarkId={benchmarkId} />
+    </>
+  );
 }

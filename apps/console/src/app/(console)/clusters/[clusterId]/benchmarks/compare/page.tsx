@@ -1,7 +1,5 @@
 import { BenchmarkComparison } from "../../../../../../benchmark/benchmark-comparison.tsx";
-import { titleOf } from "../../../../../../cluster/cluster-title.ts";
-
-export const generateMetadata = titleOf("Compare benchmarks");
+import { ClusterTitle } from "../../../../../../cluster/cluster-title.tsx";
 
 export default async function CompareBenchmarksPage(props: {
   params: Promise<{ clusterId: string }>;
@@ -9,5 +7,10 @@ export default async function CompareBenchmarksPage(props: {
 }) {
   const { clusterId } = await props.params;
   const { a, b } = await props.searchParams;
-  return <BenchmarkComparison clusterId={clusterId} first={String(a)} second={String(b)} />;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Compare benchmarks" />
+      <BenchmarkComparison clusterId={clusterId} first={String(a)} second={String(b)} />
+    </>
+  );
 }

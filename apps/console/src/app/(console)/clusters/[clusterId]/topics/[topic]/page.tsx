@@ -1,11 +1,14 @@
-import { titleOf } from "../../../../../../cluster/cluster-title.ts";
+import { ClusterTitle } from "../../../../../../cluster/cluster-title.tsx";
 import { TopicPage } from "../../../../../../topic/topic-page.tsx";
-
-export const generateMetadata = titleOf("Messages");
 
 export default async function TopicMessagesPage(props: {
   params: Promise<{ clusterId: string; topic: string }>;
 }) {
   const { clusterId, topic } = await props.params;
-  return <TopicPage clusterId={clusterId} topic={decodeURIComponent(topic)} tab="messages" />;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Messages" />
+      <TopicPage clusterId={clusterId} topic={decodeURIComponent(topic)} tab="messages" />
+    </>
+  );
 }

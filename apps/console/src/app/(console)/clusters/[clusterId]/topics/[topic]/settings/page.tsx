@@ -1,11 +1,14 @@
-import { titleOf } from "../../../../../../../cluster/cluster-title.ts";
+import { ClusterTitle } from "../../../../../../../cluster/cluster-title.tsx";
 import { TopicPage } from "../../../../../../../topic/topic-page.tsx";
-
-export const generateMetadata = titleOf("Topic settings");
 
 export default async function TopicSettingsPage(props: {
   params: Promise<{ clusterId: string; topic: string }>;
 }) {
   const { clusterId, topic } = await props.params;
-  return <TopicPage clusterId={clusterId} topic={decodeURIComponent(topic)} tab="settings" />;
+  return (
+    <>
+      <ClusterTitle clusterId={clusterId} page="Topic settings" />
+      <TopicPage clusterId={clusterId} topic={decodeURIComponent(topic)} tab="settings" />
+    </>
+  );
 }
