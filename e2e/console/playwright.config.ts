@@ -9,11 +9,13 @@ export default defineConfig({
   reporter: "list",
   // One product, one browser at a time: the machine is small and the charts are live.
   workers: 1,
+  // Named in the suite's result where the first try failed: see CONTRIBUTING.md.
+  retries: 1,
   timeout: 300_000,
   expect: { timeout: 15_000 },
   use: {
     viewport: { width: 1360, height: 860 },
-    trace: "retain-on-failure",
+    trace: "retain-on-first-failure",
     launchOptions: {
       ...(chromium ? { executablePath: chromium } : {}),
       args: [

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -5,6 +6,9 @@ export default defineConfig({
     dir: import.meta.dirname,
     // One broker, one machine: files that load it take turns.
     fileParallelism: false,
+    // Named in the suite's result where the first try failed: see CONTRIBUTING.md.
+    retry: 1,
+    reporters: ["default", join(import.meta.dirname, "../../packages/testkit/src/second-try.ts")],
     testTimeout: 240_000,
     hookTimeout: 120_000,
   },

@@ -12,13 +12,13 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type AwsTools, awsToolPaths, findAwsTools } from "./aws-tools.ts";
 import { run } from "./command.ts";
-import { failedTestsOf } from "./failed-tests.ts";
 import { root } from "./settings.ts";
 import { type Part, partsOf, slowest } from "./slowest.ts";
 import { startStack } from "./stack.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 import { print } from "./terminal.ts";
 import { findTools, type Tools } from "./tools.ts";
+import { troubledTestsOf } from "./troubled-tests.ts";
 
 /** One command of the suite. */
 interface Stage {
@@ -48,7 +48,7 @@ const AWS_CONCURRENCY = 4;
 const TERRAFORM_GOGC = "400";
 /** Parts named at the end, so that whoever makes the suite slower sees it. */
 const SLOWEST_SHOWN = 10;
-/** Failed tests of a stage named at the end, where they are found even if the rest of the output is cut. */
+/** Failed and unstable tests of a stage named at the end, where they are found even if the rest of the output is cut. */
 const FAILED_SHOWN = 40;
 const PROVIDER = "@millrace/terraform-provider";
 const artefacts = join(root, "test-results");
@@ -57,6 +57,7 @@ const brokerProgram = join(root, "dataplane/target/release/millrace");
 const clientConsole = join(root, "dataplane/target/debug/examples/console");
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
+const unstable: string[] = [];
 const skips: string[] = [];
 const parts: Part[] = [];
 
@@ -183,9 +184,11 @@ async function stage(each: Stage): Promise<void> {
   for (const [, test] of output.matchAll(/test (\S+) \.\.\. ignored/g))
     skips.push(`${name}: ${test}`);
   count(name, tally, from);
+  const troubled = troubledTestsOf(output);
+  const named = (tests: string[]) => tests.slice(0, FAILED_SHOWN).map((test) => `${name}: ${test}`);
+  unstable.push(...named(troubled.unstable));
   if (code !== 0) {
-    const tests = failedTestsOf(output).slice(0, FAILED_SHOWN);
-    failures.push(name, ...tests.map((test) => `${name}: ${test}`));
+    failures.push(name, ...named(troubled.failed));
     console.error(excerpt(output));
   }
 }
@@ -272,6 +275,7 @@ function finish(): never {
     console.log(`  ${seconds.toFixed(0).padStart(5)} s  ${name}`);
   }
   for (const reason of skips) console.log(`skipped: ${reason}`);
+  for (const name of unstable) console.log(`passed on the second try only: ${name}`);
   for (const name of failures) console.log(`failed: ${name}`);
   const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : "";
   console.log(`${total.passed} passed, ${total.failed} failed${skipped}`);
