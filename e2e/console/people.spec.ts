@@ -52,6 +52,19 @@ test("a developer is invited, joins, and produces a first message", async ({ pag
     await checkPage(page, "members");
   });
 
+  await test.step("the mail outbox shows the text of the invitation once more", async () => {
+    await page.getByRole("tab", { name: "Mail outbox" }).click();
+    const mail = page.locator(`[data-mail="${email}"]`);
+    await mail.getByRole("button", { name: "Show the text" }).click();
+    const dialog = page.getByRole("dialog");
+    await expect(dialog.locator("[data-secret]")).toContainText(link);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await expect(mail).toContainText("Shown");
+    await expect(mail.getByRole("button")).toHaveCount(0);
+    await checkPage(page, "mail-outbox");
+    await page.getByRole("tab", { name: "Members" }).click();
+  });
+
   const context = await browser.newContext({ baseURL: credentials.consoleUrl });
   const guest = await context.newPage();
   const guestComplaints = complaintsOf(guest);

@@ -81,7 +81,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   });
   const { brokerHttp, drivers, kafka } = options;
   const core = createCore({
-    ...{ db, secret, clock, brokerHttp, drivers },
+    ...{ db, secret, clock, brokerHttp, drivers, consoleUrl: options.consoleUrl },
     identityProviders: new IdentityProviders(
       new URL(`${SSO_PATH}${SSO_CALLBACK_PATH}`, options.consoleUrl).href,
       options.outgoing ?? new OutgoingRequests(),

@@ -41,6 +41,7 @@ async function idsOf(tenant: Tenant, name: string, topic: string): Promise<Ids> 
   const invited = await call(app, "POST", "/v1/invitations", {
     ...{ apiKey, body: { email: `${topic}-guest@example.com` } },
   });
+  const mails = await call(app, "GET", "/v1/outgoing-mails", { apiKey });
   const account = await call(app, "POST", "/v1/service-accounts", {
     ...{ apiKey, body: { name: `${topic} account` } },
   });
@@ -54,6 +55,7 @@ async function idsOf(tenant: Tenant, name: string, topic: string): Promise<Ids> 
     invitationId: invited.body.id,
     sessionId: await sessionIdOf(app, tenant),
     serviceAccountId: account.body.id,
+    mailId: mails.body.items[0].id,
   };
 }
 

@@ -28,6 +28,7 @@ beforeAll(async () => {
   const guest = { email: "audited-guest@example.com" };
   const invited = await call(app, "POST", "/v1/invitations", { apiKey, body: guest });
   const members = await call(app, "GET", "/v1/members", { apiKey });
+  const mails = await call(app, "GET", "/v1/outgoing-mails", { apiKey });
   const account = await call(app, "POST", "/v1/service-accounts", {
     ...{ apiKey, body: { name: "audited account" } },
   });
@@ -41,6 +42,7 @@ beforeAll(async () => {
     invitationId: invited.body.id,
     sessionId: await sessionIdOf(app, ours),
     serviceAccountId: account.body.id,
+    mailId: mails.body.items[0].id,
   };
 });
 

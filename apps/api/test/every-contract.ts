@@ -19,6 +19,7 @@ export interface Ids {
   readonly invitationId: string;
   readonly sessionId: string;
   readonly serviceAccountId: string;
+  readonly mailId: string;
 }
 
 export type Case =
@@ -241,6 +242,8 @@ export const CASES: Record<string, Case> = {
   "invitation.list": { kind: "list" },
   "invitation.get": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
   "invitation.delete": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
+  "outgoingMail.list": { kind: "list" },
+  "outgoingMail.open": { kind: "by_id", path: (ids) => `/v1/outgoing-mails/${ids.mailId}/open` },
   "singleSignOn.get": { kind: "own" },
   // Refused before anything is sent: the address is private.
   "singleSignOn.set": {
@@ -275,6 +278,7 @@ export const ABSENT: Ids = {
   invitationId: newId("inv"),
   sessionId: newId("ses"),
   serviceAccountId: newId("svc"),
+  mailId: newId("mai"),
 };
 
 /** Headers by which a person or a program of a tenant is known. */

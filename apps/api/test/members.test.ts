@@ -1,5 +1,6 @@
 /** Members and invitations: who may change whom, and how somebody new gets in. */
 import { newId, type Role } from "@millrace/domain";
+import { runSql } from "@millrace/testkit";
 import { expect, test } from "vitest";
 import { type Answer, apiFixture, CONSOLE_URL, call, keyOfRole } from "./fixture.ts";
 
@@ -237,4 +238,51 @@ test("an organization keeps an owner", async () => {
   const { token } = (await invite("second@example.com", "owner", apiKey)).body;
   await accept({ token, name: "Second", password: PASSWORD });
   expect((await leave()).status).toBe(204);
+});
+
+test("an invitation is a mail in the outbox, whose text is stored sealed and can be read once", async () => {
+  const { app, ours, db, ownerUrl } = fixture;
+  const email = address();
+  const invited = (await invite(email, "admin")).body;
+  const list = await call(app, "GET", "/v1/outgoing-mails", { apiKey: ours.apiKey });
+  const [mail] = list.body.items;
+  expect(mail).toMatchObject({ recipient: email, subject: "Invitation to ours", opened_at: null });
+  // Throws where a row does not hold what is said.
+  await runSql(
+    ownerUrl,
+    `SELECT 1 / count(*) FILTER (WHERE position('mri_'::bytea IN sealed_text) = 0) FROM outgoing_mail
+     WHERE id = '${mail.id}'`,
+  );
+  const open = (apiKey: string, id = mail.id) =>
+    call(app, "POST", `/v1/outgoing-mails/${id}/open`, { apiKey });
+  const opened = await open(ours.apiKey);
+  expect(opened.body.text).toContain(`${CONSOLE_URL}/invitation#${invited.token}\n`);
+  expect(opened.body.opened_at).toEqual(expect.any(String));
+  expect((await open(ours.apiKey)).body).toMatchObject({
+    ...{ code: "mail_text_unavailable", detail: "The text was read already." },
+  });
+  const log = await call(app, "GET", `/v1/audit-events?target_id=${mail.id}`, {
+    apiKey: ours.apiKey,
+  });
+  expect(log.body.items[1]).toMatchObject({
+    ...{ method: "outgoingMail.open", result: "success", before: { recipient: email } },
+  });
+  expect(JSON.stringify(log.body)).not.toContain(invited.token);
+  expect((await accept({ token: invited.token, name: "A", password: PASSWORD })).status).toBe(200);
+
+  // Whoever could not send the invitation cannot read its link.
+  await invite(address(), "owner");
+  const [high] = (await call(app, "GET", "/v1/outgoing-mails", { apiKey: ours.apiKey })).body.items;
+  expect((await open(await keyOfRole(db, ours, "admin"), high.id)).status).toBe(403);
+});
+
+test("the mail of an invitation that has ended has no text", async () => {
+  const { app, ours } = fixture;
+  const { apiKey } = ours;
+  const invited = (await invite(address(), "viewer")).body;
+  const [mail] = (await call(app, "GET", "/v1/outgoing-mails", { apiKey })).body.items;
+  await call(app, "DELETE", `/v1/invitations/${invited.id}`, { apiKey });
+  const opened = await call(app, "POST", `/v1/outgoing-mails/${mail.id}/open`, { apiKey });
+  expect(opened.status).toBe(410);
+  expect(opened.body.detail).toBe("The invitation has ended.");
 });

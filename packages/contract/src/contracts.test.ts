@@ -60,6 +60,7 @@ test("what grants rights or destroys data needs a recent proof of identity", () 
     "member.delete",
     "member.update",
     "operation.approve",
+    "outgoingMail.open",
     "serviceAccount.create",
     "serviceAccount.delete",
     "serviceAccount.update",

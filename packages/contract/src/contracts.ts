@@ -56,6 +56,8 @@ import { getOperationPlan } from "./operation/get-operation-plan.ts";
 import { listOperations } from "./operation/list-operations.ts";
 import { retryOperation } from "./operation/retry-operation.ts";
 import { watchOperation } from "./operation/watch-operation.ts";
+import { listOutgoingMails } from "./outgoing-mail/list-outgoing-mails.ts";
+import { openOutgoingMail } from "./outgoing-mail/open-outgoing-mail.ts";
 import { deleteQuota } from "./quota/delete-quota.ts";
 import { getQuotaUsage } from "./quota/get-quota-usage.ts";
 import { listQuotas } from "./quota/list-quotas.ts";
@@ -158,6 +160,8 @@ export const contracts: readonly Contract[] = [
   listInvitations,
   getInvitation,
   deleteInvitation,
+  listOutgoingMails,
+  openOutgoingMail,
   getSingleSignOn,
   setSingleSignOn,
   deleteSingleSignOn,

@@ -74,6 +74,10 @@ interface Tools {
   readonly identityProviders: IdentityProviders;
   /** Seals the client secrets of identity providers. */
   readonly ssoSecrets: SecretSeal;
+  /** Seals the texts of mails, which hold links that grant access. */
+  readonly mailTexts: SecretSeal;
+  /** Where browsers find the console. */
+  readonly consoleUrl: string;
 }
 
 export interface CoreOptions {
@@ -82,6 +86,8 @@ export interface CoreOptions {
   readonly secret: string;
   /** Asks identity providers; by default none is on a private address, and none sends anybody back. */
   readonly identityProviders?: IdentityProviders;
+  /** Where browsers find the console, for links in mails. */
+  readonly consoleUrl?: string;
   readonly clock?: Clock;
   /** Another way to brokers than the network, for tests. */
   readonly kafka?: KafkaAccess;
@@ -107,6 +113,8 @@ export function createCore(options: CoreOptions): CoreParts {
       options.identityProviders ??
       new IdentityProviders("https://localhost", new OutgoingRequests()),
     ssoSecrets: new SecretSeal(secret, "millrace sso client secret"),
+    mailTexts: new SecretSeal(secret, "millrace outgoing mail"),
+    consoleUrl: options.consoleUrl ?? "https://localhost",
   };
 }
 

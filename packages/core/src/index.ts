@@ -88,6 +88,8 @@ export { listOperations } from "./operation/list-operations.ts";
 export { retryOperation } from "./operation/retry-operation.ts";
 export { scheduleOperations } from "./operation/schedule-operations.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
+export { listOutgoingMails } from "./outgoing-mail/list-outgoing-mails.ts";
+export { openOutgoingMail } from "./outgoing-mail/open-outgoing-mail.ts";
 export { deleteQuota } from "./quota/delete-quota.ts";
 export { getQuotaUsage } from "./quota/get-quota-usage.ts";
 export { listQuotas } from "./quota/list-quotas.ts";

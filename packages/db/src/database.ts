@@ -17,6 +17,7 @@ import { OperationQueue } from "./operation-queue.ts";
 import { OperationRepository } from "./operation-repository.ts";
 import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
+import { OutgoingMailRepository } from "./outgoing-mail-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
 import { SecondFactorRepository } from "./second-factor-repository.ts";
 import { ServiceAccountRepository } from "./service-account-repository.ts";
@@ -31,6 +32,7 @@ const REPOSITORIES = {
   organizations: OrganizationRepository,
   members: MemberRepository,
   invitations: InvitationRepository,
+  outgoingMails: OutgoingMailRepository,
   sessions: SessionRepository,
   ssoConnections: SsoConnectionRepository,
   apiKeys: ApiKeyRepository,

@@ -26,6 +26,7 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.operation_plan": "S",
     "public.operation_step": "SIU",
     "public.organization": "SIU",
+    "public.outgoing_mail": "SIUD",
     "public.rate_limit": "SIUD",
     "public.service_account": "SIU",
     "public.session": "SIUD",

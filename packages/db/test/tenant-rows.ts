@@ -75,16 +75,20 @@ export async function readable(client: pg.Client): Promise<string[]> {
 
 /** A row in every table of one tenant, written by the owner of the tables. Its organization's id. */
 export async function fillTenant(client: pg.Client): Promise<string> {
-  const [org, user, env, clu, op, bmk] = (["org", "usr", "env", "clu", "op", "bmk"] as const).map(
-    (prefix) => newId(prefix),
-  );
+  const [org, user, env, clu, op, bmk, inv] = (
+    ["org", "usr", "env", "clu", "op", "bmk", "inv"] as const
+  ).map((prefix) => newId(prefix));
   const rows: Record<string, Record<string, unknown>> = {
     organization: { id: org, name: "T", slug: org },
     user: { id: user, name: "U", email: `${user}@example.com`, email_verified: true },
     member: { id: newId("mem"), organization_id: org, user_id: user, role: "owner" },
     invitation: {
-      ...{ id: newId("inv"), organization_id: org, email: "i@example.com", role: "viewer" },
+      ...{ id: inv, organization_id: org, email: "i@example.com", role: "viewer" },
       ...{ token_hash: Buffer.from(org ?? ""), invited_by: {} },
+    },
+    outgoing_mail: {
+      ...{ id: newId("mai"), organization_id: org, invitation_id: inv, recipient: "i@example.com" },
+      ...{ subject: "s", sealed_text: Buffer.of(1) },
     },
     api_key: {
       ...{ id: newId("key"), organization_id: org, name: "k", role: "viewer", hint: "h" },

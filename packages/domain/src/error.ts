@@ -41,6 +41,7 @@ export const ERROR_KINDS = {
   sso_domain_taken: { status: 409, title: "Domain taken", retryable: false },
   last_owner: { status: 409, title: "Last owner", retryable: false },
   invitation_invalid: { status: 410, title: "Invitation no longer valid", retryable: false },
+  mail_text_unavailable: { status: 410, title: "Mail text no longer available", retryable: false },
   operation_not_cancellable: {
     status: 409,
     title: "Operation cannot be cancelled",

@@ -24,6 +24,7 @@ export const ID_PREFIXES = [
   "bmk",
   "aud",
   "sso",
+  "mai",
 ] as const;
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
@@ -43,6 +44,7 @@ export type TuningChangeId = Id<"tch">;
 export type BenchmarkId = Id<"bmk">;
 export type AuditEventId = Id<"aud">;
 export type SsoConnectionId = Id<"sso">;
+export type OutgoingMailId = Id<"mai">;
 
 /** A ULID in Crockford's base 32: 128 bits, so the first character is at most 7. */
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

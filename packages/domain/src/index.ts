@@ -23,6 +23,7 @@ export * from "./id.ts";
 export * from "./metric.ts";
 export * from "./name.ts";
 export * from "./operation.ts";
+export * from "./outgoing-mail.ts";
 export * from "./price.ts";
 export * from "./principal.ts";
 export * from "./record.ts";

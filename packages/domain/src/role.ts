@@ -43,6 +43,7 @@ export const PERMISSIONS = [
   "apikey:read",
   "apikey:write",
   "audit:read",
+  "mail:read",
   "sso:read",
   "sso:write",
 ] as const;
@@ -92,6 +93,7 @@ const ADMIN: readonly Permission[] = [
   "apikey:read",
   "apikey:write",
   "audit:read",
+  "mail:read",
 ];
 
 const GRANTS: Record<Role, ReadonlySet<Permission>> = {

@@ -55,6 +55,8 @@ import { getOperationPlanProcedure } from "./operation/get-operation-plan.ts";
 import { listOperationsProcedure } from "./operation/list-operations.ts";
 import { retryOperationProcedure } from "./operation/retry-operation.ts";
 import { watchOperationProcedure } from "./operation/watch-operation.ts";
+import { listOutgoingMailsProcedure } from "./outgoing-mail/list-outgoing-mails.ts";
+import { openOutgoingMailProcedure } from "./outgoing-mail/open-outgoing-mail.ts";
 import { createCallerFactory, router } from "./procedure.ts";
 import { deleteQuotaProcedure } from "./quota/delete-quota.ts";
 import { getQuotaUsageProcedure } from "./quota/get-quota-usage.ts";
@@ -159,6 +161,10 @@ export const appRouter = router({
     approve: approveOperationProcedure,
     cancel: cancelOperationProcedure,
     retry: retryOperationProcedure,
+  }),
+  outgoingMail: router({
+    list: listOutgoingMailsProcedure,
+    open: openOutgoingMailProcedure,
   }),
   quota: router({
     set: setQuotaProcedure,

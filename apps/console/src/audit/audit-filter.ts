@@ -27,6 +27,7 @@ const TITLES: Readonly<Record<string, string>> = {
   invitation: "Invitations",
   member: "Members",
   operation: "Operations",
+  outgoingMail: "Mail outbox",
   quota: "Quotas",
   record: "Records",
   serviceAccount: "Service accounts",

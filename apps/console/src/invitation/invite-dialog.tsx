@@ -19,14 +19,17 @@ const EXPIRIES = [1, INVITATION_DAYS_DEFAULT, INVITATION_DAYS_MAX].map((days) =>
   label: days === 1 ? "In 1 day" : `In ${days} days`,
 }));
 
-/** Invites a person, and shows the link once: no mail is sent. */
+/** Invites a person, and shows the link. Millrace sends no mail. */
 export function InviteDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
   const { data: me } = useQuery(trpc.account.me.queryOptions({}));
   const invite = useMutation(
     trpc.invitation.create.mutationOptions({
-      onSuccess: () => void queryClient.invalidateQueries(trpc.invitation.pathFilter()),
+      onSuccess: () => {
+        void queryClient.invalidateQueries(trpc.invitation.pathFilter());
+        void queryClient.invalidateQueries(trpc.outgoingMail.pathFilter());
+      },
     }),
   );
   const form = useForm({
@@ -50,7 +53,7 @@ export function InviteDialog({ opened, onClose }: { opened: boolean; onClose: ()
       secret={invite.data && `${window.location.origin}/invitation#${invite.data.token}`}
       title="Invite member"
       secretTitle="Copy the invitation link"
-      note={`Send this link to ${invite.data?.email ?? ""}. It is not shown again, and no mail is sent.`}
+      note={`Send this link to ${invite.data?.email ?? ""}. Millrace sends no mail. Its text is in the mail outbox.`}
       busy={invite.isPending}
       onClose={close}
     >

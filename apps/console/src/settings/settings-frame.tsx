@@ -11,6 +11,7 @@ const TABS = [
   ["sessions", "Sessions"],
   ["security", "Security"],
   ["single-sign-on", "Single sign-on"],
+  ["mail-outbox", "Mail outbox"],
 ] as const;
 
 /** The frame of the pages about people and keys. */

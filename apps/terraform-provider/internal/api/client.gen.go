@@ -360,6 +360,7 @@ const (
 	ApiKeyPermissionsEnvironmentRead  ApiKeyPermissions = "environment:read"
 	ApiKeyPermissionsEnvironmentWrite ApiKeyPermissions = "environment:write"
 	ApiKeyPermissionsGroupRead        ApiKeyPermissions = "group:read"
+	ApiKeyPermissionsMailRead         ApiKeyPermissions = "mail:read"
 	ApiKeyPermissionsMemberRead       ApiKeyPermissions = "member:read"
 	ApiKeyPermissionsMemberWrite      ApiKeyPermissions = "member:write"
 	ApiKeyPermissionsMetricsRead      ApiKeyPermissions = "metrics:read"
@@ -414,6 +415,8 @@ func (e ApiKeyPermissions) Valid() bool {
 	case ApiKeyPermissionsEnvironmentWrite:
 		return true
 	case ApiKeyPermissionsGroupRead:
+		return true
+	case ApiKeyPermissionsMailRead:
 		return true
 	case ApiKeyPermissionsMemberRead:
 		return true
@@ -501,6 +504,7 @@ const (
 	ApiKeyCreateRequestPermissionsEnvironmentRead  ApiKeyCreateRequestPermissions = "environment:read"
 	ApiKeyCreateRequestPermissionsEnvironmentWrite ApiKeyCreateRequestPermissions = "environment:write"
 	ApiKeyCreateRequestPermissionsGroupRead        ApiKeyCreateRequestPermissions = "group:read"
+	ApiKeyCreateRequestPermissionsMailRead         ApiKeyCreateRequestPermissions = "mail:read"
 	ApiKeyCreateRequestPermissionsMemberRead       ApiKeyCreateRequestPermissions = "member:read"
 	ApiKeyCreateRequestPermissionsMemberWrite      ApiKeyCreateRequestPermissions = "member:write"
 	ApiKeyCreateRequestPermissionsMetricsRead      ApiKeyCreateRequestPermissions = "metrics:read"
@@ -555,6 +559,8 @@ func (e ApiKeyCreateRequestPermissions) Valid() bool {
 	case ApiKeyCreateRequestPermissionsEnvironmentWrite:
 		return true
 	case ApiKeyCreateRequestPermissionsGroupRead:
+		return true
+	case ApiKeyCreateRequestPermissionsMailRead:
 		return true
 	case ApiKeyCreateRequestPermissionsMemberRead:
 		return true
@@ -642,6 +648,7 @@ const (
 	ApiKeyWithSecretPermissionsEnvironmentRead  ApiKeyWithSecretPermissions = "environment:read"
 	ApiKeyWithSecretPermissionsEnvironmentWrite ApiKeyWithSecretPermissions = "environment:write"
 	ApiKeyWithSecretPermissionsGroupRead        ApiKeyWithSecretPermissions = "group:read"
+	ApiKeyWithSecretPermissionsMailRead         ApiKeyWithSecretPermissions = "mail:read"
 	ApiKeyWithSecretPermissionsMemberRead       ApiKeyWithSecretPermissions = "member:read"
 	ApiKeyWithSecretPermissionsMemberWrite      ApiKeyWithSecretPermissions = "member:write"
 	ApiKeyWithSecretPermissionsMetricsRead      ApiKeyWithSecretPermissions = "metrics:read"
@@ -696,6 +703,8 @@ func (e ApiKeyWithSecretPermissions) Valid() bool {
 	case ApiKeyWithSecretPermissionsEnvironmentWrite:
 		return true
 	case ApiKeyWithSecretPermissionsGroupRead:
+		return true
+	case ApiKeyWithSecretPermissionsMailRead:
 		return true
 	case ApiKeyWithSecretPermissionsMemberRead:
 		return true
@@ -2301,6 +2310,7 @@ const (
 	ServiceAccountKeyCreateRequestPermissionsEnvironmentRead  ServiceAccountKeyCreateRequestPermissions = "environment:read"
 	ServiceAccountKeyCreateRequestPermissionsEnvironmentWrite ServiceAccountKeyCreateRequestPermissions = "environment:write"
 	ServiceAccountKeyCreateRequestPermissionsGroupRead        ServiceAccountKeyCreateRequestPermissions = "group:read"
+	ServiceAccountKeyCreateRequestPermissionsMailRead         ServiceAccountKeyCreateRequestPermissions = "mail:read"
 	ServiceAccountKeyCreateRequestPermissionsMemberRead       ServiceAccountKeyCreateRequestPermissions = "member:read"
 	ServiceAccountKeyCreateRequestPermissionsMemberWrite      ServiceAccountKeyCreateRequestPermissions = "member:write"
 	ServiceAccountKeyCreateRequestPermissionsMetricsRead      ServiceAccountKeyCreateRequestPermissions = "metrics:read"
@@ -2355,6 +2365,8 @@ func (e ServiceAccountKeyCreateRequestPermissions) Valid() bool {
 	case ServiceAccountKeyCreateRequestPermissionsEnvironmentWrite:
 		return true
 	case ServiceAccountKeyCreateRequestPermissionsGroupRead:
+		return true
+	case ServiceAccountKeyCreateRequestPermissionsMailRead:
 		return true
 	case ServiceAccountKeyCreateRequestPermissionsMemberRead:
 		return true
@@ -4578,6 +4590,37 @@ type OperationStep struct {
 // OperationStepState defines model for OperationStep.State.
 type OperationStepState string
 
+// OutgoingMail defines model for OutgoingMail.
+type OutgoingMail struct {
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+	Id        string    `json:"id"`
+
+	// OpenedAt When somebody read the text, which is possible once
+	OpenedAt  *time.Time `json:"opened_at"`
+	Recipient string     `json:"recipient"`
+	Subject   string     `json:"subject"`
+}
+
+// OutgoingMailPage defines model for OutgoingMailPage.
+type OutgoingMailPage struct {
+	Items         []OutgoingMail `json:"items"`
+	NextPageToken *string        `json:"next_page_token,omitempty"`
+}
+
+// OutgoingMailWithText defines model for OutgoingMailWithText.
+type OutgoingMailWithText struct {
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+	Id        string    `json:"id"`
+
+	// OpenedAt When somebody read the text, which is possible once
+	OpenedAt  *time.Time `json:"opened_at"`
+	Recipient string     `json:"recipient"`
+	Subject   string     `json:"subject"`
+	Text      string     `json:"text"`
+}
+
 // PlannedChange defines model for PlannedChange.
 type PlannedChange struct {
 	Action PlannedChangeAction `json:"action"`
@@ -5918,6 +5961,21 @@ type OperationRetryParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// OutgoingMailListParams defines parameters for OutgoingMailList.
+type OutgoingMailListParams struct {
+	// PageSize Items per page, 50 by default
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// PageToken next_page_token of the previous page; valid for the same organization and filter
+	PageToken *string `form:"page_token,omitempty" json:"page_token,omitempty"`
+}
+
+// OutgoingMailOpenParams defines parameters for OutgoingMailOpen.
+type OutgoingMailOpenParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ServiceAccountListParams defines parameters for ServiceAccountList.
 type ServiceAccountListParams struct {
 	// PageSize Items per page, 50 by default
@@ -6997,6 +7055,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/retry (the `OperationRetry` operationId).
 	OperationRetry(ctx context.Context, operationId string, params *OperationRetryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// OutgoingMailList List outgoing mails
+	//
+	// The mail outbox, newest first, without texts. Millrace sends no mail.
+	//
+	// Corresponds with GET /v1/outgoing-mails (the `OutgoingMailList` operationId).
+	OutgoingMailList(ctx context.Context, params *OutgoingMailListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// OutgoingMailOpen Read the text of a mail
+	//
+	// The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.
+	//
+	// Corresponds with POST /v1/outgoing-mails/{mail_id}/open (the `OutgoingMailOpen` operationId).
+	OutgoingMailOpen(ctx context.Context, mailId string, params *OutgoingMailOpenParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RegionList List regions
 	//
@@ -8990,6 +9062,40 @@ func (c *Client) OperationPlan(ctx context.Context, operationId string, reqEdito
 // Corresponds with POST /v1/operations/{operation_id}/retry (the `OperationRetry` operationId).
 func (c *Client) OperationRetry(ctx context.Context, operationId string, params *OperationRetryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewOperationRetryRequest(c.Server, operationId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// OutgoingMailList List outgoing mails
+//
+// The mail outbox, newest first, without texts. Millrace sends no mail.
+//
+// Corresponds with GET /v1/outgoing-mails (the `OutgoingMailList` operationId).
+func (c *Client) OutgoingMailList(ctx context.Context, params *OutgoingMailListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOutgoingMailListRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// OutgoingMailOpen Read the text of a mail
+//
+// The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.
+//
+// Corresponds with POST /v1/outgoing-mails/{mail_id}/open (the `OutgoingMailOpen` operationId).
+func (c *Client) OutgoingMailOpen(ctx context.Context, mailId string, params *OutgoingMailOpenParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOutgoingMailOpenRequest(c.Server, mailId, params)
 	if err != nil {
 		return nil, err
 	}
@@ -14371,6 +14477,121 @@ func NewOperationRetryRequest(server string, operationId string, params *Operati
 	return req, nil
 }
 
+// NewOutgoingMailListRequest constructs an http.Request for the OutgoingMailList method
+func NewOutgoingMailListRequest(server string, params *OutgoingMailListParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/outgoing-mails")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PageSize != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_size", *params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.PageToken != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page_token", *params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewOutgoingMailOpenRequest constructs an http.Request for the OutgoingMailOpen method
+func NewOutgoingMailOpenRequest(server string, mailId string, params *OutgoingMailOpenParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "mail_id", mailId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/outgoing-mails/%s/open", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRegionListRequest constructs an http.Request for the RegionList method
 func NewRegionListRequest(server string) (*http.Request, error) {
 	var err error
@@ -15862,6 +16083,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/retry (the `OperationRetry` operationId).
 	OperationRetryWithResponse(ctx context.Context, operationId string, params *OperationRetryParams, reqEditors ...RequestEditorFn) (*OperationRetryResponse, error)
+
+	// OutgoingMailListWithResponse List outgoing mails
+	//
+	// The mail outbox, newest first, without texts. Millrace sends no mail.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/outgoing-mails (the `OutgoingMailList` operationId).
+	OutgoingMailListWithResponse(ctx context.Context, params *OutgoingMailListParams, reqEditors ...RequestEditorFn) (*OutgoingMailListResponse, error)
+
+	// OutgoingMailOpenWithResponse Read the text of a mail
+	//
+	// The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/outgoing-mails/{mail_id}/open (the `OutgoingMailOpen` operationId).
+	OutgoingMailOpenWithResponse(ctx context.Context, mailId string, params *OutgoingMailOpenParams, reqEditors ...RequestEditorFn) (*OutgoingMailOpenResponse, error)
 
 	// RegionListWithResponse List regions
 	//
@@ -19769,6 +20008,102 @@ func (r OperationRetryResponse) ContentType() string {
 	return ""
 }
 
+type OutgoingMailListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OutgoingMailPage
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r OutgoingMailListResponse) GetJSON200() *OutgoingMailPage {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r OutgoingMailListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r OutgoingMailListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r OutgoingMailListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r OutgoingMailListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r OutgoingMailListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type OutgoingMailOpenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *OutgoingMailWithText
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r OutgoingMailOpenResponse) GetJSON200() *OutgoingMailWithText {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r OutgoingMailOpenResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r OutgoingMailOpenResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r OutgoingMailOpenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r OutgoingMailOpenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r OutgoingMailOpenResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type RegionListResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -21887,6 +22222,36 @@ func (c *ClientWithResponses) OperationRetryWithResponse(ctx context.Context, op
 		return nil, err
 	}
 	return ParseOperationRetryResponse(rsp)
+}
+
+// OutgoingMailListWithResponse List outgoing mails
+//
+// The mail outbox, newest first, without texts. Millrace sends no mail.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/outgoing-mails (the `OutgoingMailList` operationId).
+func (c *ClientWithResponses) OutgoingMailListWithResponse(ctx context.Context, params *OutgoingMailListParams, reqEditors ...RequestEditorFn) (*OutgoingMailListResponse, error) {
+	rsp, err := c.OutgoingMailList(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOutgoingMailListResponse(rsp)
+}
+
+// OutgoingMailOpenWithResponse Read the text of a mail
+//
+// The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/outgoing-mails/{mail_id}/open (the `OutgoingMailOpen` operationId).
+func (c *ClientWithResponses) OutgoingMailOpenWithResponse(ctx context.Context, mailId string, params *OutgoingMailOpenParams, reqEditors ...RequestEditorFn) (*OutgoingMailOpenResponse, error) {
+	rsp, err := c.OutgoingMailOpen(ctx, mailId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseOutgoingMailOpenResponse(rsp)
 }
 
 // RegionListWithResponse List regions
@@ -24832,6 +25197,72 @@ func ParseOperationRetryResponse(rsp *http.Response) (*OperationRetryResponse, e
 			headers.Location = value
 		}
 		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseOutgoingMailListResponse parses an HTTP response from a OutgoingMailListWithResponse call
+func ParseOutgoingMailListResponse(rsp *http.Response) (*OutgoingMailListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &OutgoingMailListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OutgoingMailPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseOutgoingMailOpenResponse parses an HTTP response from a OutgoingMailOpenWithResponse call
+func ParseOutgoingMailOpenResponse(rsp *http.Response) (*OutgoingMailOpenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &OutgoingMailOpenResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest OutgoingMailWithText
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
 	}
 
 	return response, nil

@@ -29,6 +29,11 @@ export async function snapshot(
       found && { email: found.email, role: found.role, revokedAt: found.revokedAt },
     );
   }
+  if (isId("mai", id)) {
+    const found = (await tx.outgoingMails.get(organizationId, id))?.mail;
+    const { recipient, subject, openedAt } = found ?? {};
+    return auditDetail(found && { recipient, subject, openedAt });
+  }
   if (isId("svc", id)) {
     const found = await tx.serviceAccounts.get(organizationId, id);
     return auditDetail(

@@ -45,6 +45,7 @@ const TARGET_FIELDS: Readonly<Record<string, string>> = {
   environment: "environment_id",
   invitation: "invitation_id",
   member: "member_id",
+  outgoingMail: "mail_id",
   session: "session_id",
   operation: "operation_id",
 };

@@ -11,6 +11,7 @@ import {
 import { assertUnlimited } from "../api-key/assert-no-wider.ts";
 import type { Core } from "../core.ts";
 import { assertCovers } from "../member/assert-covers.ts";
+import { writeInvitationMail } from "../outgoing-mail/write-invitation-mail.ts";
 import { changerBehind } from "../tenant/changer-behind.ts";
 import { assertRoomForMember } from "./room-for-member.ts";
 
@@ -23,7 +24,7 @@ export interface CreateInvitationInput {
 }
 
 /**
- * Invites the person with this address. The token of the link is in the answer and nowhere else. An earlier
+ * Invites the person with this address. The token of the link is in the answer and, sealed, in the mail outbox. An earlier
  * invitation of the same address is revoked. Throws `forbidden` for a role above the caller's and
  * for a key that is limited by address or expiry, `already_member`, `limit_exceeded`.
  */
@@ -48,10 +49,12 @@ export async function createInvitation(
     const pending = await tx.invitations.countPending(organizationId, now);
     if (pending >= INVITATIONS_PENDING_MAX) throw tooMany();
     await assertRoomForMember(tx, organizationId, pending);
-    return tx.invitations.create({
+    const made = await tx.invitations.create({
       ...{ organizationId, email, role, invitedBy, tokenHash: hash },
       expiresAt: new Date(now.getTime() + days * DAY_MS),
     });
+    await writeInvitationMail(core, tx, made, token);
+    return made;
   });
   return { invitation, token };
 }
