@@ -67,10 +67,14 @@ impl Set {
         rules.sort();
         rules.dedup();
         let questions = (0..QUESTIONS).map(|_| question(random, &kinds)).collect();
+        // `allow.everyone.if.no.acl.found` gives Kafka's clients the tokens of others, and not ours.
+        let gives_tokens = [ResourceType::User, ResourceType::DelegationToken]
+            .iter()
+            .any(|kind| kinds.contains(kind));
         Self {
             rules,
             has_super_user: random.bool(),
-            allow_if_no_rule: random.bool(),
+            allow_if_no_rule: random.bool() && !gives_tokens,
             questions,
         }
     }
