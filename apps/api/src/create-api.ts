@@ -42,6 +42,8 @@ export interface ApiOptions {
   readonly db: Database;
   /** Signs sessions and page tokens; at least 32 characters. */
   readonly secret: string;
+  /** Secrets that it replaced, newest first: what they sealed still opens. */
+  readonly replacedSecrets?: readonly string[];
   readonly apiUrl: string;
   readonly consoleUrl: string;
   readonly log: Logger;
@@ -68,12 +70,13 @@ export interface ApiOptions {
 
 /** The whole API as one function from request to response. */
 export function createApi(options: ApiOptions): Hono<ApiEnv> {
-  const { db, log, secret, apiUrl } = options;
+  const { db, log, secret, replacedSecrets = [], apiUrl } = options;
   const clock = options.clock ?? systemClock;
   const trustedOrigins = [options.consoleUrl, apiUrl].flatMap(originsOf);
   const identity = createIdentity({
     db,
     secret,
+    replacedSecrets,
     apiUrl,
     trustedOrigins,
     deferredWrites: options.deferredWrites,
@@ -81,7 +84,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   });
   const { brokerHttp, drivers, kafka } = options;
   const core = createCore({
-    ...{ db, secret, clock, brokerHttp, drivers, consoleUrl: options.consoleUrl },
+    ...{ db, secret, replacedSecrets, clock, brokerHttp, drivers, consoleUrl: options.consoleUrl },
     identityProviders: new IdentityProviders(
       new URL(`${SSO_PATH}${SSO_CALLBACK_PATH}`, options.consoleUrl).href,
       options.outgoing ?? new OutgoingRequests(),

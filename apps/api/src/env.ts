@@ -4,6 +4,9 @@ import { isAddressRange } from "@millrace/auth";
 import { z } from "zod";
 import { TRUSTED_PROXIES_DEFAULT, TrustedProxies } from "./client-address.ts";
 
+const SECRET_CHARS_MIN = 32;
+/** All of them are tried for what the secret in use does not open. */
+const REPLACED_SECRETS_MAX = 5;
 const PROJECT_ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
 /** Unset, or set to nothing: absent. */
@@ -47,7 +50,19 @@ const Environment = z.object({
       error: "must be addresses and CIDR blocks, separated by commas",
     }),
   /** 32 characters of at least 4 bits each. */
-  MILLRACE_AUTH_SECRET: z.string().min(32),
+  MILLRACE_AUTH_SECRET: z.string().min(SECRET_CHARS_MIN),
+  /** Secrets that it replaced, newest first, separated by commas. */
+  MILLRACE_AUTH_SECRETS_REPLACED: z
+    .string()
+    .default("")
+    .transform((text) => text.split(",").map((each) => each.trim()))
+    .transform((secrets) => secrets.filter((secret) => secret !== ""))
+    .refine((secrets) => secrets.length <= REPLACED_SECRETS_MAX, {
+      error: `must be at most ${REPLACED_SECRETS_MAX} secrets`,
+    })
+    .refine((secrets) => secrets.every(({ length }) => length >= SECRET_CHARS_MIN), {
+      error: `must be secrets of ${SECRET_CHARS_MIN} characters or more, separated by commas`,
+    }),
   /** The broker program; it plans recoveries of clusters on this machine and starts no broker here. */
   MILLRACE_BROKER_BIN: z
     .string()

@@ -8,12 +8,15 @@ import { createApi } from "./create-api.ts";
 import { readEnvironment } from "./env.ts";
 import { listen } from "./http-server.ts";
 import { regionDrivers } from "./region-drivers.ts";
+import { resealSecrets } from "./reseal-secrets.ts";
 
 /** Requests in flight at shutdown get this long; streams and long polls end at once. */
 const DRAIN_MS_MAX = 5_000;
 /** Counts of limits are of no use once their windows, of an hour at most, are over. */
 const COUNTS_KEPT_MS = 2 * 3_600_000;
 const FORGET_INTERVAL_MS = 10 * 60_000;
+/** Processes with the replaced secret may go on for a while during a deployment. */
+const RESEAL_INTERVAL_MS = 10 * 60_000;
 
 const env = readEnvironment();
 const log = pino({ level: env.LOG_LEVEL, base: { service: "api" } });
@@ -26,12 +29,16 @@ await assertConfined();
 const deferredWrites = new DeferredWrites((error) =>
   log.error({ err: error }, "cannot write to the audit log"),
 );
+const secrets = {
+  secret: env.MILLRACE_AUTH_SECRET,
+  replacedSecrets: env.MILLRACE_AUTH_SECRETS_REPLACED,
+};
 const app = createApi({
   db,
   log,
   deferredWrites,
   stopping: stopping.signal,
-  secret: env.MILLRACE_AUTH_SECRET,
+  ...secrets,
   apiUrl: env.MILLRACE_API_URL,
   consoleUrl: env.MILLRACE_CONSOLE_URL,
   trustedProxies: env.MILLRACE_TRUSTED_PROXIES,
@@ -56,6 +63,16 @@ const forgetting = setInterval(() => {
     .catch((error: unknown) => log.warn({ err: error }, "cannot delete old counts of limits"));
 }, FORGET_INTERVAL_MS);
 
+const resealing =
+  secrets.replacedSecrets.length > 0 ? setInterval(reseal, RESEAL_INTERVAL_MS) : undefined;
+if (resealing) reseal();
+
+function reseal(): void {
+  resealSecrets({ db, log, apiUrl: env.MILLRACE_API_URL, ...secrets }).catch((error: unknown) =>
+    log.warn({ err: error }, "cannot seal secrets again"),
+  );
+}
+
 /** Row-level security that does not bind this process is worse than none: nobody would notice. */
 async function assertConfined(): Promise<void> {
   try {
@@ -71,6 +88,7 @@ async function stop(signal: string): Promise<void> {
   if (stopping.signal.aborted) return;
   stopping.abort();
   clearInterval(forgetting);
+  clearInterval(resealing);
   log.info({ signal }, "stopping");
   const cut = setTimeout(() => server.closeAllConnections(), DRAIN_MS_MAX);
   server.close();

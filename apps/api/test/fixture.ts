@@ -61,7 +61,8 @@ import { RecordBroker } from "./record-broker.ts";
 export const API_URL = "http://localhost:4000";
 export const CONSOLE_URL = "http://localhost:3000";
 export const ROOT_CERTIFICATE = "-----BEGIN CERTIFICATE-----\n";
-const SECRET = "a secret of the tests, long enough";
+/** The installation's secret. */
+export const SECRET = "a secret of the tests, long enough";
 
 export interface Tenant extends BootstrapAnswer {
   readonly organization: Organization;

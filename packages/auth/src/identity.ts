@@ -1,4 +1,4 @@
-import type { Database, IdentityStore } from "@millrace/db";
+import type { Database, IdentityStore, Resealed } from "@millrace/db";
 import {
   type IdPrefix,
   newId,
@@ -12,7 +12,7 @@ import {
 } from "@millrace/domain";
 import { betterAuth } from "better-auth";
 import { prismaAdapter } from "better-auth/adapters/prisma";
-import { symmetricDecrypt } from "better-auth/crypto";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { twoFactor } from "better-auth/plugins/two-factor";
 import { parseCookies } from "better-call";
 import { DeferredWrites } from "./deferred-writes.ts";
@@ -25,6 +25,7 @@ import {
   type RequestOrigin,
 } from "./identity-requests.ts";
 import { SecondFactors } from "./second-factor.ts";
+import { sealPrefix, secretVersions } from "./secret-versions.ts";
 import { SIGN_IN_PATH, signInLimits } from "./sign-in-limits.ts";
 import { ssoSessions } from "./sso-session.ts";
 
@@ -65,6 +66,8 @@ export interface IdentityOptions {
   readonly db: Database;
   /** Signs session cookies; at least 32 characters. */
   readonly secret: string;
+  /** Secrets that it replaced, newest first: second factors that they sealed keep working. */
+  readonly replacedSecrets?: readonly string[];
   /** Public address of the API. */
   readonly apiUrl: string;
   /** Origins whose pages may use session cookies. */
@@ -109,6 +112,8 @@ export interface Identity {
   /** Replaces the password and ends every session of the user. */
   setPassword(userId: UserId, password: string): Promise<void>;
   verifyPassword(userId: UserId, password: string): Promise<boolean>;
+  /** Seals second factors by the secret in use where a replaced one sealed them. */
+  resealSecondFactors(): Promise<Resealed>;
 }
 
 export interface CookieAttributes {
@@ -171,6 +176,12 @@ export function createIdentity(options: IdentityOptions): Identity {
       await internalAdapter.deleteUserSessions(userId);
     },
     verifyPassword: (userId, password) => verifyPassword(auth, userId, password),
+    async resealSecondFactors() {
+      const { secretConfig: key } = await auth.$context;
+      return options.db.secondFactors.reseal(sealPrefix(options.secret), async (sealed) =>
+        symmetricEncrypt({ key, data: await symmetricDecrypt({ key, data: sealed }) }),
+      );
+    },
   };
 }
 
@@ -253,11 +264,14 @@ function requestParts(auth: Auth, options: IdentityOptions): IdentityParts {
 
 function configure(options: IdentityOptions) {
   const cookies = cookieNames(options.trustedOrigins);
+  const replaced = options.replacedSecrets ?? [];
   return betterAuth({
     appName: "Millrace",
     baseURL: options.apiUrl,
     basePath: AUTH_BASE_PATH,
-    secret: options.secret,
+    secrets: secretVersions(options.secret, replaced),
+    // Opens what was sealed before versions were written into it.
+    secret: replaced.at(-1) ?? options.secret,
     trustedOrigins: [...options.trustedOrigins],
     database: prismaAdapter(options.db.identityStore, { provider: "postgresql" }),
     emailAndPassword: {

@@ -25,3 +25,17 @@ test("no changed byte goes unnoticed, and nothing is sealed twice in the same wa
   expect(seal.open(new Uint8Array(), OWNER)).toBeUndefined();
   expect(seal.seal("hunter2", OWNER)).not.toEqual(sealed);
 });
+
+test("what a replaced secret sealed opens, and is sealed again by the secret in use", () => {
+  const sealed = seal.seal("hunter2", OWNER);
+  const [next, old] = [
+    "the next secret of the tests, long enough",
+    "a secret of the tests, long enough",
+  ];
+  const rotated = new SecretSeal(next, "test", ["one between them, which sealed nothing", old]);
+  expect(rotated.open(sealed, OWNER)).toBe("hunter2");
+  const resealed = rotated.reseal(sealed, OWNER);
+  expect(new SecretSeal(next, "test").open(resealed ?? new Uint8Array(), OWNER)).toBe("hunter2");
+  expect(rotated.reseal(resealed ?? new Uint8Array(), OWNER), "it is current").toBeUndefined();
+  expect(rotated.reseal(sealed, ["org_2", "sso_1"]), "it is somebody else's").toBeUndefined();
+});

@@ -84,6 +84,8 @@ export interface CoreOptions {
   readonly db: Database;
   /** Signs page tokens and seals secrets of tenants; at least 32 characters. */
   readonly secret: string;
+  /** Secrets that it replaced, newest first: what they sealed still opens. */
+  readonly replacedSecrets?: readonly string[];
   /** Asks identity providers; by default none is on a private address, and none sends anybody back. */
   readonly identityProviders?: IdentityProviders;
   /** Where browsers find the console, for links in mails. */
@@ -97,8 +99,13 @@ export interface CoreOptions {
   readonly brokerCalls?: BrokerCalls;
 }
 
+/** Seals the client secrets of identity providers. */
+export function ssoSecretSeal(secret: string, replaced?: readonly string[]): SecretSeal {
+  return new SecretSeal(secret, "millrace sso client secret", replaced);
+}
+
 export function createCore(options: CoreOptions): CoreParts {
-  const { db, secret, clock, kafka, brokerHttp, drivers } = options;
+  const { db, secret, clock, kafka, brokerHttp, drivers, replacedSecrets } = options;
   return {
     db,
     clock: clock ?? systemClock,
@@ -112,8 +119,8 @@ export function createCore(options: CoreOptions): CoreParts {
     identityProviders:
       options.identityProviders ??
       new IdentityProviders("https://localhost", new OutgoingRequests()),
-    ssoSecrets: new SecretSeal(secret, "millrace sso client secret"),
-    mailTexts: new SecretSeal(secret, "millrace outgoing mail"),
+    ssoSecrets: ssoSecretSeal(secret, replacedSecrets),
+    mailTexts: new SecretSeal(secret, "millrace outgoing mail", replacedSecrets),
     consoleUrl: options.consoleUrl ?? "https://localhost",
   };
 }

@@ -55,6 +55,7 @@ export {
   createCore,
   type KafkaAccess,
   type RegionDrivers,
+  ssoSecretSeal,
 } from "./core.ts";
 export {
   deploymentOf,
@@ -111,6 +112,7 @@ export { beginSsoSignIn } from "./single-sign-on/begin-sso-sign-in.ts";
 export { deleteSingleSignOn } from "./single-sign-on/delete-single-sign-on.ts";
 export { finishSso } from "./single-sign-on/finish-sso.ts";
 export { getSingleSignOn } from "./single-sign-on/get-single-sign-on.ts";
+export { resealClientSecrets } from "./single-sign-on/reseal-client-secrets.ts";
 export { setSingleSignOn } from "./single-sign-on/set-single-sign-on.ts";
 export { type BootstrapAnswer, bootstrapTenant } from "./tenant/bootstrap-tenant.ts";
 export { createTopic } from "./topic/create-topic.ts";

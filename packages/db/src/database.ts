@@ -80,6 +80,7 @@ export type SignIn = Pick<ApiKeyRepository, "findLive"> &
     readonly forgetProofs: SessionRepository["forgetProofs"];
     readonly removeSession: SessionRepository["remove"];
     readonly findSsoOrganization: SsoConnectionRepository["findOrganization"];
+    readonly ssoOrganizationsAfter: SsoConnectionRepository["organizationsAfter"];
   };
 
 /**
@@ -186,6 +187,7 @@ function signInOf(client: PrismaClient): SignIn {
     forgetProofs: (userId, kept) => sessions.forgetProofs(userId, kept),
     removeSession: (userId, id) => sessions.remove(userId, id),
     findSsoOrganization: (slug, domain) => ssoConnections.findOrganization(slug, domain),
+    ssoOrganizationsAfter: (after, limit) => ssoConnections.organizationsAfter(after, limit),
     findByToken: (tokenHash) => invitations.findByToken(tokenHash),
   };
 }

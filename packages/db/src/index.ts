@@ -21,6 +21,6 @@ export {
 } from "./operation-journal.ts";
 export type { Cursor } from "./page.ts";
 export type { RateLimitRepository } from "./rate-limit-repository.ts";
-export type { SecondFactorRepository } from "./second-factor-repository.ts";
+export type { Resealed, SecondFactorRepository } from "./second-factor-repository.ts";
 export type { NewSsoConnection, StoredSsoConnection } from "./sso-connection-repository.ts";
 export { StateVersionTaken } from "./terraform-state-repository.ts";

@@ -7,6 +7,21 @@ export interface StoredSecondFactor {
   readonly lockedUntil: Date | undefined;
 }
 
+/** How many secrets were sealed again by the secret in use, and how many are still sealed by another. */
+export interface Resealed {
+  readonly resealed: number;
+  readonly left: number;
+}
+
+interface SealedRow {
+  readonly id: string;
+  readonly secret: string;
+  readonly backupCodes: string;
+}
+
+/** Second factors that are read at a time to seal them again. */
+const RESEAL_ROWS = 100;
+
 /** Uses of second factors. The identity library creates, verifies at sign-in and deletes them. */
 export class SecondFactorRepository {
   readonly #client: Client;
@@ -43,6 +58,39 @@ export class SecondFactorRepository {
         FROM two_factor WHERE user_id = ${userId} FOR UPDATE
       ) AS f
       WHERE t.id = f.id`;
+  }
+
+  /**
+   * Replaces secrets and recovery codes that do not begin with `prefix` by what `reseal` makes of them. Those that it
+   * throws for, or that change meanwhile, are left.
+   */
+  async reseal(prefix: string, reseal: (sealed: string) => Promise<string>): Promise<Resealed> {
+    let [resealed, left] = [0, 0];
+    for (let after = ""; ; ) {
+      const rows = await this.#client.twoFactor.findMany({
+        where: { id: { gt: after }, NOT: { secret: { startsWith: prefix } } },
+        orderBy: { id: "asc" },
+        take: RESEAL_ROWS,
+      });
+      const last = rows.at(-1);
+      if (!last) return { resealed, left };
+      after = last.id;
+      for (const row of rows) {
+        if (await this.#resealRow(row, reseal)) resealed += 1;
+        else left += 1;
+      }
+    }
+  }
+
+  async #resealRow(row: SealedRow, reseal: (sealed: string) => Promise<string>): Promise<boolean> {
+    const { id, secret, backupCodes } = row;
+    const made = await Promise.all([reseal(secret), reseal(backupCodes)]).catch(() => undefined);
+    if (!made) return false;
+    const { count } = await this.#client.twoFactor.updateMany({
+      where: { id, secret, backupCodes },
+      data: { secret: made[0], backupCodes: made[1] },
+    });
+    return count === 1;
   }
 
   async clearFailures(userId: UserId): Promise<void> {

@@ -36,6 +36,26 @@ export class SsoConnectionRepository {
     return row?.id as OrganizationId | undefined;
   }
 
+  /** Of any tenant that has a connection, in the order of their ids. */
+  async organizationsAfter(after: string, limit: number): Promise<OrganizationId[]> {
+    const rows = await this.#client.$queryRaw<{ id: string }[]>`
+      SELECT organization_id AS id FROM sso_organizations(${after}, ${limit}::int)`;
+    return rows.map(({ id }) => id as OrganizationId);
+  }
+
+  /** False where the secret has changed meanwhile. */
+  async replaceClientSecret(
+    id: SsoConnectionId,
+    from: Uint8Array<ArrayBuffer>,
+    to: Uint8Array<ArrayBuffer>,
+  ): Promise<boolean> {
+    const { count } = await this.#client.ssoConnection.updateMany({
+      where: { id, clientSecret: from },
+      data: { clientSecret: to },
+    });
+    return count === 1;
+  }
+
   async find(organizationId: OrganizationId): Promise<StoredSsoConnection | undefined> {
     const [row, domains] = await this.#rows(organizationId);
     if (!row) return undefined;

@@ -83,6 +83,7 @@ const FUNCTIONS = [
   "find_sso: millrace_api",
   "memberships_of: millrace_api",
   "operations_under_way: millrace_api, millrace_fleet, millrace_worker",
+  "sso_organizations: millrace_api",
   "taken_placements: millrace_api, millrace_fleet, millrace_worker",
 ];
 

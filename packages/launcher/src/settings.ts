@@ -58,6 +58,13 @@ export function sessionSecret(home: string): string {
   return readFileSync(file, "utf8").trim();
 }
 
+/** Secrets that it replaced, one in each line, as the API reads them. */
+export function replacedSessionSecrets(home: string): string {
+  const file = join(home, "session.secret.replaced");
+  if (!existsSync(file)) return "";
+  return readFileSync(file, "utf8").trim().split(/\s+/).join(",");
+}
+
 function port(env: NodeJS.ProcessEnv, name: string, usual: number): number {
   const text = env[name];
   if (text === undefined || text === "") return usual;

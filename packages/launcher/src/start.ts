@@ -10,7 +10,14 @@ import { run } from "./command.ts";
 import { Home, HomeInUse, portTaken } from "./home.ts";
 import { type RunningPostgres, startPostgres } from "./postgres.ts";
 import { Service } from "./service.ts";
-import { readSettings, root, type Settings, sessionSecret, Unusable } from "./settings.ts";
+import {
+  readSettings,
+  replacedSessionSecrets,
+  root,
+  type Settings,
+  sessionSecret,
+  Unusable,
+} from "./settings.ts";
 import { print, printError } from "./terminal.ts";
 
 const BUILD_SECONDS_MAX = 3_600;
@@ -185,6 +192,7 @@ function environment(settings: Settings): NodeJS.ProcessEnv {
     MILLRACE_CONSOLE_PORT: String(settings.consolePort),
     MILLRACE_CONSOLE_URL: settings.consoleUrl,
     MILLRACE_AUTH_SECRET: sessionSecret(settings.home),
+    MILLRACE_AUTH_SECRETS_REPLACED: replacedSessionSecrets(settings.home),
     MILLRACE_STOP_BROKERS_ON_EXIT: "1",
     CHECKPOINT_DISABLE: "1",
     NEXT_TELEMETRY_DISABLED: "1",
@@ -196,7 +204,12 @@ function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls) {
   const node = process.execPath;
   // Each program knows the secrets that it uses: browsers speak to the console.
   const apiEnv = { ...env, DATABASE_URL: roles.api };
-  const consoleEnv = { ...env, MILLRACE_AUTH_SECRET: undefined, DATABASE_URL: undefined };
+  const consoleEnv = {
+    ...env,
+    MILLRACE_AUTH_SECRET: undefined,
+    MILLRACE_AUTH_SECRETS_REPLACED: undefined,
+    DATABASE_URL: undefined,
+  };
   const workerEnv = { ...consoleEnv, DATABASE_URL: roles.worker };
   return [
     {
