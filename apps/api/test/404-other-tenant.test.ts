@@ -45,6 +45,9 @@ async function idsOf(tenant: Tenant, name: string, topic: string): Promise<Ids> 
   const account = await call(app, "POST", "/v1/service-accounts", {
     ...{ apiKey, body: { name: `${topic} account` } },
   });
+  const role = await call(app, "POST", "/v1/roles", {
+    ...{ apiKey, body: { name: `${topic} role`, permissions: ["topic:read"] } },
+  });
   return {
     clusterId: cluster.id,
     operationId: operation.id,
@@ -56,6 +59,7 @@ async function idsOf(tenant: Tenant, name: string, topic: string): Promise<Ids> 
     sessionId: await sessionIdOf(app, tenant),
     serviceAccountId: account.body.id,
     mailId: mails.body.items[0].id,
+    roleId: role.body.id,
   };
 }
 

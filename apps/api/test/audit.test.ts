@@ -32,6 +32,9 @@ beforeAll(async () => {
   const account = await call(app, "POST", "/v1/service-accounts", {
     ...{ apiKey, body: { name: "audited account" } },
   });
+  const role = await call(app, "POST", "/v1/roles", {
+    ...{ apiKey, body: { name: "audited role", permissions: ["topic:read"] } },
+  });
   ids = {
     clusterId: cluster.id,
     operationId: operation.id,
@@ -43,6 +46,7 @@ beforeAll(async () => {
     sessionId: await sessionIdOf(app, ours),
     serviceAccountId: account.body.id,
     mailId: mails.body.items[0].id,
+    roleId: role.body.id,
   };
 });
 

@@ -20,6 +20,7 @@ export interface Ids {
   readonly sessionId: string;
   readonly serviceAccountId: string;
   readonly mailId: string;
+  readonly roleId: string;
 }
 
 export type Case =
@@ -238,6 +239,16 @@ export const CASES: Record<string, Case> = {
     body: { role: "viewer" },
   },
   "member.delete": { kind: "by_id", path: (ids) => `/v1/members/${ids.memberId}` },
+  // Taken by us, as above.
+  "role.create": { kind: "own", body: { name: "own role", permissions: ["cluster:read"] } },
+  "role.list": { kind: "list" },
+  "role.get": { kind: "by_id", path: (ids) => `/v1/roles/${ids.roleId}` },
+  "role.update": {
+    kind: "by_id",
+    path: (ids) => `/v1/roles/${ids.roleId}`,
+    body: { description: "taken over" },
+  },
+  "role.delete": { kind: "by_id", path: (ids) => `/v1/roles/${ids.roleId}` },
   "invitation.create": { kind: "own", body: { email: "guest@example.com" } },
   "invitation.list": { kind: "list" },
   "invitation.get": { kind: "by_id", path: (ids) => `/v1/invitations/${ids.invitationId}` },
@@ -279,6 +290,7 @@ export const ABSENT: Ids = {
   sessionId: newId("ses"),
   serviceAccountId: newId("svc"),
   mailId: newId("mai"),
+  roleId: newId("rol"),
 };
 
 /** Headers by which a person or a program of a tenant is known. */

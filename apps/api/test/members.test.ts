@@ -1,8 +1,8 @@
 /** Members and invitations: who may change whom, and how somebody new gets in. */
 import { newId, type Role } from "@millrace/domain";
 import { runSql } from "@millrace/testkit";
-import { expect, test } from "vitest";
-import { type Answer, apiFixture, CONSOLE_URL, call, keyOfRole } from "./fixture.ts";
+import { describe, expect, test } from "vitest";
+import { type Answer, apiFixture, CONSOLE_URL, call, keyOfRole, personOfRole } from "./fixture.ts";
 
 const fixture = apiFixture();
 const PASSWORD = "a long enough password";
@@ -285,4 +285,116 @@ test("the mail of an invitation that has ended has no text", async () => {
   const opened = await call(app, "POST", `/v1/outgoing-mails/${mail.id}/open`, { apiKey });
   expect(opened.status).toBe(410);
   expect(opened.body.detail).toBe("The invitation has ended.");
+});
+
+describe("a custom role", () => {
+  const ask = (method: string, path: string, body?: object, headers?: Record<string, string>) =>
+    call(fixture.app, method, path, {
+      ...(headers ? { headers } : { apiKey: fixture.ours.apiKey }),
+      ...(body && { body }),
+    });
+  const create = (name: string, permissions: string[], headers?: Record<string, string>) =>
+    ask("POST", "/v1/roles", { name, permissions }, headers);
+
+  /** Without an invitation: only so many are accepted per minute. */
+  async function member(role: Role) {
+    const session = await personOfRole(fixture, role);
+    const user = (await ask("GET", "/v1/me", undefined, session)).body.user.id;
+    const { items } = (await ask("GET", "/v1/members?page_size=1000")).body;
+    const { id } = items.find((each: { user_id: string }) => each.user_id === user);
+    return { id: id as string, session };
+  }
+
+  /** A member with a new role of these permissions. */
+  async function memberWith(name: string, permissions: string[]) {
+    const viewer = await member("viewer");
+    const role = await create(name, permissions);
+    expect(role.status).toBe(201);
+    const custom_role_id = role.body.id;
+    const given = await ask("PATCH", `/v1/members/${viewer.id}`, { custom_role_id });
+    expect(given.status).toBe(200);
+    return { ...viewer, role: role.body, given: given.body };
+  }
+
+  test("grants its permissions and no others, and changes with the next request", async () => {
+    const { session, role, given } = await memberWith("auditor", ["audit:read", "cluster:read"]);
+    expect(given).toMatchObject({ role: "admin", custom_role: { id: role.id, name: "auditor" } });
+    const me = await ask("GET", "/v1/me", undefined, session);
+    expect(me.body).toMatchObject({
+      custom_role: { id: role.id, name: "auditor" },
+      permissions: ["account:read", "account:write", "cluster:read", "audit:read"],
+    });
+    expect((await ask("GET", "/v1/audit-events", undefined, session)).status).toBe(200);
+    const refused = await ask("GET", "/v1/members", undefined, session);
+    expect([refused.status, refused.body.detail]).toEqual([
+      ...[403, "The role auditor does not grant member:read."],
+    ]);
+    const path = `/v1/roles/${role.id}`;
+    expect((await ask("PATCH", path, { permissions: ["member:read"] })).status).toBe(200);
+    expect((await ask("GET", "/v1/members", undefined, session)).status).toBe(200);
+    expect((await ask("GET", "/v1/audit-events", undefined, session)).status).toBe(403);
+  });
+
+  test("lets nobody grant, change or take away what they do not have", async () => {
+    const held = ["member:read", "member:write", "apikey:write", "cluster:read"];
+    const { session, role } = await memberWith("people manager", held);
+    expect((await create("beyond", ["audit:read"], session)).status).toBe(403);
+    expect((await create("within", ["cluster:read"], session)).status).toBe(201);
+    const wide = await create("wide", ["audit:read"]);
+    const { id } = await member("viewer");
+    const give = (body: object) => ask("PATCH", `/v1/members/${id}`, body, session);
+    // A viewer has more than this role.
+    expect((await give({ custom_role_id: role.id })).status).toBe(403);
+    await ask("PATCH", `/v1/members/${id}`, { custom_role_id: role.id });
+    expect((await give({ custom_role_id: wide.body.id })).status).toBe(403);
+    expect((await give({ role: "viewer" })).status).toBe(403);
+    const path = `/v1/roles/${wide.body.id}`;
+    expect((await ask("PATCH", path, { permissions: held }, session)).status).toBe(403);
+    expect((await ask("DELETE", path, undefined, session)).status).toBe(403);
+    const more = { permissions: [...held, "audit:read"] };
+    expect((await ask("PATCH", `/v1/roles/${role.id}`, more, session)).status).toBe(403);
+    const owner = await member("owner");
+    expect((await ask("DELETE", `/v1/members/${owner.id}`, undefined, session)).status).toBe(403);
+    const key = (body: object) => ask("POST", "/v1/api-keys", { name: "k", ...body }, session);
+    expect((await key({ role: "viewer" })).status).toBe(403);
+    expect((await key({ role: "viewer", permissions: ["cluster:read"] })).status).toBe(201);
+    const guest = { email: address(), role: "viewer" };
+    expect((await ask("POST", "/v1/invitations", guest, session)).status).toBe(403);
+  });
+
+  test("is not deleted while a member has it", async () => {
+    const { id, role } = await memberWith("temporary", ["cluster:read"]);
+    const path = `/v1/roles/${role.id}`;
+    const refused = await ask("DELETE", path);
+    expect([refused.status, refused.body.code]).toEqual([409, "role_in_use"]);
+    const back = await ask("PATCH", `/v1/members/${id}`, { role: "viewer" });
+    expect(back.body).toMatchObject({ role: "viewer", custom_role: null });
+    expect((await ask("DELETE", path)).status).toBe(204);
+    expect((await ask("GET", path)).status).toBe(404);
+  });
+
+  test("has a name of its own, and a member has one role", async () => {
+    const first = await create("named", ["cluster:read"]);
+    const again = await create("named", ["cluster:read"]);
+    expect([again.status, again.body.existing_id]).toEqual([409, first.body.id]);
+    expect((await create("admin", ["cluster:read"])).body.code).toBe("role_name_taken");
+    expect((await create("unknown", ["no:such"])).status).toBe(400);
+    const { id } = await member("viewer");
+    const both = { role: "viewer", custom_role_id: first.body.id };
+    expect((await ask("PATCH", `/v1/members/${id}`, both)).status).toBe(400);
+    expect((await ask("PATCH", `/v1/members/${id}`, {})).status).toBe(400);
+  });
+
+  test("does not end in an organization without an owner", async () => {
+    const { theirs } = fixture;
+    const own = { authorization: `Bearer ${theirs.apiKey}` };
+    const role = await create("no owner", ["cluster:read"], own);
+    const { body } = await ask("GET", "/v1/members", undefined, own);
+    const custom_role_id = role.body.id;
+    const change = { custom_role_id };
+    const refused = await ask("PATCH", `/v1/members/${body.items[0].id}`, change, own);
+    expect(refused.body.code).toBe("last_owner");
+    const { id } = await member("viewer");
+    expect((await ask("PATCH", `/v1/members/${id}`, change)).status).toBe(404);
+  });
 });

@@ -121,10 +121,10 @@ async function byMembership(
       ? (usable.find((each) => each.organizationId === preferred) ?? usable[0] ?? memberships[0])
       : memberships.find((each) => each.organizationId === wanted && isId("org", wanted));
   if (membership) {
-    const { organizationId, role, organization } = membership;
+    const { organizationId, role, customRole, organization } = membership;
     if (membership.requiresSso && !isSingleSignOn) throw ssoRequired(organization);
     const session = { id, authenticatedAt, isSingleSignOn };
-    return { organizationId, role, userId, apiKeyId: undefined, session };
+    return { organizationId, role, customRole, userId, apiKeyId: undefined, session };
   }
   if (wanted !== null) throw notFound("organization", wanted);
   throw new DomainError("forbidden", "You do not belong to any organization.", {

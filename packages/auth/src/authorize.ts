@@ -15,7 +15,8 @@ export function authorize(principal: Principal, permission: Permission): void {
       remedy: "Use another key.",
     });
   }
-  throw new DomainError("forbidden", `The role ${principal.role} does not grant ${permission}.`, {
+  const { name } = principal.customRole ?? { name: principal.role };
+  throw new DomainError("forbidden", `The role ${name} does not grant ${permission}.`, {
     remedy: "Ask an owner of the organization for another role.",
   });
 }

@@ -65,6 +65,11 @@ import { setQuota } from "./quota/set-quota.ts";
 import { listRecords } from "./record/list-records.ts";
 import { produceRecords } from "./record/produce-records.ts";
 import { streamRecords } from "./record/stream-records.ts";
+import { createRole } from "./role/create-role.ts";
+import { deleteRole } from "./role/delete-role.ts";
+import { getRole } from "./role/get-role.ts";
+import { listRoles } from "./role/list-roles.ts";
+import { updateRole } from "./role/update-role.ts";
 import { createServiceAccount } from "./service-account/create-service-account.ts";
 import { createServiceAccountKey } from "./service-account/create-service-account-key.ts";
 import { deleteServiceAccount } from "./service-account/delete-service-account.ts";
@@ -156,6 +161,11 @@ export const contracts: readonly Contract[] = [
   getMember,
   updateMember,
   deleteMember,
+  createRole,
+  listRoles,
+  getRole,
+  updateRole,
+  deleteRole,
   createInvitation,
   listInvitations,
   getInvitation,

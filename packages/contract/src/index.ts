@@ -84,6 +84,12 @@ export { type ListRecordsInput, listRecords, RecordPage } from "./record/list-re
 export { type ProduceRecordsInput, produceRecords } from "./record/produce-records.ts";
 export { KafkaRecord, RecordBytes, RecordPartition } from "./record/record.ts";
 export { RecordStreamItem, streamRecords } from "./record/stream-records.ts";
+export { createRole } from "./role/create-role.ts";
+export { deleteRole } from "./role/delete-role.ts";
+export { getRole } from "./role/get-role.ts";
+export { listRoles } from "./role/list-roles.ts";
+export { CustomRole } from "./role/role.ts";
+export { updateRole } from "./role/update-role.ts";
 export { createServiceAccount } from "./service-account/create-service-account.ts";
 export { createServiceAccountKey } from "./service-account/create-service-account-key.ts";
 export { deleteServiceAccount } from "./service-account/delete-service-account.ts";

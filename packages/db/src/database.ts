@@ -5,6 +5,7 @@ import { BenchmarkRepository } from "./benchmark-repository.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClusterRepository } from "./cluster-repository.ts";
 import { assertConfined } from "./confinement.ts";
+import { CustomRoleRepository } from "./custom-role-repository.ts";
 import { type Fleet, fleetIn } from "./fleet.ts";
 import type { PrismaClient } from "./generated/client.ts";
 import { IdempotencyRepository } from "./idempotency-repository.ts";
@@ -31,6 +32,7 @@ const REPOSITORIES = {
   audit: AuditRepository,
   organizations: OrganizationRepository,
   members: MemberRepository,
+  customRoles: CustomRoleRepository,
   invitations: InvitationRepository,
   outgoingMails: OutgoingMailRepository,
   sessions: SessionRepository,

@@ -1,17 +1,20 @@
-import {
-  isRole,
-  type Member,
-  type MemberId,
-  type OrganizationId,
-  ROLE_LEAST,
-  type Role,
-  type UserId,
+import type {
+  CustomRoleId,
+  Member,
+  MemberId,
+  OrganizationId,
+  Role,
+  UserId,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
+import { grantIn } from "./custom-role-repository.ts";
 import type { Member as MemberRow } from "./generated/client.ts";
 import { newerThan, type Page, type PageRequest, pageOf } from "./page.ts";
 
-const WITH_USER = { user: { select: { email: true, name: true } } } as const;
+const WITH_USER = {
+  user: { select: { email: true, name: true } },
+  customRole: { select: { id: true, name: true, permissions: true } },
+} as const;
 
 /** Who belongs to a tenant. */
 export class MemberRepository {
@@ -49,8 +52,15 @@ export class MemberRepository {
     return this.#client.member.count({ where: { organizationId, ...(role && { role }) } });
   }
 
-  async setRole(organizationId: OrganizationId, id: MemberId, role: Role): Promise<void> {
-    await this.#client.member.updateMany({ where: { id, organizationId }, data: { role } });
+  /** With a custom role, `role` is the least: nobody with one counts as an owner. */
+  async setRole(
+    organizationId: OrganizationId,
+    id: MemberId,
+    role: Role,
+    customRoleId?: CustomRoleId,
+  ): Promise<void> {
+    const data = { role, customRoleId: customRoleId ?? null };
+    await this.#client.member.updateMany({ where: { id, organizationId }, data });
   }
 
   async remove(organizationId: OrganizationId, id: MemberId): Promise<void> {
@@ -58,13 +68,17 @@ export class MemberRepository {
   }
 }
 
-function toMember(row: MemberRow & { user: { email: string; name: string } }): Member {
+type Joined = MemberRow & {
+  readonly user: { readonly email: string; readonly name: string };
+  readonly customRole: Parameters<typeof grantIn>[1];
+};
+
+function toMember(row: Joined): Member {
   return {
     id: row.id as MemberId,
     organizationId: row.organizationId as OrganizationId,
     userId: row.userId as UserId,
-    // A role that this version does not know grants the least.
-    role: isRole(row.role) ? row.role : ROLE_LEAST,
+    ...grantIn(row.role, row.customRole),
     email: row.user.email,
     name: row.user.name,
     createdAt: row.createdAt,

@@ -11,6 +11,7 @@ import {
   type UserId,
 } from "@millrace/domain";
 import { brokenUniqueRule, type Client } from "./client.ts";
+import { grantIn } from "./custom-role-repository.ts";
 import type { Organization as OrganizationRow, User as UserRow } from "./generated/client.ts";
 import { newerThan, type Page, type PageRequest, pageOf } from "./page.ts";
 
@@ -21,7 +22,13 @@ export interface MembershipWithOrganization extends Membership {
 }
 
 type OrganizationFields = Pick<OrganizationRow, "id" | "name" | "slug" | "createdAt">;
-type MembershipRow = OrganizationFields & { readonly role: string; readonly ssoRequired: boolean };
+type MembershipRow = OrganizationFields & {
+  readonly role: string;
+  readonly ssoRequired: boolean;
+  readonly customRoleId: string | null;
+  readonly customRoleName: string;
+  readonly customRolePermissions: string[];
+};
 
 /** Tenants, their members and their environments. */
 export class OrganizationRepository {
@@ -50,16 +57,18 @@ export class OrganizationRepository {
   /** Memberships of one user in every tenant, oldest first. */
   async membershipsOf(userId: UserId): Promise<MembershipWithOrganization[]> {
     const rows = await this.#client.$queryRaw<MembershipRow[]>`
-      SELECT organization_id AS id, role, name, slug, created_at AS "createdAt", sso_required AS "ssoRequired"
+      SELECT organization_id AS id, role, name, slug, created_at AS "createdAt", sso_required AS "ssoRequired",
+        custom_role_id AS "customRoleId", custom_role_name AS "customRoleName",
+        custom_role_permissions AS "customRolePermissions"
       FROM memberships_of(${userId})`;
     return rows.flatMap((row) => {
       if (!isRole(row.role)) return [];
       const organization = toOrganization(row);
+      const { customRoleId: id, customRoleName: name, customRolePermissions: permissions } = row;
+      const grant = grantIn(row.role, id === null ? undefined : { id, name, permissions });
       // Owners keep their passwords: a provider that fails must not lock everybody out.
-      const requiresSso = row.ssoRequired && row.role !== "owner";
-      return [
-        { organizationId: organization.id, userId, role: row.role, organization, requiresSso },
-      ];
+      const requiresSso = row.ssoRequired && grant.role !== "owner";
+      return [{ organizationId: organization.id, userId, ...grant, organization, requiresSso }];
     });
   }
 
@@ -68,7 +77,7 @@ export class OrganizationRepository {
     await this.#client.member.upsert({
       where: { organizationId_userId: { organizationId, userId } },
       create: { id: newId("mem"), organizationId, userId, role },
-      update: { role },
+      update: { role, customRoleId: null },
     });
   }
 

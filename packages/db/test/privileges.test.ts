@@ -16,6 +16,7 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.benchmark_sample": "S",
     "public.cluster": "SIU",
     "public.consumer_lag_sample": "S",
+    "public.custom_role": "SIUD",
     "public.environment": "SIU",
     "public.idempotency_key": "SIUD",
     "public.invitation": "SIU",

@@ -94,6 +94,9 @@ export async function fillTenant(client: pg.Client): Promise<string> {
       ...{ id: newId("key"), organization_id: org, name: "k", role: "viewer", hint: "h" },
       secret_hash: Buffer.from(org ?? ""),
     },
+    custom_role: {
+      ...{ id: newId("rol"), organization_id: org, name: "r", description: "", permissions: [] },
+    },
     service_account: {
       ...{ id: newId("svc"), organization_id: org, name: "s", description: "", role: "viewer" },
     },

@@ -1,3 +1,4 @@
+import type { HeldCustomRole } from "./custom-role.ts";
 import type {
   ApiKeyId,
   EnvironmentId,
@@ -29,7 +30,9 @@ export interface User {
 export interface Membership {
   readonly organizationId: OrganizationId;
   readonly userId: UserId;
+  /** The least one that has all permissions of the custom role, where there is one. */
   readonly role: Role;
+  readonly customRole?: HeldCustomRole | undefined;
 }
 
 /** Characters of a person's password. The upper bound keeps a request from buying much of our time. */

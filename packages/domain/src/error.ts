@@ -30,6 +30,8 @@ export const ERROR_KINDS = {
   user_name_taken: { status: 409, title: "User already exists", retryable: false },
   environment_name_taken: { status: 409, title: "Environment name taken", retryable: false },
   environment_not_empty: { status: 409, title: "Environment not empty", retryable: false },
+  role_name_taken: { status: 409, title: "Role name taken", retryable: false },
+  role_in_use: { status: 409, title: "Role in use", retryable: false },
   service_account_name_taken: {
     status: 409,
     title: "Service account name taken",

@@ -11,6 +11,7 @@ export const ID_PREFIXES = [
   "op",
   "key",
   "svc",
+  "rol",
   "usr",
   "ses",
   "acc",
@@ -35,6 +36,7 @@ export type EnvironmentId = Id<"env">;
 export type ClusterId = Id<"clu">;
 export type OperationId = Id<"op">;
 export type ApiKeyId = Id<"key">;
+export type CustomRoleId = Id<"rol">;
 export type ServiceAccountId = Id<"svc">;
 export type UserId = Id<"usr">;
 export type SessionId = Id<"ses">;

@@ -17,6 +17,7 @@ export * from "./clock.ts";
 export * from "./cluster.ts";
 export * from "./cluster-user.ts";
 export * from "./consumer-group.ts";
+export * from "./custom-role.ts";
 export * from "./deletion.ts";
 export * from "./error.ts";
 export * from "./id.ts";

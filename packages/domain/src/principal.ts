@@ -1,5 +1,6 @@
+import { grants, type HeldCustomRole } from "./custom-role.ts";
 import type { ApiKeyId, OrganizationId, ServiceAccountId, SessionId, UserId } from "./id.ts";
-import { allows, type Permission, type Role } from "./role.ts";
+import type { Permission, Role } from "./role.ts";
 
 /** What narrows an API key, beside its role. */
 export interface KeyLimits {
@@ -24,6 +25,8 @@ export interface PersonSession {
 export interface Principal {
   readonly organizationId: OrganizationId;
   readonly role: Role;
+  /** Of a person; `role` is then the least role that has all of its permissions. */
+  readonly customRole?: HeldCustomRole | undefined;
   /** The person behind the request; an API key has the person who made it only in its record. */
   readonly userId: UserId | undefined;
   readonly apiKeyId: ApiKeyId | undefined;
@@ -43,8 +46,9 @@ export function principalKey(principal: Principal): string {
 }
 
 /** Whether the role grants the permission, and a key's own limits do not take it away. */
-export function mayDo({ role, keyLimits }: Principal, permission: Permission): boolean {
-  if (!allows(role, permission)) return false;
+export function mayDo(principal: Principal, permission: Permission): boolean {
+  const { keyLimits } = principal;
+  if (!grants(principal, permission)) return false;
   return keyLimits?.permissions?.includes(permission) ?? true;
 }
 

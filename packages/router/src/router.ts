@@ -65,6 +65,11 @@ import { setQuotaProcedure } from "./quota/set-quota.ts";
 import { listRecordsProcedure } from "./record/list-records.ts";
 import { produceRecordsProcedure } from "./record/produce-records.ts";
 import { streamRecordsProcedure } from "./record/stream-records.ts";
+import { createRoleProcedure } from "./role/create-role.ts";
+import { deleteRoleProcedure } from "./role/delete-role.ts";
+import { getRoleProcedure } from "./role/get-role.ts";
+import { listRolesProcedure } from "./role/list-roles.ts";
+import { updateRoleProcedure } from "./role/update-role.ts";
 import { createServiceAccountProcedure } from "./service-account/create-service-account.ts";
 import { createServiceAccountKeyProcedure } from "./service-account/create-service-account-key.ts";
 import { deleteServiceAccountProcedure } from "./service-account/delete-service-account.ts";
@@ -178,6 +183,13 @@ export const appRouter = router({
     stream: streamRecordsProcedure,
   }),
   region: router({ list: listRegionsProcedure }),
+  role: router({
+    create: createRoleProcedure,
+    list: listRolesProcedure,
+    get: getRoleProcedure,
+    update: updateRoleProcedure,
+    delete: deleteRoleProcedure,
+  }),
   serviceAccount: router({
     create: createServiceAccountProcedure,
     list: listServiceAccountsProcedure,

@@ -1,6 +1,6 @@
 /** The API as components find it in tests: what was answered before, and what it is asked to do. */
 import { MantineProvider } from "@mantine/core";
-import type { Role } from "@millrace/domain";
+import { permissionsOf, type Role } from "@millrace/domain";
 import type { AppRouter } from "@millrace/router";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { createTRPCClient } from "@trpc/client";
@@ -45,6 +45,8 @@ export class FakeApi {
       service_account: null,
       organization: { ...organization, slug: "test" },
       role,
+      custom_role: null,
+      permissions: [...permissionsOf(role)],
       organizations: [{ ...organization, role }],
     });
   }

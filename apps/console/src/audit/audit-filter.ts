@@ -30,6 +30,7 @@ const TITLES: Readonly<Record<string, string>> = {
   outgoingMail: "Mail outbox",
   quota: "Quotas",
   record: "Records",
+  role: "Custom roles",
   serviceAccount: "Service accounts",
   serviceAccountKey: "Keys of service accounts",
   session: "Sign-ins and sessions",

@@ -73,7 +73,7 @@ export function InviteDialog({ opened, onClose }: { opened: boolean; onClose: ()
           />
           <Select
             label="Role"
-            data={roleOptions(me?.role)}
+            data={roleOptions(me?.role, me?.permissions)}
             allowDeselect={false}
             {...form.getInputProps("role")}
           />

@@ -2,7 +2,7 @@
 
 import { Modal, Select, Stack } from "@mantine/core";
 import type { Member } from "@millrace/contract";
-import type { Role } from "@millrace/domain";
+import { isRole, ROLE_LEAST } from "@millrace/domain";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useState } from "react";
 import { useTRPC } from "../api/client.tsx";
@@ -18,9 +18,13 @@ interface DialogProps {
 export function ChangeRoleDialog({ member, onClose }: DialogProps) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
-  const [role, setRole] = useState<Role>("viewer");
-  useEffect(() => member && setRole(member.role), [member]);
+  const options = useOptions();
+  /** A role, or the id of a custom one. */
+  const [role, setRole] = useState<string>(ROLE_LEAST);
+  const present = member && (member.custom_role?.id ?? member.role);
+  useEffect(() => {
+    if (present) setRole(present);
+  }, [present]);
   const change = useMutation(
     trpc.member.update.mutationOptions({
       onSuccess: () => {
@@ -38,7 +42,9 @@ export function ChangeRoleDialog({ member, onClose }: DialogProps) {
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (member) change.mutate({ member_id: member.id, role });
+    if (!member) return;
+    const given = isRole(role) ? { role } : { custom_role_id: role };
+    change.mutate({ member_id: member.id, ...given });
   }
 
   return (
@@ -51,15 +57,15 @@ export function ChangeRoleDialog({ member, onClose }: DialogProps) {
         <Stack>
           <Select
             label="Role"
-            data={roleOptions(me?.role)}
+            data={options}
             value={role}
             allowDeselect={false}
-            onChange={(value) => value && setRole(value as Role)}
+            onChange={(value) => value && setRole(value)}
           />
           <FormActions
             submit="Change role"
             busy={change.isPending}
-            disabled={role === member?.role}
+            disabled={role === present}
             error={change.error}
             onCancel={close}
           />
@@ -67,4 +73,19 @@ export function ChangeRoleDialog({ member, onClose }: DialogProps) {
       </form>
     </Modal>
   );
+}
+
+/** What the user can give away: roles up to their own, and custom roles with no more than they have. */
+function useOptions() {
+  const trpc = useTRPC();
+  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const { data: custom } = useQuery(trpc.role.list.queryOptions({}));
+  const held = new Set(me?.permissions);
+  const mine = custom?.items.filter(({ permissions }) =>
+    permissions.every((each) => held.has(each)),
+  );
+  return [
+    ...roleOptions(me?.role, me?.permissions),
+    ...(mine ?? []).map(({ id, name }) => ({ value: id, label: name })),
+  ];
 }

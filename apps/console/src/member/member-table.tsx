@@ -51,7 +51,7 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
                   <Table.Td>{member.email}</Table.Td>
                   <Table.Td>
                     <Badge variant="default" tt="none" fw={500}>
-                      {member.role}
+                      {member.custom_role?.name ?? member.role}
                     </Badge>
                   </Table.Td>
                   <Table.Td>

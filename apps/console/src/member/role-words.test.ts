@@ -8,5 +8,6 @@ test("nobody is offered a role above their own", () => {
     "viewer",
   ]);
   expect(roleOptions("owner")).toHaveLength(5);
+  expect(roleOptions("admin", ["account:read", "member:write"])).toEqual([]);
   expect(roleOptions(undefined)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-import { covers, ROLES, type Role } from "@millrace/domain";
+import { covers, type Permission, permissionsOf, ROLES, type Role } from "@millrace/domain";
 
 /** What each role lets a person or a program do. */
 const ROLE_WORDS: Record<Role, string> = {
@@ -9,10 +9,12 @@ const ROLE_WORDS: Record<Role, string> = {
   viewer: "Viewer: read only, no records",
 };
 
-/** Roles that somebody of this role can give away. */
-export function roleOptions(own: Role | undefined): { value: Role; label: string }[] {
-  return ROLES.filter((role) => own !== undefined && covers(own, role)).map((role) => ({
-    value: role,
-    label: ROLE_WORDS[role],
-  }));
+/** Roles that somebody of this role can give away: with these permissions, where they are fewer than the role's. */
+export function roleOptions(
+  own: Role | undefined,
+  held?: readonly Permission[],
+): { value: Role; label: string }[] {
+  return ROLES.filter((role) => own !== undefined && covers(own, role))
+    .filter((role) => held === undefined || [...permissionsOf(role)].every((p) => held.includes(p)))
+    .map((role) => ({ value: role, label: ROLE_WORDS[role] }));
 }

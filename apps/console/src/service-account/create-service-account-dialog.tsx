@@ -56,7 +56,7 @@ export function CreateServiceAccountDialog({ opened, onClose }: DialogProps) {
           />
           <Select
             label="Role"
-            data={roleOptions(me?.role)}
+            data={roleOptions(me?.role, me?.permissions)}
             allowDeselect={false}
             {...form.getInputProps("role")}
           />

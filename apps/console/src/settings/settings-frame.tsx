@@ -6,6 +6,7 @@ import type { ReactNode } from "react";
 
 const TABS = [
   ["members", "Members"],
+  ["roles", "Roles"],
   ["service-accounts", "Service accounts"],
   ["api-keys", "API keys"],
   ["sessions", "Sessions"],

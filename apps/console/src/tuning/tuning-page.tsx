@@ -2,7 +2,6 @@
 
 import { Alert, Card, Skeleton, Stack, Text, Title } from "@mantine/core";
 import type { Tuning } from "@millrace/contract";
-import { allows } from "@millrace/domain";
 import { IconClock, IconEye } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Fragment } from "react";
@@ -28,7 +27,7 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
   );
   const { data: cluster } = useCluster(clusterId);
   const edit = useTuningEdit(clusterId, data);
-  const readOnly = me !== undefined && !allows(me.role, "tuning:write");
+  const readOnly = me !== undefined && !me.permissions.includes("tuning:write");
   return (
     <Stack gap="md">
       {error && <ProblemAlert error={error} title="Cannot load the tuning" />}

@@ -1467,6 +1467,117 @@ func (e CostEstimateCurrency) Valid() bool {
 	}
 }
 
+// Defines values for CustomRolePermissions.
+const (
+	CustomRolePermissionsAccountRead      CustomRolePermissions = "account:read"
+	CustomRolePermissionsAccountWrite     CustomRolePermissions = "account:write"
+	CustomRolePermissionsAclRead          CustomRolePermissions = "acl:read"
+	CustomRolePermissionsAclWrite         CustomRolePermissions = "acl:write"
+	CustomRolePermissionsApikeyRead       CustomRolePermissions = "apikey:read"
+	CustomRolePermissionsApikeyWrite      CustomRolePermissions = "apikey:write"
+	CustomRolePermissionsAuditRead        CustomRolePermissions = "audit:read"
+	CustomRolePermissionsBenchmarkRun     CustomRolePermissions = "benchmark:run"
+	CustomRolePermissionsCatalogRead      CustomRolePermissions = "catalog:read"
+	CustomRolePermissionsClusterCreate    CustomRolePermissions = "cluster:create"
+	CustomRolePermissionsClusterDelete    CustomRolePermissions = "cluster:delete"
+	CustomRolePermissionsClusterRead      CustomRolePermissions = "cluster:read"
+	CustomRolePermissionsClusterUpdate    CustomRolePermissions = "cluster:update"
+	CustomRolePermissionsEnvironmentRead  CustomRolePermissions = "environment:read"
+	CustomRolePermissionsEnvironmentWrite CustomRolePermissions = "environment:write"
+	CustomRolePermissionsGroupRead        CustomRolePermissions = "group:read"
+	CustomRolePermissionsMailRead         CustomRolePermissions = "mail:read"
+	CustomRolePermissionsMemberRead       CustomRolePermissions = "member:read"
+	CustomRolePermissionsMemberWrite      CustomRolePermissions = "member:write"
+	CustomRolePermissionsMetricsRead      CustomRolePermissions = "metrics:read"
+	CustomRolePermissionsOperationCancel  CustomRolePermissions = "operation:cancel"
+	CustomRolePermissionsOperationRead    CustomRolePermissions = "operation:read"
+	CustomRolePermissionsOperationWrite   CustomRolePermissions = "operation:write"
+	CustomRolePermissionsQuotaRead        CustomRolePermissions = "quota:read"
+	CustomRolePermissionsQuotaWrite       CustomRolePermissions = "quota:write"
+	CustomRolePermissionsRecordRead       CustomRolePermissions = "record:read"
+	CustomRolePermissionsRecordWrite      CustomRolePermissions = "record:write"
+	CustomRolePermissionsTopicRead        CustomRolePermissions = "topic:read"
+	CustomRolePermissionsTopicWrite       CustomRolePermissions = "topic:write"
+	CustomRolePermissionsTuningRead       CustomRolePermissions = "tuning:read"
+	CustomRolePermissionsTuningWrite      CustomRolePermissions = "tuning:write"
+	CustomRolePermissionsUserRead         CustomRolePermissions = "user:read"
+	CustomRolePermissionsUserWrite        CustomRolePermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the CustomRolePermissions enum.
+func (e CustomRolePermissions) Valid() bool {
+	switch e {
+	case CustomRolePermissionsAccountRead:
+		return true
+	case CustomRolePermissionsAccountWrite:
+		return true
+	case CustomRolePermissionsAclRead:
+		return true
+	case CustomRolePermissionsAclWrite:
+		return true
+	case CustomRolePermissionsApikeyRead:
+		return true
+	case CustomRolePermissionsApikeyWrite:
+		return true
+	case CustomRolePermissionsAuditRead:
+		return true
+	case CustomRolePermissionsBenchmarkRun:
+		return true
+	case CustomRolePermissionsCatalogRead:
+		return true
+	case CustomRolePermissionsClusterCreate:
+		return true
+	case CustomRolePermissionsClusterDelete:
+		return true
+	case CustomRolePermissionsClusterRead:
+		return true
+	case CustomRolePermissionsClusterUpdate:
+		return true
+	case CustomRolePermissionsEnvironmentRead:
+		return true
+	case CustomRolePermissionsEnvironmentWrite:
+		return true
+	case CustomRolePermissionsGroupRead:
+		return true
+	case CustomRolePermissionsMailRead:
+		return true
+	case CustomRolePermissionsMemberRead:
+		return true
+	case CustomRolePermissionsMemberWrite:
+		return true
+	case CustomRolePermissionsMetricsRead:
+		return true
+	case CustomRolePermissionsOperationCancel:
+		return true
+	case CustomRolePermissionsOperationRead:
+		return true
+	case CustomRolePermissionsOperationWrite:
+		return true
+	case CustomRolePermissionsQuotaRead:
+		return true
+	case CustomRolePermissionsQuotaWrite:
+		return true
+	case CustomRolePermissionsRecordRead:
+		return true
+	case CustomRolePermissionsRecordWrite:
+		return true
+	case CustomRolePermissionsTopicRead:
+		return true
+	case CustomRolePermissionsTopicWrite:
+		return true
+	case CustomRolePermissionsTuningRead:
+		return true
+	case CustomRolePermissionsTuningWrite:
+		return true
+	case CustomRolePermissionsUserRead:
+		return true
+	case CustomRolePermissionsUserWrite:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DriftStatus.
 const (
 	DriftStatusAccepted DriftStatus = "accepted"
@@ -1632,6 +1743,123 @@ func (e MeOrganizationsRole) Valid() bool {
 	case MeOrganizationsRoleOwner:
 		return true
 	case MeOrganizationsRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MePermissions.
+const (
+	MePermissionsAccountRead      MePermissions = "account:read"
+	MePermissionsAccountWrite     MePermissions = "account:write"
+	MePermissionsAclRead          MePermissions = "acl:read"
+	MePermissionsAclWrite         MePermissions = "acl:write"
+	MePermissionsApikeyRead       MePermissions = "apikey:read"
+	MePermissionsApikeyWrite      MePermissions = "apikey:write"
+	MePermissionsAuditRead        MePermissions = "audit:read"
+	MePermissionsBenchmarkRun     MePermissions = "benchmark:run"
+	MePermissionsCatalogRead      MePermissions = "catalog:read"
+	MePermissionsClusterCreate    MePermissions = "cluster:create"
+	MePermissionsClusterDelete    MePermissions = "cluster:delete"
+	MePermissionsClusterRead      MePermissions = "cluster:read"
+	MePermissionsClusterUpdate    MePermissions = "cluster:update"
+	MePermissionsEnvironmentRead  MePermissions = "environment:read"
+	MePermissionsEnvironmentWrite MePermissions = "environment:write"
+	MePermissionsGroupRead        MePermissions = "group:read"
+	MePermissionsMailRead         MePermissions = "mail:read"
+	MePermissionsMemberRead       MePermissions = "member:read"
+	MePermissionsMemberWrite      MePermissions = "member:write"
+	MePermissionsMetricsRead      MePermissions = "metrics:read"
+	MePermissionsOperationCancel  MePermissions = "operation:cancel"
+	MePermissionsOperationRead    MePermissions = "operation:read"
+	MePermissionsOperationWrite   MePermissions = "operation:write"
+	MePermissionsQuotaRead        MePermissions = "quota:read"
+	MePermissionsQuotaWrite       MePermissions = "quota:write"
+	MePermissionsRecordRead       MePermissions = "record:read"
+	MePermissionsRecordWrite      MePermissions = "record:write"
+	MePermissionsSsoRead          MePermissions = "sso:read"
+	MePermissionsSsoWrite         MePermissions = "sso:write"
+	MePermissionsTopicRead        MePermissions = "topic:read"
+	MePermissionsTopicWrite       MePermissions = "topic:write"
+	MePermissionsTuningRead       MePermissions = "tuning:read"
+	MePermissionsTuningWrite      MePermissions = "tuning:write"
+	MePermissionsUserRead         MePermissions = "user:read"
+	MePermissionsUserWrite        MePermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the MePermissions enum.
+func (e MePermissions) Valid() bool {
+	switch e {
+	case MePermissionsAccountRead:
+		return true
+	case MePermissionsAccountWrite:
+		return true
+	case MePermissionsAclRead:
+		return true
+	case MePermissionsAclWrite:
+		return true
+	case MePermissionsApikeyRead:
+		return true
+	case MePermissionsApikeyWrite:
+		return true
+	case MePermissionsAuditRead:
+		return true
+	case MePermissionsBenchmarkRun:
+		return true
+	case MePermissionsCatalogRead:
+		return true
+	case MePermissionsClusterCreate:
+		return true
+	case MePermissionsClusterDelete:
+		return true
+	case MePermissionsClusterRead:
+		return true
+	case MePermissionsClusterUpdate:
+		return true
+	case MePermissionsEnvironmentRead:
+		return true
+	case MePermissionsEnvironmentWrite:
+		return true
+	case MePermissionsGroupRead:
+		return true
+	case MePermissionsMailRead:
+		return true
+	case MePermissionsMemberRead:
+		return true
+	case MePermissionsMemberWrite:
+		return true
+	case MePermissionsMetricsRead:
+		return true
+	case MePermissionsOperationCancel:
+		return true
+	case MePermissionsOperationRead:
+		return true
+	case MePermissionsOperationWrite:
+		return true
+	case MePermissionsQuotaRead:
+		return true
+	case MePermissionsQuotaWrite:
+		return true
+	case MePermissionsRecordRead:
+		return true
+	case MePermissionsRecordWrite:
+		return true
+	case MePermissionsSsoRead:
+		return true
+	case MePermissionsSsoWrite:
+		return true
+	case MePermissionsTopicRead:
+		return true
+	case MePermissionsTopicWrite:
+		return true
+	case MePermissionsTuningRead:
+		return true
+	case MePermissionsTuningWrite:
+		return true
+	case MePermissionsUserRead:
+		return true
+	case MePermissionsUserWrite:
 		return true
 	default:
 		return false
@@ -2232,6 +2460,228 @@ func (e RegionProvider) Valid() bool {
 	case RegionProviderAws:
 		return true
 	case RegionProviderLocal:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RoleCreateRequestPermissions.
+const (
+	RoleCreateRequestPermissionsAccountRead      RoleCreateRequestPermissions = "account:read"
+	RoleCreateRequestPermissionsAccountWrite     RoleCreateRequestPermissions = "account:write"
+	RoleCreateRequestPermissionsAclRead          RoleCreateRequestPermissions = "acl:read"
+	RoleCreateRequestPermissionsAclWrite         RoleCreateRequestPermissions = "acl:write"
+	RoleCreateRequestPermissionsApikeyRead       RoleCreateRequestPermissions = "apikey:read"
+	RoleCreateRequestPermissionsApikeyWrite      RoleCreateRequestPermissions = "apikey:write"
+	RoleCreateRequestPermissionsAuditRead        RoleCreateRequestPermissions = "audit:read"
+	RoleCreateRequestPermissionsBenchmarkRun     RoleCreateRequestPermissions = "benchmark:run"
+	RoleCreateRequestPermissionsCatalogRead      RoleCreateRequestPermissions = "catalog:read"
+	RoleCreateRequestPermissionsClusterCreate    RoleCreateRequestPermissions = "cluster:create"
+	RoleCreateRequestPermissionsClusterDelete    RoleCreateRequestPermissions = "cluster:delete"
+	RoleCreateRequestPermissionsClusterRead      RoleCreateRequestPermissions = "cluster:read"
+	RoleCreateRequestPermissionsClusterUpdate    RoleCreateRequestPermissions = "cluster:update"
+	RoleCreateRequestPermissionsEnvironmentRead  RoleCreateRequestPermissions = "environment:read"
+	RoleCreateRequestPermissionsEnvironmentWrite RoleCreateRequestPermissions = "environment:write"
+	RoleCreateRequestPermissionsGroupRead        RoleCreateRequestPermissions = "group:read"
+	RoleCreateRequestPermissionsMailRead         RoleCreateRequestPermissions = "mail:read"
+	RoleCreateRequestPermissionsMemberRead       RoleCreateRequestPermissions = "member:read"
+	RoleCreateRequestPermissionsMemberWrite      RoleCreateRequestPermissions = "member:write"
+	RoleCreateRequestPermissionsMetricsRead      RoleCreateRequestPermissions = "metrics:read"
+	RoleCreateRequestPermissionsOperationCancel  RoleCreateRequestPermissions = "operation:cancel"
+	RoleCreateRequestPermissionsOperationRead    RoleCreateRequestPermissions = "operation:read"
+	RoleCreateRequestPermissionsOperationWrite   RoleCreateRequestPermissions = "operation:write"
+	RoleCreateRequestPermissionsQuotaRead        RoleCreateRequestPermissions = "quota:read"
+	RoleCreateRequestPermissionsQuotaWrite       RoleCreateRequestPermissions = "quota:write"
+	RoleCreateRequestPermissionsRecordRead       RoleCreateRequestPermissions = "record:read"
+	RoleCreateRequestPermissionsRecordWrite      RoleCreateRequestPermissions = "record:write"
+	RoleCreateRequestPermissionsTopicRead        RoleCreateRequestPermissions = "topic:read"
+	RoleCreateRequestPermissionsTopicWrite       RoleCreateRequestPermissions = "topic:write"
+	RoleCreateRequestPermissionsTuningRead       RoleCreateRequestPermissions = "tuning:read"
+	RoleCreateRequestPermissionsTuningWrite      RoleCreateRequestPermissions = "tuning:write"
+	RoleCreateRequestPermissionsUserRead         RoleCreateRequestPermissions = "user:read"
+	RoleCreateRequestPermissionsUserWrite        RoleCreateRequestPermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the RoleCreateRequestPermissions enum.
+func (e RoleCreateRequestPermissions) Valid() bool {
+	switch e {
+	case RoleCreateRequestPermissionsAccountRead:
+		return true
+	case RoleCreateRequestPermissionsAccountWrite:
+		return true
+	case RoleCreateRequestPermissionsAclRead:
+		return true
+	case RoleCreateRequestPermissionsAclWrite:
+		return true
+	case RoleCreateRequestPermissionsApikeyRead:
+		return true
+	case RoleCreateRequestPermissionsApikeyWrite:
+		return true
+	case RoleCreateRequestPermissionsAuditRead:
+		return true
+	case RoleCreateRequestPermissionsBenchmarkRun:
+		return true
+	case RoleCreateRequestPermissionsCatalogRead:
+		return true
+	case RoleCreateRequestPermissionsClusterCreate:
+		return true
+	case RoleCreateRequestPermissionsClusterDelete:
+		return true
+	case RoleCreateRequestPermissionsClusterRead:
+		return true
+	case RoleCreateRequestPermissionsClusterUpdate:
+		return true
+	case RoleCreateRequestPermissionsEnvironmentRead:
+		return true
+	case RoleCreateRequestPermissionsEnvironmentWrite:
+		return true
+	case RoleCreateRequestPermissionsGroupRead:
+		return true
+	case RoleCreateRequestPermissionsMailRead:
+		return true
+	case RoleCreateRequestPermissionsMemberRead:
+		return true
+	case RoleCreateRequestPermissionsMemberWrite:
+		return true
+	case RoleCreateRequestPermissionsMetricsRead:
+		return true
+	case RoleCreateRequestPermissionsOperationCancel:
+		return true
+	case RoleCreateRequestPermissionsOperationRead:
+		return true
+	case RoleCreateRequestPermissionsOperationWrite:
+		return true
+	case RoleCreateRequestPermissionsQuotaRead:
+		return true
+	case RoleCreateRequestPermissionsQuotaWrite:
+		return true
+	case RoleCreateRequestPermissionsRecordRead:
+		return true
+	case RoleCreateRequestPermissionsRecordWrite:
+		return true
+	case RoleCreateRequestPermissionsTopicRead:
+		return true
+	case RoleCreateRequestPermissionsTopicWrite:
+		return true
+	case RoleCreateRequestPermissionsTuningRead:
+		return true
+	case RoleCreateRequestPermissionsTuningWrite:
+		return true
+	case RoleCreateRequestPermissionsUserRead:
+		return true
+	case RoleCreateRequestPermissionsUserWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RoleUpdateRequestPermissions.
+const (
+	RoleUpdateRequestPermissionsAccountRead      RoleUpdateRequestPermissions = "account:read"
+	RoleUpdateRequestPermissionsAccountWrite     RoleUpdateRequestPermissions = "account:write"
+	RoleUpdateRequestPermissionsAclRead          RoleUpdateRequestPermissions = "acl:read"
+	RoleUpdateRequestPermissionsAclWrite         RoleUpdateRequestPermissions = "acl:write"
+	RoleUpdateRequestPermissionsApikeyRead       RoleUpdateRequestPermissions = "apikey:read"
+	RoleUpdateRequestPermissionsApikeyWrite      RoleUpdateRequestPermissions = "apikey:write"
+	RoleUpdateRequestPermissionsAuditRead        RoleUpdateRequestPermissions = "audit:read"
+	RoleUpdateRequestPermissionsBenchmarkRun     RoleUpdateRequestPermissions = "benchmark:run"
+	RoleUpdateRequestPermissionsCatalogRead      RoleUpdateRequestPermissions = "catalog:read"
+	RoleUpdateRequestPermissionsClusterCreate    RoleUpdateRequestPermissions = "cluster:create"
+	RoleUpdateRequestPermissionsClusterDelete    RoleUpdateRequestPermissions = "cluster:delete"
+	RoleUpdateRequestPermissionsClusterRead      RoleUpdateRequestPermissions = "cluster:read"
+	RoleUpdateRequestPermissionsClusterUpdate    RoleUpdateRequestPermissions = "cluster:update"
+	RoleUpdateRequestPermissionsEnvironmentRead  RoleUpdateRequestPermissions = "environment:read"
+	RoleUpdateRequestPermissionsEnvironmentWrite RoleUpdateRequestPermissions = "environment:write"
+	RoleUpdateRequestPermissionsGroupRead        RoleUpdateRequestPermissions = "group:read"
+	RoleUpdateRequestPermissionsMailRead         RoleUpdateRequestPermissions = "mail:read"
+	RoleUpdateRequestPermissionsMemberRead       RoleUpdateRequestPermissions = "member:read"
+	RoleUpdateRequestPermissionsMemberWrite      RoleUpdateRequestPermissions = "member:write"
+	RoleUpdateRequestPermissionsMetricsRead      RoleUpdateRequestPermissions = "metrics:read"
+	RoleUpdateRequestPermissionsOperationCancel  RoleUpdateRequestPermissions = "operation:cancel"
+	RoleUpdateRequestPermissionsOperationRead    RoleUpdateRequestPermissions = "operation:read"
+	RoleUpdateRequestPermissionsOperationWrite   RoleUpdateRequestPermissions = "operation:write"
+	RoleUpdateRequestPermissionsQuotaRead        RoleUpdateRequestPermissions = "quota:read"
+	RoleUpdateRequestPermissionsQuotaWrite       RoleUpdateRequestPermissions = "quota:write"
+	RoleUpdateRequestPermissionsRecordRead       RoleUpdateRequestPermissions = "record:read"
+	RoleUpdateRequestPermissionsRecordWrite      RoleUpdateRequestPermissions = "record:write"
+	RoleUpdateRequestPermissionsTopicRead        RoleUpdateRequestPermissions = "topic:read"
+	RoleUpdateRequestPermissionsTopicWrite       RoleUpdateRequestPermissions = "topic:write"
+	RoleUpdateRequestPermissionsTuningRead       RoleUpdateRequestPermissions = "tuning:read"
+	RoleUpdateRequestPermissionsTuningWrite      RoleUpdateRequestPermissions = "tuning:write"
+	RoleUpdateRequestPermissionsUserRead         RoleUpdateRequestPermissions = "user:read"
+	RoleUpdateRequestPermissionsUserWrite        RoleUpdateRequestPermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the RoleUpdateRequestPermissions enum.
+func (e RoleUpdateRequestPermissions) Valid() bool {
+	switch e {
+	case RoleUpdateRequestPermissionsAccountRead:
+		return true
+	case RoleUpdateRequestPermissionsAccountWrite:
+		return true
+	case RoleUpdateRequestPermissionsAclRead:
+		return true
+	case RoleUpdateRequestPermissionsAclWrite:
+		return true
+	case RoleUpdateRequestPermissionsApikeyRead:
+		return true
+	case RoleUpdateRequestPermissionsApikeyWrite:
+		return true
+	case RoleUpdateRequestPermissionsAuditRead:
+		return true
+	case RoleUpdateRequestPermissionsBenchmarkRun:
+		return true
+	case RoleUpdateRequestPermissionsCatalogRead:
+		return true
+	case RoleUpdateRequestPermissionsClusterCreate:
+		return true
+	case RoleUpdateRequestPermissionsClusterDelete:
+		return true
+	case RoleUpdateRequestPermissionsClusterRead:
+		return true
+	case RoleUpdateRequestPermissionsClusterUpdate:
+		return true
+	case RoleUpdateRequestPermissionsEnvironmentRead:
+		return true
+	case RoleUpdateRequestPermissionsEnvironmentWrite:
+		return true
+	case RoleUpdateRequestPermissionsGroupRead:
+		return true
+	case RoleUpdateRequestPermissionsMailRead:
+		return true
+	case RoleUpdateRequestPermissionsMemberRead:
+		return true
+	case RoleUpdateRequestPermissionsMemberWrite:
+		return true
+	case RoleUpdateRequestPermissionsMetricsRead:
+		return true
+	case RoleUpdateRequestPermissionsOperationCancel:
+		return true
+	case RoleUpdateRequestPermissionsOperationRead:
+		return true
+	case RoleUpdateRequestPermissionsOperationWrite:
+		return true
+	case RoleUpdateRequestPermissionsQuotaRead:
+		return true
+	case RoleUpdateRequestPermissionsQuotaWrite:
+		return true
+	case RoleUpdateRequestPermissionsRecordRead:
+		return true
+	case RoleUpdateRequestPermissionsRecordWrite:
+		return true
+	case RoleUpdateRequestPermissionsTopicRead:
+		return true
+	case RoleUpdateRequestPermissionsTopicWrite:
+		return true
+	case RoleUpdateRequestPermissionsTuningRead:
+		return true
+	case RoleUpdateRequestPermissionsTuningWrite:
+		return true
+	case RoleUpdateRequestPermissionsUserRead:
+		return true
+	case RoleUpdateRequestPermissionsUserWrite:
 		return true
 	default:
 		return false
@@ -4224,6 +4674,24 @@ type CostLine struct {
 	UnitPrice float64 `json:"unit_price"`
 }
 
+// CustomRole defines model for CustomRole.
+type CustomRole struct {
+	// CreatedAt RFC 3339, UTC
+	CreatedAt   time.Time               `json:"created_at"`
+	Description string                  `json:"description"`
+	Id          string                  `json:"id"`
+	Name        string                  `json:"name"`
+	Permissions []CustomRolePermissions `json:"permissions"`
+}
+
+// CustomRolePermissions defines model for CustomRole.Permissions.
+type CustomRolePermissions string
+
+// CustomRoleList defines model for CustomRoleList.
+type CustomRoleList struct {
+	Items []CustomRole `json:"items"`
+}
+
 // Drift defines model for Drift.
 type Drift struct {
 	CheckedAt *time.Time `json:"checked_at"`
@@ -4354,6 +4822,12 @@ type Me struct {
 		Id   string `json:"id"`
 		Name string `json:"name"`
 	} `json:"api_key"`
+
+	// CustomRole The custom role, if there is one; `role` is then the least role that has all of its permissions
+	CustomRole *struct {
+		Id   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"custom_role"`
 	Organization struct {
 		Id   string `json:"id"`
 		Name string `json:"name"`
@@ -4364,7 +4838,10 @@ type Me struct {
 		Name string              `json:"name"`
 		Role MeOrganizationsRole `json:"role"`
 	} `json:"organizations"`
-	Role MeRole `json:"role"`
+
+	// Permissions What the caller may do
+	Permissions []MePermissions `json:"permissions"`
+	Role        MeRole          `json:"role"`
 
 	// ServiceAccount The service account that the API key belongs to
 	ServiceAccount *struct {
@@ -4381,18 +4858,27 @@ type Me struct {
 // MeOrganizationsRole defines model for Me.Organizations.Role.
 type MeOrganizationsRole string
 
+// MePermissions defines model for Me.Permissions.
+type MePermissions string
+
 // MeRole defines model for Me.Role.
 type MeRole string
 
 // Member defines model for Member.
 type Member struct {
 	// CreatedAt When the user became a member: RFC 3339, UTC
-	CreatedAt time.Time  `json:"created_at"`
-	Email     string     `json:"email"`
-	Id        string     `json:"id"`
-	Name      string     `json:"name"`
-	Role      MemberRole `json:"role"`
-	UserId    string     `json:"user_id"`
+	CreatedAt time.Time `json:"created_at"`
+
+	// CustomRole The custom role, if there is one; `role` is then the least role that has all of its permissions
+	CustomRole *struct {
+		Id   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"custom_role"`
+	Email  string     `json:"email"`
+	Id     string     `json:"id"`
+	Name   string     `json:"name"`
+	Role   MemberRole `json:"role"`
+	UserId string     `json:"user_id"`
 }
 
 // MemberRole defines model for Member.Role.
@@ -4406,10 +4892,14 @@ type MemberPage struct {
 
 // MemberUpdateRequest defines model for MemberUpdateRequest.
 type MemberUpdateRequest struct {
-	Role MemberUpdateRequestRole `json:"role"`
+	// CustomRoleId A custom role of the organization
+	CustomRoleId *string `json:"custom_role_id,omitempty"`
+
+	// Role This, or custom_role_id
+	Role *MemberUpdateRequestRole `json:"role,omitempty"`
 }
 
-// MemberUpdateRequestRole defines model for MemberUpdateRequest.Role.
+// MemberUpdateRequestRole This, or custom_role_id
 type MemberUpdateRequestRole string
 
 // MetricSeries defines model for MetricSeries.
@@ -4893,6 +5383,29 @@ type RegionProvider string
 type RegionList struct {
 	Items []Region `json:"items"`
 }
+
+// RoleCreateRequest defines model for RoleCreateRequest.
+type RoleCreateRequest struct {
+	Description *string `json:"description,omitempty"`
+	Name        string  `json:"name"`
+
+	// Permissions None that the caller does not have, and none of sso:read and sso:write, which are for owners. account:read and account:write are always added
+	Permissions []RoleCreateRequestPermissions `json:"permissions"`
+}
+
+// RoleCreateRequestPermissions defines model for RoleCreateRequest.Permissions.
+type RoleCreateRequestPermissions string
+
+// RoleUpdateRequest defines model for RoleUpdateRequest.
+type RoleUpdateRequest struct {
+	Description *string `json:"description,omitempty"`
+
+	// Permissions None that the caller does not have, and none of sso:read and sso:write, which are for owners. account:read and account:write are always added
+	Permissions *[]RoleUpdateRequestPermissions `json:"permissions,omitempty"`
+}
+
+// RoleUpdateRequestPermissions defines model for RoleUpdateRequest.Permissions.
+type RoleUpdateRequestPermissions string
 
 // ServiceAccount defines model for ServiceAccount.
 type ServiceAccount struct {
@@ -5976,6 +6489,12 @@ type OutgoingMailOpenParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// RoleCreateParams defines parameters for RoleCreate.
+type RoleCreateParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ServiceAccountListParams defines parameters for ServiceAccountList.
 type ServiceAccountListParams struct {
 	// PageSize Items per page, 50 by default
@@ -6094,6 +6613,15 @@ type MemberUpdateApplicationMergePatchPlusJSONRequestBody = MemberUpdateRequest
 
 // OperationApproveJSONRequestBody defines body for OperationApprove for application/json ContentType.
 type OperationApproveJSONRequestBody = OperationApproveRequest
+
+// RoleCreateJSONRequestBody defines body for RoleCreate for application/json ContentType.
+type RoleCreateJSONRequestBody = RoleCreateRequest
+
+// RoleUpdateJSONRequestBody defines body for RoleUpdate for application/json ContentType.
+type RoleUpdateJSONRequestBody = RoleUpdateRequest
+
+// RoleUpdateApplicationMergePatchPlusJSONRequestBody defines body for RoleUpdate for application/merge-patch+json ContentType.
+type RoleUpdateApplicationMergePatchPlusJSONRequestBody = RoleUpdateRequest
 
 // ServiceAccountCreateJSONRequestBody defines body for ServiceAccountCreate for application/json ContentType.
 type ServiceAccountCreateJSONRequestBody = ServiceAccountCreateRequest
@@ -7074,6 +7602,70 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/regions (the `RegionList` operationId).
 	RegionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RoleList List custom roles
+	//
+	// By name.
+	//
+	// Corresponds with GET /v1/roles (the `RoleList` operationId).
+	RoleList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RoleCreateWithBody Create a custom role
+	//
+	// A named set of permissions that members can have instead of a role.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/roles (the `RoleCreate` operationId).
+	RoleCreateWithBody(ctx context.Context, params *RoleCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RoleCreate Create a custom role
+	//
+	// A named set of permissions that members can have instead of a role.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/roles (the `RoleCreate` operationId).
+	RoleCreate(ctx context.Context, params *RoleCreateParams, body RoleCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RoleDelete Delete a custom role
+	//
+	// Rejected while members have the role.
+	//
+	// Corresponds with DELETE /v1/roles/{role_id} (the `RoleDelete` operationId).
+	RoleDelete(ctx context.Context, roleId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RoleGet Get a custom role
+	//
+	// Corresponds with GET /v1/roles/{role_id} (the `RoleGet` operationId).
+	RoleGet(ctx context.Context, roleId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RoleUpdateWithBody Change a custom role
+	//
+	// Takes effect immediately for all members that have the role.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+	RoleUpdateWithBody(ctx context.Context, roleId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RoleUpdate Change a custom role
+	//
+	// Takes effect immediately for all members that have the role.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+	RoleUpdate(ctx context.Context, roleId string, body RoleUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RoleUpdateWithApplicationMergePatchPlusJSONBody Change a custom role
+	//
+	// Takes effect immediately for all members that have the role.
+	//
+	// Takes a body of the `application/merge-patch+json` content type.
+	//
+	// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+	RoleUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, roleId string, body RoleUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ServiceAccountList List service accounts
 	//
@@ -9111,6 +9703,150 @@ func (c *Client) OutgoingMailOpen(ctx context.Context, mailId string, params *Ou
 // Corresponds with GET /v1/regions (the `RegionList` operationId).
 func (c *Client) RegionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRegionListRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RoleList List custom roles
+//
+// By name.
+//
+// Corresponds with GET /v1/roles (the `RoleList` operationId).
+func (c *Client) RoleList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRoleListRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RoleCreateWithBody Create a custom role
+//
+// A named set of permissions that members can have instead of a role.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/roles (the `RoleCreate` operationId).
+func (c *Client) RoleCreateWithBody(ctx context.Context, params *RoleCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRoleCreateRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RoleCreate Create a custom role
+//
+// A named set of permissions that members can have instead of a role.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/roles (the `RoleCreate` operationId).
+func (c *Client) RoleCreate(ctx context.Context, params *RoleCreateParams, body RoleCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRoleCreateRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RoleDelete Delete a custom role
+//
+// Rejected while members have the role.
+//
+// Corresponds with DELETE /v1/roles/{role_id} (the `RoleDelete` operationId).
+func (c *Client) RoleDelete(ctx context.Context, roleId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRoleDeleteRequest(c.Server, roleId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RoleGet Get a custom role
+//
+// Corresponds with GET /v1/roles/{role_id} (the `RoleGet` operationId).
+func (c *Client) RoleGet(ctx context.Context, roleId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRoleGetRequest(c.Server, roleId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RoleUpdateWithBody Change a custom role
+//
+// Takes effect immediately for all members that have the role.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+func (c *Client) RoleUpdateWithBody(ctx context.Context, roleId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRoleUpdateRequestWithBody(c.Server, roleId, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RoleUpdate Change a custom role
+//
+// Takes effect immediately for all members that have the role.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+func (c *Client) RoleUpdate(ctx context.Context, roleId string, body RoleUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRoleUpdateRequest(c.Server, roleId, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RoleUpdateWithApplicationMergePatchPlusJSONBody Change a custom role
+//
+// Takes effect immediately for all members that have the role.
+//
+// Takes a body of the `application/merge-patch+json` content type.
+//
+// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+func (c *Client) RoleUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, roleId string, body RoleUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRoleUpdateRequestWithApplicationMergePatchPlusJSONBody(c.Server, roleId, body)
 	if err != nil {
 		return nil, err
 	}
@@ -14619,6 +15355,214 @@ func NewRegionListRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewRoleListRequest constructs an http.Request for the RoleList method
+func NewRoleListRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/roles")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRoleCreateRequest calls the generic RoleCreate builder with application/json body
+func NewRoleCreateRequest(server string, params *RoleCreateParams, body RoleCreateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRoleCreateRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewRoleCreateRequestWithBody constructs an http.Request for the RoleCreate method, with any body, and a specified content type
+func NewRoleCreateRequestWithBody(server string, params *RoleCreateParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/roles")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRoleDeleteRequest constructs an http.Request for the RoleDelete method
+func NewRoleDeleteRequest(server string, roleId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "role_id", roleId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/roles/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRoleGetRequest constructs an http.Request for the RoleGet method
+func NewRoleGetRequest(server string, roleId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "role_id", roleId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/roles/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRoleUpdateRequest calls the generic RoleUpdate builder with application/json body
+func NewRoleUpdateRequest(server string, roleId string, body RoleUpdateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRoleUpdateRequestWithBody(server, roleId, "application/json", bodyReader)
+}
+
+// NewRoleUpdateRequestWithApplicationMergePatchPlusJSONBody calls the generic RoleUpdate builder with application/merge-patch+json body
+func NewRoleUpdateRequestWithApplicationMergePatchPlusJSONBody(server string, roleId string, body RoleUpdateApplicationMergePatchPlusJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRoleUpdateRequestWithBody(server, roleId, "application/merge-patch+json", bodyReader)
+}
+
+// NewRoleUpdateRequestWithBody constructs an http.Request for the RoleUpdate method, with any body, and a specified content type
+func NewRoleUpdateRequestWithBody(server string, roleId string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "role_id", roleId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/roles/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewServiceAccountListRequest constructs an http.Request for the ServiceAccountList method
 func NewServiceAccountListRequest(server string, params *ServiceAccountListParams) (*http.Request, error) {
 	var err error
@@ -16108,6 +17052,76 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/regions (the `RegionList` operationId).
 	RegionListWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RegionListResponse, error)
+
+	// RoleListWithResponse List custom roles
+	//
+	// By name.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/roles (the `RoleList` operationId).
+	RoleListWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RoleListResponse, error)
+
+	// RoleCreateWithBodyWithResponse Create a custom role
+	//
+	// A named set of permissions that members can have instead of a role.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/roles (the `RoleCreate` operationId).
+	RoleCreateWithBodyWithResponse(ctx context.Context, params *RoleCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RoleCreateResponse, error)
+
+	// RoleCreateWithResponse Create a custom role
+	//
+	// A named set of permissions that members can have instead of a role.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/roles (the `RoleCreate` operationId).
+	RoleCreateWithResponse(ctx context.Context, params *RoleCreateParams, body RoleCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*RoleCreateResponse, error)
+
+	// RoleDeleteWithResponse Delete a custom role
+	//
+	// Rejected while members have the role.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/roles/{role_id} (the `RoleDelete` operationId).
+	RoleDeleteWithResponse(ctx context.Context, roleId string, reqEditors ...RequestEditorFn) (*RoleDeleteResponse, error)
+
+	// RoleGetWithResponse Get a custom role
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/roles/{role_id} (the `RoleGet` operationId).
+	RoleGetWithResponse(ctx context.Context, roleId string, reqEditors ...RequestEditorFn) (*RoleGetResponse, error)
+
+	// RoleUpdateWithBodyWithResponse Change a custom role
+	//
+	// Takes effect immediately for all members that have the role.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+	RoleUpdateWithBodyWithResponse(ctx context.Context, roleId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RoleUpdateResponse, error)
+
+	// RoleUpdateWithResponse Change a custom role
+	//
+	// Takes effect immediately for all members that have the role.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+	RoleUpdateWithResponse(ctx context.Context, roleId string, body RoleUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*RoleUpdateResponse, error)
+
+	// RoleUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a custom role
+	//
+	// Takes effect immediately for all members that have the role.
+	//
+	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+	RoleUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, roleId string, body RoleUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*RoleUpdateResponse, error)
 
 	// ServiceAccountListWithResponse List service accounts
 	//
@@ -20152,6 +21166,239 @@ func (r RegionListResponse) ContentType() string {
 	return ""
 }
 
+type RoleListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CustomRoleList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RoleListResponse) GetJSON200() *CustomRoleList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RoleListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RoleListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RoleListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RoleListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RoleListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RoleCreateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *CustomRole
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r RoleCreateResponse) GetJSON201() *CustomRole {
+	return r.JSON201
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RoleCreateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RoleCreateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RoleCreateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RoleCreateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RoleCreateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RoleDeleteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RoleDeleteResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RoleDeleteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RoleDeleteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RoleDeleteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RoleDeleteResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RoleGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CustomRole
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RoleGetResponse) GetJSON200() *CustomRole {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RoleGetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RoleGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RoleGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RoleGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RoleGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RoleUpdateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CustomRole
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RoleUpdateResponse) GetJSON200() *CustomRole {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RoleUpdateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RoleUpdateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RoleUpdateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RoleUpdateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RoleUpdateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ServiceAccountListResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -22265,6 +23512,124 @@ func (c *ClientWithResponses) RegionListWithResponse(ctx context.Context, reqEdi
 		return nil, err
 	}
 	return ParseRegionListResponse(rsp)
+}
+
+// RoleListWithResponse List custom roles
+//
+// By name.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/roles (the `RoleList` operationId).
+func (c *ClientWithResponses) RoleListWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*RoleListResponse, error) {
+	rsp, err := c.RoleList(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRoleListResponse(rsp)
+}
+
+// RoleCreateWithBodyWithResponse Create a custom role
+//
+// A named set of permissions that members can have instead of a role.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/roles (the `RoleCreate` operationId).
+func (c *ClientWithResponses) RoleCreateWithBodyWithResponse(ctx context.Context, params *RoleCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RoleCreateResponse, error) {
+	rsp, err := c.RoleCreateWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRoleCreateResponse(rsp)
+}
+
+// RoleCreateWithResponse Create a custom role
+//
+// A named set of permissions that members can have instead of a role.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/roles (the `RoleCreate` operationId).
+func (c *ClientWithResponses) RoleCreateWithResponse(ctx context.Context, params *RoleCreateParams, body RoleCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*RoleCreateResponse, error) {
+	rsp, err := c.RoleCreate(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRoleCreateResponse(rsp)
+}
+
+// RoleDeleteWithResponse Delete a custom role
+//
+// Rejected while members have the role.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/roles/{role_id} (the `RoleDelete` operationId).
+func (c *ClientWithResponses) RoleDeleteWithResponse(ctx context.Context, roleId string, reqEditors ...RequestEditorFn) (*RoleDeleteResponse, error) {
+	rsp, err := c.RoleDelete(ctx, roleId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRoleDeleteResponse(rsp)
+}
+
+// RoleGetWithResponse Get a custom role
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/roles/{role_id} (the `RoleGet` operationId).
+func (c *ClientWithResponses) RoleGetWithResponse(ctx context.Context, roleId string, reqEditors ...RequestEditorFn) (*RoleGetResponse, error) {
+	rsp, err := c.RoleGet(ctx, roleId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRoleGetResponse(rsp)
+}
+
+// RoleUpdateWithBodyWithResponse Change a custom role
+//
+// Takes effect immediately for all members that have the role.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+func (c *ClientWithResponses) RoleUpdateWithBodyWithResponse(ctx context.Context, roleId string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RoleUpdateResponse, error) {
+	rsp, err := c.RoleUpdateWithBody(ctx, roleId, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRoleUpdateResponse(rsp)
+}
+
+// RoleUpdateWithResponse Change a custom role
+//
+// Takes effect immediately for all members that have the role.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+func (c *ClientWithResponses) RoleUpdateWithResponse(ctx context.Context, roleId string, body RoleUpdateJSONRequestBody, reqEditors ...RequestEditorFn) (*RoleUpdateResponse, error) {
+	rsp, err := c.RoleUpdate(ctx, roleId, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRoleUpdateResponse(rsp)
+}
+
+// RoleUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Change a custom role
+//
+// Takes effect immediately for all members that have the role.
+//
+// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /v1/roles/{role_id} (the `RoleUpdate` operationId).
+func (c *ClientWithResponses) RoleUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, roleId string, body RoleUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*RoleUpdateResponse, error) {
+	rsp, err := c.RoleUpdateWithApplicationMergePatchPlusJSONBody(ctx, roleId, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRoleUpdateResponse(rsp)
 }
 
 // ServiceAccountListWithResponse List service accounts
@@ -25284,6 +26649,167 @@ func ParseRegionListResponse(rsp *http.Response) (*RegionListResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest RegionList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRoleListResponse parses an HTTP response from a RoleListWithResponse call
+func ParseRoleListResponse(rsp *http.Response) (*RoleListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RoleListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CustomRoleList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRoleCreateResponse parses an HTTP response from a RoleCreateWithResponse call
+func ParseRoleCreateResponse(rsp *http.Response) (*RoleCreateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RoleCreateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest CustomRole
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRoleDeleteResponse parses an HTTP response from a RoleDeleteWithResponse call
+func ParseRoleDeleteResponse(rsp *http.Response) (*RoleDeleteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RoleDeleteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRoleGetResponse parses an HTTP response from a RoleGetWithResponse call
+func ParseRoleGetResponse(rsp *http.Response) (*RoleGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RoleGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CustomRole
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRoleUpdateResponse parses an HTTP response from a RoleUpdateWithResponse call
+func ParseRoleUpdateResponse(rsp *http.Response) (*RoleUpdateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RoleUpdateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CustomRole
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

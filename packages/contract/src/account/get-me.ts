@@ -1,6 +1,7 @@
-import { ROLES } from "@millrace/domain";
+import { PERMISSIONS, ROLES } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
+import { customRoleRef } from "../role/role.ts";
 
 export const Me = z
   .object({
@@ -11,6 +12,8 @@ export const Me = z
     }),
     organization: z.object({ id: z.string(), name: z.string(), slug: z.string() }),
     role: z.enum(ROLES),
+    custom_role: customRoleRef,
+    permissions: z.array(z.enum(PERMISSIONS)).meta({ description: "What the caller may do" }),
     /** Every tenant the user belongs to; a key belongs to one. */
     organizations: z.array(z.object({ id: z.string(), name: z.string(), role: z.enum(ROLES) })),
   })

@@ -1,6 +1,7 @@
 import { ROLES } from "@millrace/domain";
 import { z } from "zod";
 import { timestamp } from "../field.ts";
+import { customRoleRef } from "../role/role.ts";
 
 export const Member = z
   .object({
@@ -9,6 +10,7 @@ export const Member = z
     email: z.string(),
     name: z.string(),
     role: z.enum(ROLES),
+    custom_role: customRoleRef,
     created_at: timestamp.meta({ description: "When the user became a member: RFC 3339, UTC" }),
   })
   .meta({ id: "Member" });

@@ -1,7 +1,7 @@
 import { ROLES } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { pathId } from "../field.ts";
+import { idField, pathId } from "../field.ts";
 import { Member } from "./member.ts";
 
 export const updateMember = defineContract({
@@ -16,6 +16,11 @@ export const updateMember = defineContract({
   stepUp: true,
   successStatus: 200,
   params: { member_id: pathId("mem") },
-  body: { role: z.enum(ROLES) },
+  body: {
+    role: z.enum(ROLES).optional().meta({ description: "This, or custom_role_id" }),
+    custom_role_id: idField("rol").optional().meta({
+      description: "A custom role of the organization",
+    }),
+  },
   response: Member,
 });

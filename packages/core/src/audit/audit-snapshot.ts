@@ -21,7 +21,11 @@ export async function snapshot(
   }
   if (isId("mem", id)) {
     const member = await tx.members.get(organizationId, id);
-    return auditDetail(member && { email: member.email, role: member.role });
+    return auditDetail(
+      member && {
+        ...{ email: member.email, role: member.role, customRole: member.customRole?.name },
+      },
+    );
   }
   if (isId("inv", id)) {
     const found = await tx.invitations.get(organizationId, id);
@@ -33,6 +37,12 @@ export async function snapshot(
     const found = (await tx.outgoingMails.get(organizationId, id))?.mail;
     const { recipient, subject, openedAt } = found ?? {};
     return auditDetail(found && { recipient, subject, openedAt });
+  }
+  if (isId("rol", id)) {
+    const role = await tx.customRoles.get(organizationId, id);
+    return auditDetail(
+      role && { name: role.name, description: role.description, permissions: role.permissions },
+    );
   }
   if (isId("svc", id)) {
     const found = await tx.serviceAccounts.get(organizationId, id);

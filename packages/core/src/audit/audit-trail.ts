@@ -41,6 +41,7 @@ const AT_BROKER: ReadonlySet<string> = new Set([
 /** The field of the request that names what is changed. */
 const TARGET_FIELDS: Readonly<Record<string, string>> = {
   apiKey: "api_key_id",
+  role: "role_id",
   serviceAccount: "service_account_id",
   environment: "environment_id",
   invitation: "invitation_id",

@@ -6,13 +6,15 @@ import { type Identity, invitationTokenHash } from "@millrace/auth";
 import type { Database, Transaction } from "@millrace/db";
 import {
   type ApiKeyId,
-  allows,
   type Clock,
   covers,
   DomainError,
+  type Grant,
+  grants,
   type Invitation,
   isPending,
   type OrganizationId,
+  permissionsOf,
   type Role,
   type User,
   type UserId,
@@ -131,7 +133,7 @@ export async function mayStillInvite(
   const { organizationId, invitedBy, role } = invitation;
   if (invitedBy.kind === "user") {
     const inviter = await tx.members.ofUser(organizationId, invitedBy.id as UserId);
-    return inviter !== undefined && mayInvite(inviter.role, role);
+    return inviter !== undefined && mayInvite(inviter, role);
   }
   const key = await tx.apiKeys.get(organizationId, invitedBy.id as ApiKeyId);
   if (!key || key.revokedAt || (key.expiresAt && key.expiresAt <= now)) return false;
@@ -139,11 +141,12 @@ export async function mayStillInvite(
     const account = await tx.serviceAccounts.get(organizationId, key.serviceAccountId);
     if (!account || account.disabledAt) return false;
   }
-  return mayInvite(key.role, role);
+  return mayInvite(key, role);
 }
 
-function mayInvite(inviter: Role, invited: Role): boolean {
-  return allows(inviter, "member:write") && covers(inviter, invited);
+function mayInvite(inviter: Grant, invited: Role): boolean {
+  if (!grants(inviter, "member:write") || !covers(inviter.role, invited)) return false;
+  return [...permissionsOf(invited)].every((permission) => grants(inviter, permission));
 }
 
 function invalid(): DomainError {

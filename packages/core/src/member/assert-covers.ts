@@ -2,6 +2,7 @@ import {
   allows,
   covers,
   DomainError,
+  leastRoleWith,
   mayDo,
   type Permission,
   type Principal,
@@ -23,13 +24,24 @@ export function assertCovers(
   if (covers(principal.role, role)) {
     const missing = granted.find((permission) => !mayDo(principal, permission));
     if (missing === undefined) return;
-    throw new DomainError("forbidden", `This API key does not have the permission ${missing}.`, {
-      remedy: `An API key cannot ${action} with more permissions than its own.`,
+    const { customRole } = principal;
+    const who = customRole ? `The role ${customRole.name}` : "This API key";
+    throw new DomainError("forbidden", `${who} does not have the permission ${missing}.`, {
+      remedy: `Nobody can ${action} with more permissions than their own.`,
     });
   }
   throw new DomainError(
     "forbidden",
-    `The role ${principal.role} cannot ${action} with the role ${role}.`,
+    `The role ${principal.customRole?.name ?? principal.role} cannot ${action} with the role ${role}.`,
     { remedy: "Ask somebody with that role, or choose your own role or a lower one." },
   );
+}
+
+/** As `assertCovers`, of the permissions of a custom role. */
+export function assertHolds(
+  principal: Principal,
+  permissions: readonly Permission[],
+  action: string,
+): void {
+  assertCovers(principal, leastRoleWith(permissions), action, permissions);
 }

@@ -1,4 +1,4 @@
-import type { MemberId, Principal } from "@millrace/domain";
+import { type MemberId, type Principal, permissionsIn } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { assertCovers } from "./assert-covers.ts";
 import { assertNotLastOwner, requireMember } from "./require-member.ts";
@@ -13,7 +13,7 @@ export async function deleteMember(core: Core, principal: Principal, id: MemberI
   await core.db.transaction(async (tx) => {
     await tx.organizations.lock(organizationId);
     const member = await requireMember(tx, principal, id);
-    assertCovers(principal, member.role, "remove a member");
+    assertCovers(principal, member.role, "remove a member", permissionsIn(member));
     await assertNotLastOwner(tx, member);
     await tx.members.remove(organizationId, member.id);
   });

@@ -1,5 +1,6 @@
 import { getMe as contract } from "@millrace/contract";
 import { getAccount } from "@millrace/core";
+import { mayDo, PERMISSIONS } from "@millrace/domain";
 import { procedure } from "../procedure.ts";
 
 export const getMeProcedure = procedure(contract.permission)
@@ -7,6 +8,7 @@ export const getMeProcedure = procedure(contract.permission)
   .output(contract.response)
   .query(async ({ ctx }) => {
     const account = await getAccount(ctx.core, ctx.principal);
+    const { customRole } = ctx.principal;
     const { user, apiKey, serviceAccount, organization } = account;
     return {
       user: user ? { id: user.id, email: user.email, name: user.name } : null,
@@ -14,6 +16,8 @@ export const getMeProcedure = procedure(contract.permission)
       service_account: serviceAccount ? { id: serviceAccount.id, name: serviceAccount.name } : null,
       organization: { id: organization.id, name: organization.name, slug: organization.slug },
       role: account.role,
+      custom_role: customRole ? { id: customRole.id, name: customRole.name } : null,
+      permissions: PERMISSIONS.filter((permission) => mayDo(ctx.principal, permission)),
       organizations: account.organizations.map((each) => ({
         id: each.organization.id,
         name: each.organization.name,

@@ -8,6 +8,9 @@ export function presentMember(member: Member): MemberShape {
     email: member.email,
     name: member.name,
     role: member.role,
+    custom_role: member.customRole
+      ? { id: member.customRole.id, name: member.customRole.name }
+      : null,
     created_at: member.createdAt.toISOString(),
   };
 }

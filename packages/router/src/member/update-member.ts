@@ -7,6 +7,7 @@ export const updateMemberProcedure = procedure(contract.permission)
   .input(contract.input)
   .output(contract.response)
   .mutation(async ({ ctx, input }) => {
-    const { member_id: memberId, role } = input;
-    return presentMember(await updateMember(ctx.core, ctx.principal, { memberId, role }));
+    const { member_id: memberId, role, custom_role_id: customRoleId } = input;
+    const change = { memberId, role, customRoleId };
+    return presentMember(await updateMember(ctx.core, ctx.principal, change));
   });

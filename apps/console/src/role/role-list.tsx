@@ -1,0 +1,56 @@
+"use client";
+
+import { Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { IconPlus } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useTRPC } from "../api/client.tsx";
+import { useAllowed, useDenied } from "../session/use-allowed.ts";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { RoleDialog } from "./role-dialog.tsx";
+import { RoleTable } from "./role-table.tsx";
+
+/** The organization's custom roles. */
+export function RoleList() {
+  const trpc = useTRPC();
+  const denied = useDenied("member:read");
+  const mayWrite = useAllowed("member:write");
+  const [creating, dialog] = useDisclosure(false);
+  const { data, error, isPending } = useQuery({
+    ...trpc.role.list.queryOptions({}),
+    enabled: !denied,
+  });
+  if (denied) {
+    return <Empty title="No permission" text="Your role does not include reading roles." />;
+  }
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between">
+        <div>
+          <Title order={2} fz="h3">
+            Custom roles
+          </Title>
+          <Text className="quiet" fz="sm">
+            Sets of permissions for members, beside owner, admin, operator, developer and viewer.
+          </Text>
+        </div>
+        {mayWrite && (
+          <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
+            Create role
+          </Button>
+        )}
+      </Group>
+      {error && <ProblemAlert error={error} title="Cannot load the roles" />}
+      {isPending && <Skeleton h={120} radius="md" />}
+      {data?.items.length === 0 && (
+        <Empty
+          title="No custom roles"
+          text="Create one for members who need other permissions than a built-in role has."
+        />
+      )}
+      {data && data.items.length > 0 && <RoleTable roles={data.items} />}
+      <RoleDialog opened={creating} edited={undefined} onClose={dialog.close} />
+    </Stack>
+  );
+}

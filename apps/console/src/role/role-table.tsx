@@ -1,0 +1,111 @@
+"use client";
+
+import { ActionIcon, Card, Group, Table, Text } from "@mantine/core";
+import type { CustomRole } from "@millrace/contract";
+import { IconPencil, IconTrash } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTRPC } from "../api/client.tsx";
+import { ConfirmByName } from "../shell/confirm-by-name.tsx";
+import { RoleDialog } from "./role-dialog.tsx";
+
+export function RoleTable({ roles }: { roles: readonly CustomRole[] }) {
+  const trpc = useTRPC();
+  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const [editing, setEditing] = useState<CustomRole>();
+  const [deleting, setDeleting] = useState<CustomRole>();
+  // The API refuses changes of roles that have more than the user.
+  const mayChange = (role: CustomRole) =>
+    me?.permissions.includes("member:write") === true &&
+    role.permissions.every((permission) => me.permissions.includes(permission));
+  return (
+    <Card padding={0}>
+      <Table.ScrollContainer
+        minWidth={560}
+        scrollAreaProps={{
+          viewportProps: { tabIndex: 0, role: "region", "aria-label": "Custom roles" },
+        }}
+      >
+        <Table horizontalSpacing="lg">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Name</Table.Th>
+              <Table.Th>Permissions</Table.Th>
+              <Table.Th w={100} aria-label="Actions" />
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {roles.map((role) => (
+              <Table.Tr key={role.id} data-role={role.name}>
+                <Table.Td>
+                  <Text fz="sm" fw={600}>
+                    {role.name}
+                  </Text>
+                  <Text fz="xs" className="quiet">
+                    {role.description}
+                  </Text>
+                </Table.Td>
+                <Table.Td>{role.permissions.join(", ")}</Table.Td>
+                <Table.Td>
+                  {mayChange(role) && (
+                    <Group gap={4} wrap="nowrap" justify="flex-end">
+                      <ActionIcon
+                        variant="subtle"
+                        color="gray"
+                        aria-label={`Edit role ${role.name}`}
+                        onClick={() => setEditing(role)}
+                      >
+                        <IconPencil size={16} />
+                      </ActionIcon>
+                      <ActionIcon
+                        variant="subtle"
+                        color="red"
+                        aria-label={`Delete role ${role.name}`}
+                        onClick={() => setDeleting(role)}
+                      >
+                        <IconTrash size={16} />
+                      </ActionIcon>
+                    </Group>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      <RoleDialog
+        opened={editing !== undefined}
+        edited={editing}
+        onClose={() => setEditing(undefined)}
+      />
+      <DeleteDialog role={deleting} onClose={() => setDeleting(undefined)} />
+    </Card>
+  );
+}
+
+function DeleteDialog({ role, onClose }: { role: CustomRole | undefined; onClose: () => void }) {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const remove = useMutation(
+    trpc.role.delete.mutationOptions({
+      onSuccess: () => {
+        void queryClient.invalidateQueries(trpc.role.pathFilter());
+        onClose();
+      },
+    }),
+  );
+  return (
+    <ConfirmByName
+      what="role"
+      name={role?.name}
+      text="Only a role that no member has can be deleted."
+      busy={remove.isPending}
+      error={remove.error}
+      onConfirm={() => role && remove.mutate({ role_id: role.id })}
+      onClose={() => {
+        remove.reset();
+        onClose();
+      }}
+    />
+  );
+}

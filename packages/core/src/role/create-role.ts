@@ -1,0 +1,60 @@
+import {
+  CUSTOM_ROLES_PER_ORGANIZATION_MAX,
+  type CustomRole,
+  DomainError,
+  isRole,
+  PERMISSIONS_OF_ALL,
+  type Permission,
+  type Principal,
+} from "@millrace/domain";
+import type { Core } from "../core.ts";
+import { assertHolds } from "../member/assert-covers.ts";
+
+export interface CreateRoleInput {
+  readonly name: string;
+  readonly description: string;
+  readonly permissions: readonly Permission[];
+}
+
+/**
+ * A custom role. Throws `forbidden` for a permission that the caller does not have, `role_name_taken` with the
+ * id of the one that has the name, `limit_exceeded`.
+ */
+export async function createRole(
+  core: Core,
+  principal: Principal,
+  { name, description, permissions }: CreateRoleInput,
+): Promise<CustomRole> {
+  const { organizationId } = principal;
+  assertHolds(principal, permissions, "create a role");
+  return core.db.transaction(async (tx) => {
+    await tx.organizations.lock(organizationId);
+    const known = await tx.customRoles.list(organizationId);
+    const existing = known.find((each) => each.name === name);
+    if (existing || isRole(name)) throw nameTaken(name, existing?.id);
+    if (known.length >= CUSTOM_ROLES_PER_ORGANIZATION_MAX) throw tooMany();
+    const complete = completed(permissions);
+    return tx.customRoles.create({ organizationId, name, description, permissions: complete });
+  });
+}
+
+/** Each once, with what every member may do. */
+export function completed(permissions: readonly Permission[]): Permission[] {
+  return [...new Set([...PERMISSIONS_OF_ALL, ...permissions])];
+}
+
+function tooMany(): DomainError {
+  return new DomainError(
+    "limit_exceeded",
+    `An organization has at most ${CUSTOM_ROLES_PER_ORGANIZATION_MAX} custom roles.`,
+    { remedy: "Delete a role that is no longer needed." },
+  );
+}
+
+function nameTaken(name: string, existingId: string | undefined): DomainError {
+  return new DomainError("role_name_taken", `A role named "${name}" already exists.`, {
+    remedy: "Choose another name.",
+    fields: [{ pointer: "/name", code: "taken", message: "is used by another role" }],
+    ...(existingId && { existingId }),
+  });
+}
