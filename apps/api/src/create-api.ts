@@ -47,8 +47,8 @@ export interface ApiOptions {
   readonly apiUrl: string;
   readonly consoleUrl: string;
   readonly log: Logger;
-  /** Another way to brokers than the network, for tests. */
-  readonly kafka?: KafkaAccess;
+  /** The way to brokers by Kafka's protocol. */
+  readonly kafka: KafkaAccess;
   /** The way to brokers' admin HTTP. */
   readonly brokerHttp: BrokerHttpAccess;
   /** Where clusters can be made, and who plans them. */
@@ -84,12 +84,12 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   });
   const { brokerHttp, drivers, kafka } = options;
   const core = createCore({
-    ...{ db, secret, replacedSecrets, clock, brokerHttp, drivers, consoleUrl: options.consoleUrl },
+    ...{ db, secret, replacedSecrets, clock, kafka, brokerHttp, drivers },
+    consoleUrl: options.consoleUrl,
     identityProviders: new IdentityProviders(
       new URL(`${SSO_PATH}${SSO_CALLBACK_PATH}`, options.consoleUrl).href,
       options.outgoing ?? new OutgoingRequests(),
     ),
-    ...(kafka && { kafka }),
     ...(options.rateLimit === false && { brokerCalls: new BrokerCalls(UNLIMITED) }),
   });
   const parts: ApiParts = {

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { DeferredWrites, OutgoingRequests } from "@millrace/auth";
-import { brokerHttpBy } from "@millrace/core";
+import { brokerHttpBy, kafkaBy } from "@millrace/core";
 import { openDatabase, RoleUnconfined } from "@millrace/db";
-import { localAccess } from "@millrace/provisioner";
+import { localAccess, localKafka } from "@millrace/provisioner";
 import { pino } from "pino";
 import { createApi } from "./create-api.ts";
 import { readEnvironment } from "./env.ts";
@@ -42,6 +42,7 @@ const app = createApi({
   apiUrl: env.MILLRACE_API_URL,
   consoleUrl: env.MILLRACE_CONSOLE_URL,
   trustedProxies: env.MILLRACE_TRUSTED_PROXIES,
+  kafka: kafkaBy(localKafka(env.MILLRACE_HOME)),
   brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME)),
   drivers: regionDrivers(env),
   outgoing: new OutgoingRequests({ allowedAddresses: env.MILLRACE_SSO_ALLOWED_ADDRESSES }),

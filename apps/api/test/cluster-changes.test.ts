@@ -71,6 +71,30 @@ test("a size takes an operation, and the cluster says so", async () => {
   expect(meanwhile.status).toBe(200);
 });
 
+test("turning the plaintext listener off takes an operation, and leaves the secure endpoint", async () => {
+  const { id, path } = await running("secure-only");
+  await ask("PATCH", path, { plaintext_listener: true });
+  const names = async () =>
+    (await ask("GET", path)).body.status.endpoints.map(({ name }: { name: string }) => name);
+  expect(await names()).toEqual(["kafka", "kafka-tls"]);
+  const preview = await ask("PATCH", `${path}?validate_only=true`, { plaintext_listener: false });
+  expect(preview.status).toBe(200);
+  expect(preview.body.spec_changes).toEqual([
+    { field: "plaintext_listener", before: "true", after: "false" },
+  ]);
+  expect(preview.body.warnings).toContain(
+    "Clients that do not use TLS and a password can no longer connect.",
+  );
+  const changed = await ask("PATCH", path, { plaintext_listener: false });
+  expect(changed.status).toBe(202);
+  expect(changed.body).toMatchObject({
+    spec: { plaintext_listener: false },
+    status: { phase: "UPDATING" },
+  });
+  expect(await names()).toEqual(["kafka-tls"]);
+  await finish(id, changed.body.operation_id, "SUCCEEDED");
+});
+
 test("a stale entity tag changes nothing", async () => {
   const { path } = await running("stale");
   const stale = { "if-match": '"0"' };

@@ -332,10 +332,11 @@ export class FakeKafka {
     this.#records = records;
   }
 
-  readonly access: KafkaAccess = async ({ bootstrapServers }, work) => {
-    if (this.down.has(bootstrapServers)) throw new BrokerError("unreachable", "nothing listens");
-    const topics = this.topics.get(bootstrapServers) ?? new Map<string, DescribedTopic>();
-    this.topics.set(bootstrapServers, topics);
+  readonly access: KafkaAccess = async (cluster, work) => {
+    const address = bootstrapServers(cluster) ?? "";
+    if (this.down.has(address)) throw new BrokerError("unreachable", "nothing listens");
+    const topics = this.topics.get(address) ?? new Map<string, DescribedTopic>();
+    this.topics.set(address, topics);
     return work({
       createTopic: async ({ name, partitions, configs }) => {
         if (topics.has(name)) throw new BrokerError("topic_exists", "exists");
@@ -368,20 +369,20 @@ export class FakeKafka {
         if (options?.validateOnly) return;
         topics.set(name, { ...topicOf(topics, name), partitions });
       },
-      ...this.#users(bootstrapServers),
-      ...this.#acls(bootstrapServers),
-      ...this.#quotas(bootstrapServers),
+      ...this.#users(address),
+      ...this.#acls(address),
+      ...this.#quotas(address),
       listConsumerGroups: async (pick = (ids) => ids) => {
-        const groups = this.groups.get(bootstrapServers) ?? [];
+        const groups = this.groups.get(address) ?? [];
         const picked = new Set(pick(groups.map(({ groupId }) => groupId).sort()));
         this.groupsDescribed += picked.size;
         return groups.filter(({ groupId }) => picked.has(groupId));
       },
       setBrokerSettings: async (_brokerId, settings, options) => {
-        const said = this.refusals.get(bootstrapServers);
+        const said = this.refusals.get(address);
         if (said !== undefined) throw new BrokerError("invalid_config", "no", { said });
         if (options?.validateOnly) return;
-        const known = this.settingsOf(bootstrapServers);
+        const known = this.settingsOf(address);
         for (const [name, value] of Object.entries(settings)) known.set(name, value);
       },
     });

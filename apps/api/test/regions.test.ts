@@ -36,7 +36,7 @@ describe("a control plane on AWS", () => {
   });
 });
 
-describe("networks of clusters on AWS", () => {
+describe("clusters on AWS", () => {
   const fixture = apiFixture({ drivers: drivers(true) });
   const made = async (body: object, apiKey = fixture.ours.apiKey): Promise<string> => {
     const answer = await call(fixture.app, "POST", "/v1/clusters", {
@@ -47,7 +47,27 @@ describe("networks of clusters on AWS", () => {
     return answer.body.spec.network.cidr;
   };
 
-  test("do not overlap within an organization, also when clusters are created at once", async () => {
+  test("keep their plaintext listener: they have no other", async () => {
+    const { apiKey } = fixture.ours;
+    const body = { name: "orders", region: "eu-central-1", plaintext_listener: false };
+    for (const path of ["/v1/clusters", "/v1/clusters?validate_only=true"]) {
+      const refused = await call(fixture.app, "POST", path, { apiKey, body });
+      expect(refused.status, path).toBe(400);
+      expect(refused.body.errors).toEqual([
+        {
+          pointer: "/plaintext_listener",
+          code: "not_applicable",
+          message: "can be false in the region local only",
+        },
+      ]);
+    }
+    const preview = await call(fixture.app, "POST", "/v1/clusters?validate_only=true", {
+      ...{ apiKey, body: { ...body, plaintext_listener: true } },
+    });
+    expect(preview.status).toBe(200);
+  });
+
+  test("have networks that do not overlap within an organization, also when clusters are created at once", async () => {
     const first = await Promise.all(["a", "b", "c", "d"].map((name) => made({ name })));
     expect(first.sort()).toEqual(["10.40.0.0/16", "10.41.0.0/16", "10.42.0.0/16", "10.43.0.0/16"]);
     expect(await made({ name: "e", network: { cidr: "10.44.0.0/20" } })).toBe("10.44.0.0/20");

@@ -36,7 +36,7 @@ beforeEach(async () => {
     access: async ({ clusterId }: { clusterId: string }) => ({
       adminUrl,
       adminToken: clusterId,
-      bootstrapServers: "127.0.0.1:1",
+      kafka: { bootstrapServers: "127.0.0.1:1" },
     }),
   };
   scraper = new BrokerScraper({
@@ -61,6 +61,7 @@ beforeEach(async () => {
       size: "dev",
       brokers: 1,
       paused: false,
+      plaintextListener: true,
       labels: {},
       placement: { host: "127.0.0.1", kafkaPort: 1, adminPort: 1 },
       walCapacityBytes: 1,

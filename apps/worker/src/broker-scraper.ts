@@ -1,4 +1,4 @@
-import { BrokerError, BrokerHttp, KafkaAdmin } from "@millrace/broker-admin";
+import { BrokerError, BrokerHttp, type KafkaAddress, KafkaAdmin } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
 import { type Clock, type Cluster, SERVING_PHASES, totalLag } from "@millrace/domain";
 import { readScrape } from "@millrace/metrics";
@@ -25,7 +25,8 @@ const LAG_TIMEOUT_MS = 3_000;
 
 /** What the scraper keeps per cluster between two rounds. */
 interface Target {
-  bootstrapServers: string;
+  /** Where `kafka` connects. */
+  address: string;
   kafka: KafkaAdmin | undefined;
   topicsAt: number;
   lagAt: number;
@@ -144,10 +145,8 @@ export class BrokerScraper {
     const { clock } = this.#options;
     const { metrics } = this.#options.db.tenant(cluster.organizationId);
     if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
-    const { bootstrapServers } = await driver.access(deployment);
-    const groups = await this.#kafkaOf(target, bootstrapServers, (kafka) =>
-      kafka.listConsumerGroups(),
-    );
+    const access = await driver.access(deployment);
+    const groups = await this.#kafkaOf(target, access.kafka, (kafka) => kafka.listConsumerGroups());
     const at = clock.now();
     target.lagAt = at.getTime();
     const samples = target.groups
@@ -166,16 +165,16 @@ export class BrokerScraper {
   /** Keeps one client per cluster; a failed one is discarded with its connections. */
   async #kafkaOf<T>(
     target: Target,
-    bootstrapServers: string,
+    address: KafkaAddress,
     work: (kafka: KafkaAdmin) => Promise<T>,
   ): Promise<T> {
-    if (target.bootstrapServers !== bootstrapServers) {
+    if (target.address !== address.bootstrapServers) {
       await target.kafka?.close();
       target.kafka = undefined;
     }
-    const kafka = target.kafka ?? new KafkaAdmin({ bootstrapServers, timeoutMs: LAG_TIMEOUT_MS });
+    const kafka = target.kafka ?? new KafkaAdmin({ ...address, timeoutMs: LAG_TIMEOUT_MS });
     target.kafka = kafka;
-    target.bootstrapServers = bootstrapServers;
+    target.address = address.bootstrapServers;
     try {
       return await work(kafka);
     } catch (error) {
@@ -191,7 +190,7 @@ export class BrokerScraper {
     const known = this.#targets.get(id);
     if (known) return known;
     const target: Target = {
-      bootstrapServers: "",
+      address: "",
       kafka: undefined,
       topicsAt: 0,
       lagAt: 0,

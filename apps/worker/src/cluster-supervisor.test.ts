@@ -103,6 +103,7 @@ beforeEach(() => {
       size: "dev",
       brokers: 1,
       paused: false,
+      plaintextListener: true,
       labels: {},
       placement,
       walCapacityBytes: 1,

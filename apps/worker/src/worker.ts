@@ -14,6 +14,7 @@ import {
 import {
   brokerHttpBy,
   deploymentOf,
+  kafkaBy,
   LEASE_MS_DEFAULT,
   removeLeftTopics,
   runOperation,
@@ -144,7 +145,11 @@ function tuningKeeper({ db, drivers, logger }: Parts): TuningKeeper {
   const brokerHttp = brokerHttpBy(async (deployment) =>
     drivers.of(deployment.region).access(deployment),
   );
-  return new TuningKeeper({ db, logger, brokerHttp, kafka: withKafkaAdmin });
+  const kafka = kafkaBy(async (deployment) => {
+    const access = await drivers.of(deployment.region).access(deployment);
+    return access.kafka;
+  });
+  return new TuningKeeper({ db, logger, brokerHttp, kafka });
 }
 
 /** Starts work each round, and is closed when the worker stops. */

@@ -32,14 +32,17 @@ async function lose({ id }: Cluster, ...files: string[]): Promise<void> {
   await it.waitForPhase({ id } as Cluster, "DEGRADED");
 }
 
+async function unasked(): Promise<never> {
+  throw new BrokerError("unreachable", "recoveries ask no broker");
+}
+
 /** Plans the recovery, approves the plan, and waits until the cluster serves. */
 async function recover(cluster: Cluster): Promise<RecoveryReport> {
   const parts = createCore({
     db: it.db,
     secret: "a secret of the tests, long enough",
-    brokerHttp: async () => {
-      throw new BrokerError("unreachable", "recoveries do not ask for it");
-    },
+    brokerHttp: unasked,
+    kafka: unasked,
     drivers: {
       local: undefined as never,
       awsPlanner: undefined,

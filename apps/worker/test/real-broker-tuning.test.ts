@@ -1,5 +1,5 @@
 /** Tuning and catch-up through the use cases, the program as it is shipped, and the real broker. */
-import { BrokerError, BrokerHttp, withKafkaAdmin } from "@millrace/broker-admin";
+import { BrokerError, BrokerHttp } from "@millrace/broker-admin";
 import {
   brokerHttpBy,
   type Core,
@@ -8,6 +8,7 @@ import {
   deploymentOf,
   getCatchUp,
   getTuning,
+  kafkaBy,
   listTuningChanges,
   type TuningView,
   updateTuning,
@@ -19,7 +20,7 @@ import {
   TUNING_PROPERTIES,
   type TuningOverrides,
 } from "@millrace/domain";
-import { localAccess } from "@millrace/provisioner";
+import { localAccess, localKafka } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
 import { BUSY_MS_MAX, installation } from "./fixture.ts";
 import { brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
@@ -149,7 +150,7 @@ async function runningProduct(name: string): Promise<Product> {
   const parts = createCore({
     db: it.db,
     secret: "a secret of the tests, long enough",
-    kafka: withKafkaAdmin,
+    kafka: kafkaBy(localKafka(it.home)),
     brokerHttp: brokerHttpBy(localAccess(it.home)),
     // Tuning needs none.
     drivers: {

@@ -6,6 +6,7 @@ export type { CatchUpAnswer } from "./catch-up.ts";
 export {
   type KafkaAddress,
   KafkaAdmin,
+  type KafkaSignIn,
   type TopicConfigChanges,
   withKafkaAdmin,
 } from "./kafka-admin.ts";

@@ -36,7 +36,33 @@ const LIST_ATTEMPTS_MAX = 3;
 export interface KafkaAddress {
   /** `host:port[,host:port…]` */
   readonly bootstrapServers: string;
+  /** Absent where the listener asks for nothing. */
+  readonly signIn?: KafkaSignIn | undefined;
   readonly timeoutMs?: number;
+}
+
+/** How to sign in at a listener with TLS and SCRAM. */
+export interface KafkaSignIn {
+  /** In PEM: what the broker's certificate has to be issued by. */
+  readonly rootCertificate: string;
+  readonly user: string;
+  /** A secret: never log it. */
+  readonly password: string;
+}
+
+/** Options of the client library for an address. */
+export function connectionOptions({ bootstrapServers, signIn }: KafkaAddress) {
+  return {
+    bootstrapBrokers: bootstrapServers.split(","),
+    ...(signIn && {
+      tls: { ca: signIn.rootCertificate },
+      sasl: {
+        mechanism: "SCRAM-SHA-256",
+        username: signIn.user,
+        password: signIn.password,
+      } as const,
+    }),
+  };
 }
 
 export interface NewTopic {
@@ -60,7 +86,7 @@ export class KafkaAdmin {
     this.#timeoutMs = address.timeoutMs ?? REQUEST_TIMEOUT_MS;
     this.#admin = new OfflineTolerantAdmin({
       clientId: "millrace-control-plane",
-      bootstrapBrokers: address.bootstrapServers.split(","),
+      ...connectionOptions(address),
       connectTimeout: Math.min(CONNECT_TIMEOUT_MS, this.#timeoutMs),
       requestTimeout: this.#timeoutMs,
       timeout: this.#timeoutMs,

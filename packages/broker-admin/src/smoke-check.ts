@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Consumer, Producer } from "@platformatic/kafka";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
-import { type KafkaAddress, KafkaAdmin } from "./kafka-admin.ts";
+import { connectionOptions, type KafkaAddress, KafkaAdmin } from "./kafka-admin.ts";
 
 /** Names of the topics that checks use; `__` keeps them out of the lists that users see. */
 const TOPIC_PREFIX = "__millrace_smoke_";
@@ -126,7 +126,7 @@ const FETCHES_MAX = 10;
 function clientOptions(address: KafkaAddress) {
   return {
     clientId: "millrace-smoke-check",
-    bootstrapBrokers: address.bootstrapServers.split(","),
+    ...connectionOptions(address),
     connectTimeout: 2_000,
     retries: 3,
     retryDelay: 200,

@@ -1,42 +1,12 @@
 import { IdentityProviders, OutgoingRequests, SecretSeal } from "@millrace/auth";
-import { type KafkaAddress, type KafkaAdmin, withKafkaAdmin } from "@millrace/broker-admin";
 import type { Database, TenantDatabase } from "@millrace/db";
 import { type Clock, type OrganizationId, systemClock } from "@millrace/domain";
 import type { ClusterPlanner, LocalDriver } from "@millrace/provisioner";
+import type { BrokerHttpAccess, KafkaAccess } from "./broker-access.ts";
 import { BrokerCalls } from "./broker-calls.ts";
-import type { BrokerHttpAccess } from "./broker-http-access.ts";
 import { PageTokens } from "./page-token.ts";
 import { PlanSlots } from "./planning/plan-slots.ts";
 import { RequestSlots } from "./request-slots.ts";
-
-/** The part of Kafka's admin protocol that use cases speak. */
-export type KafkaAdminPort = Pick<
-  KafkaAdmin,
-  | "createTopic"
-  | "deleteTopic"
-  | "listTopics"
-  | "describeTopic"
-  | "describeTopicConfigs"
-  | "alterTopicConfigs"
-  | "createPartitions"
-  | "listConsumerGroups"
-  | "listUsers"
-  | "describeUser"
-  | "putPassword"
-  | "removeCredentials"
-  | "listAcls"
-  | "createAcls"
-  | "deleteAcl"
-  | "listQuotas"
-  | "alterQuota"
-  | "setBrokerSettings"
->;
-
-/** Runs `work` with a connection to one cluster's broker, closed afterwards. */
-export type KafkaAccess = <T>(
-  address: KafkaAddress,
-  work: (admin: KafkaAdminPort) => Promise<T>,
-) => Promise<T>;
 
 /** What callers' use cases ask of the places where brokers run. */
 export interface RegionDrivers {
@@ -91,8 +61,7 @@ export interface CoreOptions {
   /** Where browsers find the console, for links in mails. */
   readonly consoleUrl?: string;
   readonly clock?: Clock;
-  /** Another way to brokers than the network, for tests. */
-  readonly kafka?: KafkaAccess;
+  readonly kafka: KafkaAccess;
   readonly brokerHttp: BrokerHttpAccess;
   readonly drivers: RegionDrivers;
   /** Other bounds than usual, for tests. */
@@ -110,7 +79,7 @@ export function createCore(options: CoreOptions): CoreParts {
     db,
     clock: clock ?? systemClock,
     pageTokens: new PageTokens(secret),
-    kafka: kafka ?? withKafkaAdmin,
+    kafka,
     brokerHttp,
     drivers,
     planSlots: new PlanSlots(),
@@ -130,7 +99,8 @@ export function coreOf(parts: CoreParts, tenant: OrganizationId): Core {
   return {
     ...parts,
     db: parts.db.tenant(tenant),
-    kafka: (address, work) => parts.brokerCalls.connected(tenant, () => parts.kafka(address, work)),
+    kafka: (cluster, work, options) =>
+      parts.brokerCalls.connected(tenant, () => parts.kafka(cluster, work, options)),
     async brokerHttp(cluster) {
       parts.brokerCalls.take(tenant);
       return await parts.brokerHttp(cluster);

@@ -15,8 +15,8 @@ export { type ChainTools, verifyAuditChains } from "./audit/verify-audit-chains.
 export { type BenchmarkView, getBenchmark } from "./benchmark/get-benchmark.ts";
 export { listBenchmarks } from "./benchmark/list-benchmarks.ts";
 export { runBenchmark } from "./benchmark/run-benchmark.ts";
+export { type BrokerHttpAccess, brokerHttpBy, type KafkaAccess, kafkaBy } from "./broker-access.ts";
 export { BrokerCalls } from "./broker-calls.ts";
-export { type BrokerHttpAccess, brokerHttpBy } from "./broker-http-access.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
 export { acceptDrift } from "./cluster/accept-drift.ts";
 export type { ChangePreview } from "./cluster/change-preview.ts";
@@ -53,7 +53,6 @@ export {
   type CoreParts,
   coreOf,
   createCore,
-  type KafkaAccess,
   type RegionDrivers,
   ssoSecretSeal,
 } from "./core.ts";

@@ -18,13 +18,13 @@ import {
   scheduleOperations,
 } from "../src/index.ts";
 import { APPROVAL_WAIT_MS_MAX } from "../src/operation/schedule-operations.ts";
-import { brokerHttp, coreFixture, coreFor, drivers, newTools, type TestTools } from "./fixture.ts";
+import { coreFixture, coreFor, drivers, newTools, type TestTools, unreachable } from "./fixture.ts";
 
 const fixture = coreFixture();
 let names = 0;
 
 function theCore() {
-  return coreFor(fixture, { brokerHttp, drivers });
+  return coreFor(fixture, { ...unreachable, drivers });
 }
 
 async function askForApproved() {

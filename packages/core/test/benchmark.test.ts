@@ -30,6 +30,7 @@ import {
   drivers,
   FakeTopics,
   type TestTools,
+  unreachable,
   withRenewals,
 } from "./fixture.ts";
 import { lives } from "./lives.ts";
@@ -78,6 +79,7 @@ const caller = (): Principal => ({
 
 function core() {
   return coreFor(fixture, {
+    ...unreachable,
     drivers,
     brokerHttp: async () => ({
       storage: async () => storage,

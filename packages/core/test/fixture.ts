@@ -18,6 +18,7 @@ import {
   coreOf,
   createCluster,
   createCore,
+  type KafkaAccess,
   type RegionDrivers,
   type WorkerTools,
 } from "../src/index.ts";
@@ -35,9 +36,17 @@ export interface CoreFixture {
 }
 
 /** These tests' brokers have no admin HTTP. */
-export const brokerHttp: BrokerHttpAccess = async () => {
+const brokerHttp: BrokerHttpAccess = async () => {
   throw new BrokerError("unreachable", "no admin HTTP");
 };
+
+/** And nothing listens for Kafka's protocol. */
+const kafka: KafkaAccess = async () => {
+  throw new BrokerError("unreachable", "no Kafka");
+};
+
+/** No way to any broker. */
+export const unreachable = { brokerHttp, kafka } as const;
 
 /** An installation without an AWS account. */
 export const drivers: RegionDrivers = {
@@ -162,6 +171,6 @@ let names = 0;
 /** A cluster as a tenant asks for it, with the operation that makes it. */
 export async function askForCluster({ db, principal }: CoreFixture, size: ClusterSize = "dev") {
   names += 1;
-  const core = coreFor({ db, principal }, { brokerHttp, drivers });
+  const core = coreFor({ db, principal }, { ...unreachable, drivers });
   return createCluster(core, principal, { name: `c${names}`, region: "local", size });
 }

@@ -4,12 +4,12 @@ import type { Cluster, ClusterId, Operation } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import { ManualClock } from "@millrace/testkit";
 import { createCluster, deleteCluster, runOperation, scheduleOperations } from "../src/index.ts";
-import { brokerHttp, type CoreFixture, coreFor, drivers, newTools } from "./fixture.ts";
+import { type CoreFixture, coreFor, drivers, newTools, unreachable } from "./fixture.ts";
 
 export const DAY_MS = 24 * 60 * 60_000;
 
 export function lives(fixture: CoreFixture) {
-  const core = () => coreFor(fixture, { brokerHttp, drivers });
+  const core = () => coreFor(fixture, { ...unreachable, drivers });
   const tools = () => newTools(fixture.db);
   type Tools = ReturnType<typeof tools>;
   /** The same driver serves every region. */

@@ -4,7 +4,7 @@ import { type ClusterDeployment, ClusterDrivers } from "@millrace/provisioner";
 import { expect, test } from "vitest";
 import { reconcileCluster, runOperation } from "../src/index.ts";
 import { FakeDriver } from "./fake-driver.ts";
-import { brokerHttp, coreFixture, coreFor, drivers, newTools } from "./fixture.ts";
+import { coreFixture, coreFor, drivers, newTools, unreachable } from "./fixture.ts";
 
 const fixture = coreFixture();
 
@@ -40,7 +40,7 @@ test("instances that are ready but began with an older template are replaced", a
   const local = new FakeDriver();
   const tools = newTools(db, { drivers: new ClusterDrivers({ local, aws: driver }) });
   const cluster = await runningOnAws(driver);
-  const core = coreFor(fixture, { brokerHttp, drivers });
+  const core = coreFor(fixture, { ...unreachable, drivers });
   const target = { clusterId: cluster.id };
   const operation = await reconcileCluster(core, fixture.principal, target);
   const { signal } = new AbortController();

@@ -7,12 +7,12 @@ import type { RunOptions } from "../src/engine/index.ts";
 import { deleteCluster, runOperation } from "../src/index.ts";
 import {
   askForCluster,
-  brokerHttp,
   coreFixture,
   coreFor,
   drivers,
   newTools,
   type TestTools,
+  unreachable,
   withRenewals,
 } from "./fixture.ts";
 
@@ -32,7 +32,7 @@ async function look(operation: Operation): Promise<{ operation: Operation; clust
 
 async function askForDeletion(cluster: Cluster): Promise<Operation> {
   const { principal } = fixture;
-  const core = coreFor(fixture, { brokerHttp, drivers });
+  const core = coreFor(fixture, { ...unreachable, drivers });
   return deleteCluster(core, principal, { clusterId: cluster.id, retainDays: 0 });
 }
 

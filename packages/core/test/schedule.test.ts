@@ -12,14 +12,14 @@ import {
   runOperation,
   scheduleOperations,
 } from "../src/index.ts";
-import { brokerHttp, coreFixture, coreFor, drivers, newTools, type TestTools } from "./fixture.ts";
+import { coreFixture, coreFor, drivers, newTools, type TestTools, unreachable } from "./fixture.ts";
 
 const fixture = coreFixture();
 const DAY_MS = 24 * 60 * 60_000;
 const DRIFT_MS = 6 * 60 * 60_000;
 
 function theCore() {
-  return coreFor(fixture, { brokerHttp, drivers });
+  return coreFor(fixture, { ...unreachable, drivers });
 }
 
 function run(tools: TestTools, { id }: Operation) {

@@ -32,6 +32,7 @@ export interface NewCluster {
   readonly labels: Readonly<Record<string, string>>;
   readonly conditions: readonly Condition[];
   readonly deletionProtection?: boolean;
+  readonly plaintextListener?: boolean;
   readonly brokers?: number;
   readonly zones?: number;
   readonly aws?: AwsSpec | undefined;
@@ -43,6 +44,7 @@ export interface SpecChange {
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly size?: ClusterSize | undefined;
   readonly deletionProtection?: boolean | undefined;
+  readonly plaintextListener?: boolean | undefined;
   readonly brokers?: number | undefined;
   readonly zones?: number | undefined;
   /** The whole of it, already merged. */
@@ -393,6 +395,7 @@ function toCluster(row: ClusterRow): Cluster {
     },
     placement: toPlacement(row),
     deletionProtection: row.deletionProtection,
+    plaintextListener: row.plaintextListener,
     brokers: row.brokers,
     zones: row.zones,
     aws: (row.aws as AwsSpec | null) ?? undefined,

@@ -11,6 +11,8 @@ export interface ClusterUser {
 
 /** The user that every new cluster on this machine has. Nobody knows its password until it is rotated. */
 export const INITIAL_CLUSTER_USER = "admin";
+/** The broker's name for the control plane, which signs in with the admin token. No user can have it. */
+export const CONTROL_PLANE_USER = "__millrace";
 
 /** A name is part of paths, ACLs and property files, so it needs no escaping in any of them. */
 export const CLUSTER_USER_NAME_MAX = 128;

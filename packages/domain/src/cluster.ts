@@ -116,6 +116,8 @@ export interface Cluster {
   readonly placement: Placement | undefined;
   /** While true, no caller can delete the cluster. */
   readonly deletionProtection: boolean;
+  /** Whether clients of a cluster on this machine may connect without TLS; always on AWS. */
+  readonly plaintextListener: boolean;
   /** Broker slots, and the zones that they are spread over. */
   readonly brokers: number;
   readonly zones: number;
@@ -148,8 +150,17 @@ export interface Endpoint {
   readonly bootstrapServers: string;
 }
 
+/** Which listeners a broker has at its placement. */
+export interface ListenerChoice {
+  /** Whether there is one without TLS beside the one with it. A placement without a TLS port has it anyway. */
+  readonly plaintextListener: boolean;
+}
+
 /** The endpoints of a placement, the one without TLS first. */
-export function endpointsAt({ host, kafkaPort, tlsPort }: Placement): readonly Endpoint[] {
+export function endpointsAt(
+  { host, kafkaPort, tlsPort }: Placement,
+  { plaintextListener }: ListenerChoice,
+): readonly Endpoint[] {
   const plain: Endpoint = {
     name: "kafka",
     protocol: "PLAINTEXT",
@@ -157,18 +168,19 @@ export function endpointsAt({ host, kafkaPort, tlsPort }: Placement): readonly E
   };
   if (tlsPort === undefined) return [plain];
   const address = `${host}:${tlsPort}`;
-  return [plain, { name: "kafka-tls", protocol: "SASL_SSL", bootstrapServers: address }];
+  const secure: Endpoint = { name: "kafka-tls", protocol: "SASL_SSL", bootstrapServers: address };
+  return plaintextListener ? [plain, secure] : [secure];
 }
 
 /** Where clients connect, once the cluster has been published. */
-export function endpointsOf({ placement, observedRevision }: Cluster): readonly Endpoint[] {
-  return placement === undefined || observedRevision === 0 ? [] : endpointsAt(placement);
+export function endpointsOf(cluster: Cluster): readonly Endpoint[] {
+  const { placement, observedRevision } = cluster;
+  return placement === undefined || observedRevision === 0 ? [] : endpointsAt(placement, cluster);
 }
 
-/** The address clients bootstrap from, once the cluster has been published. */
+/** The first address that clients bootstrap from, once the cluster has been published. */
 export function bootstrapServers(cluster: Cluster): string | undefined {
-  if (cluster.placement === undefined || cluster.observedRevision === 0) return undefined;
-  return `${cluster.placement.host}:${cluster.placement.kafkaPort}`;
+  return endpointsOf(cluster)[0]?.bootstrapServers;
 }
 
 /** Throws `cluster_not_ready` or `broker_unavailable` unless a broker is expected to answer. */

@@ -6,6 +6,7 @@
  * A driver has no essential state in memory. Its records are stored beside the cluster (a pid file, a Terraform
  * state), the product's (the placement) in the control plane's database.
  */
+import type { KafkaAddress } from "@millrace/broker-admin";
 import type {
   AwsSpec,
   BenchmarkLoad,
@@ -19,9 +20,9 @@ import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "./change-
 
 export type { Placement };
 
-/** Kafka bootstrap address of a placement: `host:port`. */
-export function bootstrapServersOf(placement: Placement): string {
-  return `${placement.host}:${placement.kafkaPort}`;
+/** The address of a placement's listener without TLS. */
+export function plaintextAddress(placement: Placement): KafkaAddress {
+  return { bootstrapServers: `${placement.host}:${placement.kafkaPort}` };
 }
 
 /** Base address of the broker's admin HTTP, without a path. */
@@ -52,6 +53,8 @@ export interface ClusterDeployment {
   readonly labels: Readonly<Record<string, string>>;
   readonly aws?: AwsDeployment;
   readonly placement: Placement;
+  /** Whether the broker has a listener without TLS; see `endpointsAt`. */
+  readonly plaintextListener: boolean;
   /** Size of the write-ahead log on disk, in bytes. */
   readonly walCapacityBytes: number;
   /**
@@ -63,7 +66,8 @@ export interface ClusterDeployment {
 
 /** How to talk to a cluster's broker. The token is a secret: never log it, never store it. */
 export interface BrokerAccess {
-  readonly bootstrapServers: string;
+  /** As the control plane connects: with its own user where the broker knows it. */
+  readonly kafka: KafkaAddress;
   readonly adminUrl: string;
   readonly adminToken: string;
 }

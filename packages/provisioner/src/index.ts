@@ -13,7 +13,6 @@ export {
 export {
   type BenchmarkOptions,
   type BrokerAccess,
-  bootstrapServersOf,
   type ClusterDeployment,
   type ClusterDriver,
   type DriverCapabilities,
@@ -21,9 +20,10 @@ export {
   type Placement,
   ProvisionError,
   type ProvisionErrorCode,
+  plaintextAddress,
 } from "./cluster-driver.ts";
 export { ClusterDrivers, type ClusterPlanner } from "./cluster-drivers.ts";
-export { LocalDriver, localAccess } from "./local/local-driver.ts";
+export { LocalDriver, localAccess, localKafka } from "./local/local-driver.ts";
 export { systemProcessTable } from "./local/process-table.ts";
 export { recoveryPlan } from "./recovery-plan.ts";
 export {

@@ -9,6 +9,7 @@ export const LOCAL_DEPLOYMENT = {
   size: "dev",
   brokers: 1,
   paused: false,
+  plaintextListener: true,
   labels: {},
   walCapacityBytes: 1024 * 1024,
   properties: {},

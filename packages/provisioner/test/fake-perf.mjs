@@ -15,7 +15,7 @@ import { parseArgs } from "node:util";
 const mode = process.env.FAKE_PERF ?? "";
 const [, workload, ...flags] = process.argv.slice(2);
 const names = ["bootstrap-server", "topic", "partitions", "record-size", "throughput", "warmup"];
-const more = ["duration", "max-bytes", "producers", "acks", "progress"];
+const more = ["command-config", "duration", "max-bytes", "producers", "acks", "progress"];
 const { values } = parseArgs({
   args: flags,
   options: Object.fromEntries([...names, ...more].map((name) => [name, { type: "string" }])),

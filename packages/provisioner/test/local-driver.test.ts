@@ -139,8 +139,14 @@ describe("the TLS listener", () => {
     await driver.ensureRunning(wanted);
     expect(properties()).not.toContain("SASL_SSL");
     expect(existsSync(join(folder, "server.pem"))).toBe(false);
+    const plain = { bootstrapServers: `127.0.0.1:${placement.kafkaPort}` };
+    expect((await driver.access(wanted)).kafka).toEqual(plain);
     await driver.stop("clu_a");
     await driver.ensureRunning(wanted);
+    expect((await driver.access(wanted)).kafka).toMatchObject({
+      bootstrapServers: `127.0.0.1:${wanted.placement.tlsPort}`,
+      signIn: { user: "__millrace" },
+    });
     expect(properties()).toContain(`,SASL_SSL://127.0.0.1:${wanted.placement.tlsPort}\n`);
     expect(statSync(join(folder, "server.pem")).mode & 0o777).toBe(0o600);
     expect(readFileSync(join(folder, "server.pem"), "utf8")).toMatch(

@@ -107,6 +107,7 @@ export async function awsDeployment(
     size: "dev",
     brokers: 1,
     paused: false,
+    plaintextListener: true,
     labels: { team: "a" },
     placement: await driver.allocate(clusterId),
     walCapacityBytes: 8 * 1024 ** 3,

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,11 +36,49 @@ function perf(mode: string, options: { marginMs?: number; graceMs?: number } = {
   return new PerfProcess({ home, program, table, ...options });
 }
 
+const signIn = {
+  rootCertificate: "-----BEGIN\nEND-----\n",
+  user: "__millrace",
+  password: "s3cret",
+};
+
+function target() {
+  return {
+    kafka: { bootstrapServers: "127.0.0.1:9092", signIn },
+    perfFile: join(home, "perf.properties"),
+  };
+}
+
 function run(process: PerfProcess, signal = new AbortController().signal) {
   const samples: BenchmarkSample[] = [];
   const onSample = (sample: BenchmarkSample) => samples.push(sample);
-  return { samples, ended: process.run(load, "127.0.0.1:9092", { signal, onSample }) };
+  return { samples, ended: process.run(load, target(), { signal, onSample }) };
 }
+
+test("the load signs in with a file that only its owner can read, and that goes with it", async () => {
+  const { perfFile } = target();
+  const seen: { mode: number; text: string }[] = [];
+  await perf("").run(load, target(), {
+    signal: new AbortController().signal,
+    onSample: () =>
+      seen.push({
+        mode: statSync(perfFile).mode & 0o777,
+        text: readFileSync(perfFile, "utf8"),
+      }),
+  });
+  expect(existsSync(perfFile)).toBe(false);
+  expect(seen[0]).toEqual({
+    mode: 0o600,
+    text: [
+      "security.protocol=SASL_SSL",
+      "sasl.mechanism=SCRAM-SHA-256",
+      'sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="__millrace" password="s3cret";',
+      "ssl.truststore.type=PEM",
+      "ssl.truststore.certificates=-----BEGIN\\nEND-----",
+      "",
+    ].join("\n"),
+  });
+});
 
 test("a load is run with its bounds, and its samples and report are read", async () => {
   const { samples, ended } = run(perf(""));

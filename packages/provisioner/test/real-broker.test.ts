@@ -1,16 +1,17 @@
 /** The local driver and the admin clients against the real broker program. */
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { connect } from "node:tls";
 import { BrokerHttp, type KafkaAdmin, smokeCheck, withKafkaAdmin } from "@millrace/broker-admin";
+import type { BenchmarkLoad } from "@millrace/domain";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
-  bootstrapServersOf,
   type ClusterDeployment,
   LocalDriver,
   ProvisionError,
+  plaintextAddress,
 } from "../src/index.ts";
 import { systemProcessTable } from "../src/local/process-table.ts";
 import { LOCAL_DEPLOYMENT } from "./deployment.ts";
@@ -64,11 +65,14 @@ describe.skipIf(program === undefined)("the real broker", () => {
     await rm(home, { recursive: true, force: true });
   }, TIMEOUT_MS);
 
-  const kafka = <T>(work: (admin: KafkaAdmin) => Promise<T>) =>
-    withKafkaAdmin({ bootstrapServers: bootstrapServersOf(deployment.placement) }, work);
+  /** As the control plane, over TLS. */
+  const kafka = async <T>(work: (admin: KafkaAdmin) => Promise<T>) =>
+    withKafkaAdmin((await driver.access(deployment)).kafka, work);
 
   test("passes the smoke check and keeps nothing of it", { timeout: TIMEOUT_MS }, async () => {
-    await smokeCheck({ bootstrapServers: bootstrapServersOf(deployment.placement) });
+    const access = await driver.access(deployment);
+    expect(access.kafka).toMatchObject({ signIn: { user: "__millrace" } });
+    await smokeCheck(access.kafka);
     const names = await kafka((admin) => admin.topicNames({ includeInternal: true }));
     expect(names.filter((name) => name.includes("smoke"))).toEqual([]);
     expect(await kafka((admin) => admin.listConsumerGroups())).toEqual([]);
@@ -192,6 +196,53 @@ describe.skipIf(program === undefined)("the real broker", () => {
     await driver.ensureRunning(deployment);
     await driver.waitReady(deployment);
     expect(await driver.lastExit("clu_real")).toBeUndefined();
+  });
+
+  test("of an earlier version is reached without TLS until its next start", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    // As the broker's file was before the control plane had a user.
+    const file = join(home, "clusters", "clu_real", "server.properties");
+    const text = await readFile(file, "utf8");
+    const later = /^(admin\.sasl|delegation)\..*\n/gm;
+    expect(text.match(later)).toHaveLength(2);
+    await writeFile(file, text.replace(later, ""));
+    const { kafka: before } = await driver.access(deployment);
+    expect(before).toEqual(plaintextAddress(deployment.placement));
+    await smokeCheck(before);
+    await driver.stop("clu_real");
+    await driver.ensureRunning(deployment);
+    await driver.waitReady(deployment);
+    expect(await readFile(file, "utf8")).toBe(text);
+    const { kafka: after } = await driver.access(deployment);
+    expect(after).toMatchObject({ signIn: { user: "__millrace" } });
+    await smokeCheck(after);
+  });
+
+  test("serves the control plane and nobody without a password once its plaintext listener is off", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const plaintext = plaintextAddress(deployment.placement);
+    const topics = () => withKafkaAdmin(plaintext, (admin) => admin.listTopics());
+    expect(await topics()).toEqual([]);
+    deployment = { ...deployment, plaintextListener: false };
+    const { id, changes } = await driver.plan(deployment, { purpose: "apply" });
+    expect(changes.find(({ type }) => type === "process")?.action).toBe("replace");
+    await driver.apply(deployment, id);
+    await driver.waitReady(deployment);
+    await expect(topics()).rejects.toMatchObject({ code: "unreachable" });
+    await smokeCheck((await driver.access(deployment)).kafka);
+    const load: BenchmarkLoad = {
+      ...{ workload: "produce", topic: "millrace-benchmark-1", partitions: 1 },
+      ...{ recordSizeBytes: 100, recordsPerSecond: 100, bytesMax: 1_000_000 },
+      ...{ warmUpSeconds: 1, testSeconds: 1 },
+    };
+    await kafka((admin) => admin.createTopic({ name: load.topic, partitions: 1, configs: {} }));
+    const { signal } = new AbortController();
+    const { produced } = await driver.runLoad(deployment, load, { signal, onSample: () => {} });
+    expect(produced?.errors).toBe(0);
+    expect(produced?.records).toBeGreaterThan(0);
+    await kafka((admin) => admin.deleteTopic(load.topic));
   });
 
   test("drains and ends on a stop", { timeout: TIMEOUT_MS }, async () => {

@@ -115,6 +115,7 @@ export function deploymentOf(file: unknown): AwsDeploymentFile {
     aws: { ...aws, zones: zones.length > 0 ? zones : regionFacts(region).zones },
     placement: { host: "none", kafkaPort: 9092, adminPort: 9200 },
     walCapacityBytes: baselines.walCapacityBytes,
+    plaintextListener: true,
     properties: {
       "s3.wal.cache.size": String(sizing.walCacheBytes),
       "s3.wal.upload.threshold": String(sizing.uploadThresholdBytes),

@@ -70,6 +70,9 @@ const ClusterSpec = z
     size: z.enum(CLUSTER_SIZE_NAMES),
     environment_id: z.string(),
     deletion_protection: z.boolean(),
+    plaintext_listener: z.boolean().meta({
+      description: "Whether clients may connect without TLS; always true on AWS",
+    }),
     brokers: z.int(),
     zones: z.int().meta({ description: "Number of availability zones" }),
     paused: z.boolean().meta({ description: "True: no broker runs, the data is kept" }),

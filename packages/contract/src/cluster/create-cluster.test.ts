@@ -7,6 +7,7 @@ test("the size has a default; of the region only the installation knows one", ()
     name: "orders",
     size: "dev",
     deletion_protection: false,
+    plaintext_listener: true,
     brokers: 1,
   });
 });

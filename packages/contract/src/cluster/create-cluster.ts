@@ -30,6 +30,10 @@ export const createCluster = defineContract({
       .boolean()
       .default(false)
       .meta({ description: "Blocks deletion from the console and API" }),
+    plaintext_listener: z.boolean().default(true).meta({
+      description:
+        "false: clients connect with TLS and a password only; can be false in the region local only",
+    }),
     brokers: z
       .int()
       .min(1)

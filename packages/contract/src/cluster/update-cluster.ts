@@ -26,6 +26,14 @@ export const updateCluster = defineContract({
       .meta({ description: "null removes a label; absent labels stay" }),
     size: z.enum(CLUSTER_SIZE_NAMES).optional(),
     deletion_protection: z.boolean().optional(),
+    plaintext_listener: z
+      .boolean()
+      .optional()
+      .meta({
+        description:
+          "false: clients connect with TLS and a password only; can be false in the region local only. " +
+          "A change restarts the broker",
+      }),
     wal: walInput
       .optional()
       .meta({ description: "AWS only; changed in place, a volume can only grow" }),

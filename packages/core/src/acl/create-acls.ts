@@ -8,7 +8,7 @@ import {
   validationFailed,
 } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 export interface CreateAclsInput {
@@ -25,10 +25,10 @@ export async function createAcls(
   principal: Principal,
   { clusterId, acls }: CreateAclsInput,
 ): Promise<readonly Acl[]> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   for (const acl of acls) assertEffective(acl);
   return atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       await core.beforeBrokerChange?.();
       await admin.createAcls(acls);
       return acls;

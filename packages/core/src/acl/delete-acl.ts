@@ -1,6 +1,6 @@
 import { type Acl, type ClusterId, DomainError, type Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 export interface DeleteAclInput {
@@ -17,9 +17,9 @@ export async function deleteAcl(
   principal: Principal,
   { clusterId, acl }: DeleteAclInput,
 ): Promise<void> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   await atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       // Looked up first: an ACL that is gone is no change that failed at the broker.
       if ((await admin.listAcls(acl)).length === 0) throw noSuchAcl();
       await core.beforeBrokerChange?.();

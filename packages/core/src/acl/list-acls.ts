@@ -1,6 +1,6 @@
 import type { Acl, AclFilter, ClusterId, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { type PageInput, type PageResult, pageByName, pageSizeOf } from "../page.ts";
 import type { PageScope } from "../page-token.ts";
@@ -19,7 +19,7 @@ export async function listAcls(
   principal: Principal,
   input: ListAclsInput,
 ): Promise<PageResult<Acl>> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, input.clusterId);
+  const cluster = await requireServingCluster(core, principal, input.clusterId);
   const scope: PageScope = {
     organizationId: principal.organizationId,
     list: "acls",
@@ -27,7 +27,7 @@ export async function listAcls(
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
   const acls = await atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, (admin) => admin.listAcls(input.filter)),
+    core.kafka(cluster, (admin) => admin.listAcls(input.filter)),
   );
   const page = pageByName(acls, orderOf, after, pageSizeOf(input));
   return {

@@ -3,13 +3,12 @@ import {
   type AclDecision,
   type AclQuestion,
   type AclSettings,
-  bootstrapServers,
   type ClusterId,
   decideAcl,
   type Principal,
 } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers, requireCluster } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 export interface TestAclInput {
@@ -26,13 +25,12 @@ export async function testAcl(
   principal: Principal,
   { clusterId, question }: TestAclInput,
 ): Promise<AclDecision> {
-  await requireBootstrapServers(core, principal, clusterId);
-  const cluster = await requireCluster(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   const { resourceType, resourceName } = question;
   return atBroker(undefined, async () => {
     const broker = await core.brokerHttp(cluster);
     const settings = aclSettingsOf(await broker.settings());
-    const acls = await core.kafka({ bootstrapServers: bootstrapServers(cluster) ?? "" }, (admin) =>
+    const acls = await core.kafka(cluster, (admin) =>
       admin.listAcls({ resourceType, resourceName, patternType: "match" }).catch((error) => {
         if (error instanceof BrokerError && error.code === "authorization_off") return undefined;
         throw error;

@@ -75,10 +75,11 @@ type Cluster = NonNullable<Awaited<ReturnType<Transaction["clusters"]["load"]>>>
 function clusterFields(cluster: Cluster | undefined) {
   if (cluster === undefined) return undefined;
   const { name, region, size, labels, brokers, zones, aws, paused, phase } = cluster;
-  const { deletionProtection, purgeAt, environmentId, drift } = cluster;
+  const { deletionProtection, plaintextListener, purgeAt, environmentId, drift } = cluster;
   return {
     ...{ name, region, size, labels, brokers, zones, aws, paused, phase },
-    ...{ deletionProtection, purgeAt, environmentId, driftStatus: drift.status },
+    ...{ deletionProtection, plaintextListener, purgeAt, environmentId },
+    driftStatus: drift.status,
     tuning: cluster.tuning.overrides,
   };
 }

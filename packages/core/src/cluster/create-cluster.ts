@@ -104,6 +104,7 @@ async function accept(
       size: input.size,
       labels: input.labels ?? {},
       deletionProtection: input.deletionProtection ?? false,
+      plaintextListener: input.plaintextListener ?? true,
       brokers: input.brokers ?? 1,
       zones: spec.zones,
       aws: spec.aws,

@@ -42,6 +42,7 @@ export async function previewCreate(
     version: 1,
     placement: undefined,
     deletionProtection: input.deletionProtection ?? false,
+    plaintextListener: input.plaintextListener ?? true,
     brokers: input.brokers ?? 1,
     zones: spec.zones,
     aws: spec.aws,

@@ -27,6 +27,7 @@ export async function previewUpdate(
   const costDelta = cents(cost.total - estimateOf(cluster).total);
   const warnings = [
     ...interruptions(plan),
+    ...closedListener(cluster, wanted),
     ...walKept(cluster, wanted),
     ...undone(cluster),
     ...warningsOf(wanted),
@@ -45,6 +46,11 @@ function interruptions({ changes }: ChangePlan): string[] {
     return ["The broker will restart. Clients are disconnected meanwhile."];
   }
   return [];
+}
+
+function closedListener(before: Cluster, wanted: Cluster): string[] {
+  if (wanted.plaintextListener || !before.plaintextListener) return [];
+  return ["Clients that do not use TLS and a password can no longer connect."];
 }
 
 /** A local cluster's log is not resized. On AWS the plan shows the volume. */

@@ -1,9 +1,9 @@
 import {
   assertServing,
-  bootstrapServers,
   type Cluster,
   type ClusterId,
   DomainError,
+  endpointsOf,
   isId,
   notFound,
   type Principal,
@@ -23,17 +23,16 @@ export async function requireCluster(
   return cluster;
 }
 
-/** The address of the tenant's cluster. Throws `not_found`, `cluster_not_ready`. */
-export async function requireBootstrapServers(
+/** The tenant's cluster, if its broker is to answer. Throws `not_found`, `cluster_not_ready`. */
+export async function requireServingCluster(
   core: Pick<Core, "db">,
   principal: Principal,
   id: ClusterId,
-): Promise<string> {
+): Promise<Cluster> {
   const cluster = await requireCluster(core, principal, id);
   assertServing(cluster);
-  const address = bootstrapServers(cluster);
-  if (address === undefined) {
+  if (endpointsOf(cluster).length === 0) {
     throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} has no endpoint yet.`);
   }
-  return address;
+  return cluster;
 }

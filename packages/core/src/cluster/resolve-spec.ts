@@ -39,6 +39,8 @@ export interface SpecRequest {
   readonly wal?: WalRequest | null | undefined;
   readonly network?: NetworkRequest | null | undefined;
   readonly storage?: { readonly kmsKeyArn?: string | null | undefined } | null | undefined;
+  /** True by default. */
+  readonly plaintextListener?: boolean | undefined;
 }
 
 export interface ResolvedSpec {
@@ -65,6 +67,7 @@ export function resolveSpec(request: SpecRequest): ResolvedSpec {
     ...walErrors(size, wal),
     ...networkErrors(network, request.network?.cidr !== undefined, zones),
     ...keyErrors(kmsKeyArn, region),
+    ...plaintextErrors(request),
   ]);
   return { zones, aws: { wal, network, storage: { kmsKeyArn } } };
 }
@@ -113,6 +116,15 @@ export function fieldsOfAws(request: Partial<SpecRequest>): FieldError[] {
     code: "not_applicable",
     message: "is not supported in the region local",
   }));
+}
+
+/** Clusters on AWS have no other listener. */
+export function plaintextErrors({
+  plaintextListener,
+}: Pick<SpecRequest, "plaintextListener">): FieldError[] {
+  if (plaintextListener !== false) return [];
+  const message = "can be false in the region local only";
+  return [{ pointer: "/plaintext_listener", code: "not_applicable", message }];
 }
 
 function networkOf(request: NetworkRequest): AwsNetwork {

@@ -22,6 +22,11 @@ export function specChanges(before: Cluster, after: Cluster): SpecFieldChange[] 
       before: String(before.deletionProtection),
       after: String(after.deletionProtection),
     },
+    {
+      field: "plaintext_listener",
+      before: String(before.plaintextListener),
+      after: String(after.plaintextListener),
+    },
     ...labels.map((label) => ({
       field: `labels.${label}`,
       before: before.labels[label] ?? null,

@@ -25,6 +25,7 @@ import { assertMatches, type ClusterTarget, lockCluster } from "./lock-cluster.t
 import { requireCluster } from "./require-cluster.ts";
 import {
   fieldsOfAws,
+  plaintextErrors,
   reachErrors,
   throwIfAny,
   under,
@@ -43,6 +44,8 @@ export interface ClusterPatch {
   readonly labels?: Readonly<Record<string, string | null>> | undefined;
   readonly size?: ClusterSize | undefined;
   readonly deletionProtection?: boolean | undefined;
+  /** Of a cluster on this machine. */
+  readonly plaintextListener?: boolean | undefined;
   readonly wal?: WalRequest | undefined;
   readonly network?:
     | {
@@ -126,7 +129,13 @@ function differing(cluster: Cluster, wanted: Cluster): SpecPart {
   return Object.fromEntries(fields.map((field) => [field, wanted[field]]));
 }
 
-const SPEC_FIELDS = ["name", "labels", "size", "aws"] as const satisfies (keyof SpecPart)[];
+const SPEC_FIELDS = [
+  "name",
+  "labels",
+  "size",
+  "plaintextListener",
+  "aws",
+] as const satisfies (keyof SpecPart)[];
 
 /** Throws whatever `updateCluster` would, but for what only the database knows. */
 export function validateUpdate(
@@ -140,6 +149,7 @@ export function validateUpdate(
   const tagged = providerOf(cluster.region) === "aws";
   const needsOperation =
     differs("size") ||
+    differs("plaintextListener") ||
     differs("aws") ||
     (tagged && (differs("name") || differs("labels"))) ||
     (isBehind(cluster) && asksForOperation(patch, tagged));
@@ -166,8 +176,9 @@ function isBehind(cluster: Cluster): boolean {
 }
 
 /** Whether the patch speaks of what an operation makes so. */
-function asksForOperation({ size, wal, network, name, labels }: ClusterPatch, tagged: boolean) {
-  const parts = tagged ? [size, wal, network, name, labels] : [size];
+function asksForOperation(patch: ClusterPatch, tagged: boolean) {
+  const { size, plaintextListener, wal, network, name, labels } = patch;
+  const parts = tagged ? [size, wal, network, name, labels] : [size, plaintextListener];
   return parts.some((part) => part !== undefined);
 }
 
@@ -179,12 +190,14 @@ function withPatch(cluster: Cluster, patch: ClusterPatch): Cluster {
     size,
     labels: mergeLabels(cluster.labels, patch.labels ?? {}),
     deletionProtection: patch.deletionProtection ?? cluster.deletionProtection,
+    plaintextListener: patch.plaintextListener ?? cluster.plaintextListener,
     paused: patch.paused ?? cluster.paused,
   };
   if (cluster.aws === undefined) {
     throwIfAny(fieldsOfAws({ wal: patch.wal, network: patch.network }));
     return wanted;
   }
+  throwIfAny(plaintextErrors(patch));
   return { ...wanted, aws: mergeAws(cluster.aws, size, patch) };
 }
 

@@ -1,6 +1,6 @@
 import type { ClusterId, ConsumerGroup, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { type PageInput, type PageResult, pageByName, pageSizeOf } from "../page.ts";
 import type { PageScope } from "../page-token.ts";
@@ -15,7 +15,7 @@ export async function listConsumerGroups(
   principal: Principal,
   input: ListConsumerGroupsInput,
 ): Promise<PageResult<ConsumerGroup>> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, input.clusterId);
+  const cluster = await requireServingCluster(core, principal, input.clusterId);
   const scope: PageScope = {
     organizationId: principal.organizationId,
     list: "consumer-groups",
@@ -25,7 +25,7 @@ export async function listConsumerGroups(
   let last: string | undefined;
   // The broker describes the groups of this page, not all that there are.
   const items = await atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, (admin) =>
+    core.kafka(cluster, (admin) =>
       admin.listConsumerGroups((ids) => {
         const page = pageByName(ids, (id) => id, after, pageSizeOf(input));
         last = page.last;

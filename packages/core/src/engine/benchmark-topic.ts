@@ -29,8 +29,8 @@ export async function removeTopic(
   const deployment = deploymentOf(cluster);
   let isGone = isSettled(benchmark, clock.now());
   if (deployment !== undefined) {
-    const { bootstrapServers } = await driver.access(deployment);
-    await kafka({ bootstrapServers }, async (admin) => {
+    const access = await driver.access(deployment);
+    await kafka(access.kafka, async (admin) => {
       try {
         await admin.deleteTopic(topic);
         isGone = true;

@@ -28,6 +28,7 @@ export function deploymentAt(cluster: Cluster, placement: Placement): ClusterDep
     paused: cluster.paused,
     labels: cluster.labels,
     placement,
+    plaintextListener: cluster.plaintextListener,
     walCapacityBytes: walCapacityOf(cluster),
     properties: propertiesOf(cluster),
     ...(cluster.aws && { aws: { ...cluster.aws, zones: zonesOf(cluster) } }),

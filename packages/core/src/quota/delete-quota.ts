@@ -6,7 +6,7 @@ import {
   quotaKey,
 } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { assertEntity } from "./quota-entity.ts";
 
@@ -21,10 +21,10 @@ export async function deleteQuota(
   principal: Principal,
   { clusterId, entity }: DeleteQuotaInput,
 ): Promise<void> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   assertEntity(entity);
   await atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       const quotas = await admin.listQuotas();
       const quota = quotas.find((each) => quotaKey(each) === quotaKey(entity));
       if (quota === undefined) throw new DomainError("not_found", "There is no such quota.");

@@ -1,6 +1,6 @@
 import { type ClientQuota, type ClusterId, type Principal, quotaKey } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { type PageInput, type PageResult, pageByName, pageSizeOf } from "../page.ts";
 import type { PageScope } from "../page-token.ts";
@@ -15,7 +15,7 @@ export async function listQuotas(
   principal: Principal,
   input: ListQuotasInput,
 ): Promise<PageResult<ClientQuota>> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, input.clusterId);
+  const cluster = await requireServingCluster(core, principal, input.clusterId);
   const scope: PageScope = {
     organizationId: principal.organizationId,
     list: "quotas",
@@ -23,7 +23,7 @@ export async function listQuotas(
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
   const quotas = await atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, (admin) => admin.listQuotas()),
+    core.kafka(cluster, (admin) => admin.listQuotas()),
   );
   const page = pageByName(quotas, quotaKey, after, pageSizeOf(input));
   return {

@@ -9,7 +9,7 @@ import {
   validationFailed,
 } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { assertEntity } from "./quota-entity.ts";
 
@@ -28,14 +28,14 @@ export async function setQuota(
   principal: Principal,
   { clusterId, entity, changes }: SetQuotaInput,
 ): Promise<ClientQuota> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   assertEntity(entity);
   if (QUOTA_LIMITS.every((limit) => changes[limit] === undefined)) {
     const message = `must have at least one of ${QUOTA_LIMITS.join(", ")}`;
     throw validationFailed([{ pointer: "", code: "required", message }]);
   }
   return atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       // Read before the change: once it is made, nothing may fail.
       const quotas = await admin.listQuotas();
       const known = quotas.find((quota) => quotaKey(quota) === quotaKey(entity));

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BrokerError, type KafkaAdmin } from "@millrace/broker-admin";
 import type { Clock, ClusterId, DescribedTopic, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 /** With the request's own ten seconds, half of the minute after which proxies cut a connection. */
@@ -25,9 +25,9 @@ export async function createTopic(
   principal: Principal,
   { clusterId, ...topic }: CreateTopicInput,
 ): Promise<DescribedTopic> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   return atBroker(topic.name, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       await core.beforeBrokerChange?.();
       try {
         await admin.createTopic(topic);

@@ -1,6 +1,6 @@
 import { type ClusterId, isTopicName, notFound, type Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 export interface DeleteTopicInput {
@@ -14,11 +14,11 @@ export async function deleteTopic(
   principal: Principal,
   { clusterId, topicName }: DeleteTopicInput,
 ): Promise<void> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
   if (!isTopicName(topicName)) throw notFound("topic", topicName);
   await atBroker(topicName, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       await core.beforeBrokerChange?.();
       await admin.deleteTopic(topicName);
     }),

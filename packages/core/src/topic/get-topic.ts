@@ -6,7 +6,7 @@ import {
   type Principal,
 } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 export interface GetTopicInput {
@@ -20,10 +20,8 @@ export async function getTopic(
   principal: Principal,
   { clusterId, topicName }: GetTopicInput,
 ): Promise<DescribedTopic> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
   if (!isTopicName(topicName)) throw notFound("topic", topicName);
-  return atBroker(topicName, () =>
-    core.kafka({ bootstrapServers }, (admin) => admin.describeTopic(topicName)),
-  );
+  return atBroker(topicName, () => core.kafka(cluster, (admin) => admin.describeTopic(topicName)));
 }

@@ -1,7 +1,8 @@
 import type { ClusterId, DescribedTopic, Principal, Topic } from "@millrace/domain";
+import type { KafkaAdminPort } from "../broker-access.ts";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
-import type { Core, KafkaAdminPort } from "../core.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
 import { type PageInput, type PageResult, pageByName, pageSizeOf } from "../page.ts";
 import type { PageScope } from "../page-token.ts";
 
@@ -20,7 +21,7 @@ export async function listTopics(
   principal: Principal,
   input: ListTopicsInput,
 ): Promise<PageResult<ListedTopic>> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, input.clusterId);
+  const cluster = await requireServingCluster(core, principal, input.clusterId);
   const scope: PageScope = {
     organizationId: principal.organizationId,
     list: "topics",
@@ -28,7 +29,7 @@ export async function listTopics(
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
   const page = await atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       const topics = await admin.listTopics();
       const found = pageByName(topics, (topic) => topic.name, after, pageSizeOf(input));
       if (!input.withConfigs) return found;

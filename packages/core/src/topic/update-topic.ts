@@ -7,9 +7,10 @@ import {
   notFound,
   type Principal,
 } from "@millrace/domain";
+import type { KafkaAdminPort } from "../broker-access.ts";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
-import type { Core, KafkaAdminPort } from "../core.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
 
 export interface UpdateTopicInput {
   readonly clusterId: ClusterId;
@@ -32,11 +33,11 @@ export async function updateTopic(
   principal: Principal,
   input: UpdateTopicInput,
 ): Promise<DescribedTopic> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, input.clusterId);
+  const cluster = await requireServingCluster(core, principal, input.clusterId);
   const { topicName } = input;
   if (!isTopicName(topicName)) throw notFound("topic", topicName);
   return atBroker(topicName, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       const before = await admin.describeTopic(topicName);
       const partitions = growth(before, input.partitions);
       const changes = effective(before, input.configs ?? {});

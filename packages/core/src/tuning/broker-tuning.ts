@@ -1,9 +1,9 @@
 import { BrokerError, type BrokerSettings } from "@millrace/broker-admin";
 import {
-  bootstrapServers,
   type Cluster,
   type ClusterPhase,
   desiredTuning,
+  endpointsOf,
   type FieldError,
   SERVING_PHASES,
   TUNING_KNOBS,
@@ -51,16 +51,16 @@ export async function giveSettings(
   knobs: readonly TuningKnob[],
   options: { validateOnly: boolean },
 ): Promise<SettingsOutcome> {
-  const address = bootstrapServers(cluster);
-  if (address === undefined || !isServing(cluster)) return { kind: "later", problem: undefined };
+  if (endpointsOf(cluster).length === 0 || !isServing(cluster))
+    return { kind: "later", problem: undefined };
   const values = desiredTuning(cluster, cluster.tuning.overrides);
   const settings = Object.fromEntries(
     knobs.map((knob) => [TUNING_PROPERTIES[knob], String(values[knob])]),
   );
   try {
-    await ways.kafka({ bootstrapServers: address, timeoutMs: CHANGE_TIMEOUT_MS }, (admin) =>
-      admin.setBrokerSettings(BROKER_ID, settings, options),
-    );
+    await ways.kafka(cluster, (admin) => admin.setBrokerSettings(BROKER_ID, settings, options), {
+      timeoutMs: CHANGE_TIMEOUT_MS,
+    });
     return { kind: "taken" };
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;

@@ -6,9 +6,10 @@ import {
   type Principal,
   SCRAM_MECHANISMS,
 } from "@millrace/domain";
+import type { KafkaAdminPort } from "../broker-access.ts";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
-import type { Core, KafkaAdminPort } from "../core.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
+import type { Core } from "../core.ts";
 import { newClusterPassword, type WithPassword } from "./cluster-password.ts";
 
 export interface CreateUserInput {
@@ -27,10 +28,10 @@ export async function createUser(
   principal: Principal,
   { clusterId, name, password }: CreateUserInput,
 ): Promise<WithPassword<ClusterUser>> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   const chosen = password ?? newClusterPassword();
   return atBroker(name, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       // Kafka's request would silently replace the password of a user that exists.
       if (await hasUser(admin, name)) throw nameTaken(name);
       await core.beforeBrokerChange?.();

@@ -1,6 +1,6 @@
 import type { ClusterId, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 export interface DeleteUserInput {
@@ -17,9 +17,9 @@ export async function deleteUser(
   principal: Principal,
   { clusterId, userName }: DeleteUserInput,
 ): Promise<void> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   await atBroker(userName, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       const { mechanisms } = await admin.describeUser(userName);
       await core.beforeBrokerChange?.();
       await admin.removeCredentials(userName, mechanisms);

@@ -1,6 +1,6 @@
 import type { ClusterId, ClusterUser, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
 export interface GetUserInput {
@@ -14,8 +14,6 @@ export async function getUser(
   principal: Principal,
   { clusterId, userName }: GetUserInput,
 ): Promise<ClusterUser> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
-  return atBroker(userName, () =>
-    core.kafka({ bootstrapServers }, (admin) => admin.describeUser(userName)),
-  );
+  const cluster = await requireServingCluster(core, principal, clusterId);
+  return atBroker(userName, () => core.kafka(cluster, (admin) => admin.describeUser(userName)));
 }

@@ -1,6 +1,6 @@
 import type { ClusterId, ClusterUser, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { type PageInput, type PageResult, pageByName, pageSizeOf } from "../page.ts";
 import type { PageScope } from "../page-token.ts";
@@ -15,16 +15,14 @@ export async function listUsers(
   principal: Principal,
   input: ListUsersInput,
 ): Promise<PageResult<ClusterUser>> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, input.clusterId);
+  const cluster = await requireServingCluster(core, principal, input.clusterId);
   const scope: PageScope = {
     organizationId: principal.organizationId,
     list: "users",
     filter: { clusterId: input.clusterId },
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
-  const users = await atBroker(undefined, () =>
-    core.kafka({ bootstrapServers }, (admin) => admin.listUsers()),
-  );
+  const users = await atBroker(undefined, () => core.kafka(cluster, (admin) => admin.listUsers()));
   const page = pageByName(users, (user) => user.name, after, pageSizeOf(input));
   return {
     items: page.items,

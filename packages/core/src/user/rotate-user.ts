@@ -1,6 +1,6 @@
 import type { ClusterId, ClusterUser, Principal, ScramMechanism } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { newClusterPassword, type WithPassword } from "./cluster-password.ts";
 import { requireMechanism } from "./require-mechanism.ts";
@@ -23,10 +23,10 @@ export async function rotateUser(
   principal: Principal,
   { clusterId, userName, mechanism, password }: RotateUserInput,
 ): Promise<WithPassword<ClusterUser>> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   const chosen = password ?? newClusterPassword();
   return atBroker(userName, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       const user = await admin.describeUser(userName);
       const rotated = mechanism
         ? [requireMechanism(user, mechanism, "/mechanism")]

@@ -1,6 +1,6 @@
 import type { ClusterId, ClusterUser, Principal, ScramMechanism } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
-import { requireBootstrapServers } from "../cluster/require-cluster.ts";
+import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { requireMechanism } from "./require-mechanism.ts";
 
@@ -20,9 +20,9 @@ export async function updateUser(
   principal: Principal,
   { clusterId, userName, mechanisms }: UpdateUserInput,
 ): Promise<ClusterUser> {
-  const bootstrapServers = await requireBootstrapServers(core, principal, clusterId);
+  const cluster = await requireServingCluster(core, principal, clusterId);
   return atBroker(userName, () =>
-    core.kafka({ bootstrapServers }, async (admin) => {
+    core.kafka(cluster, async (admin) => {
       const user = await admin.describeUser(userName);
       const kept = new Set(mechanisms.map((each) => requireMechanism(user, each, "/mechanisms")));
       const removed = user.mechanisms.filter((each) => !kept.has(each));

@@ -29,7 +29,6 @@ import {
 import {
   adminUrlOf,
   type BrokerAccess,
-  bootstrapServersOf,
   type ClusterDeployment,
   type ClusterDriver,
   type DriverCapabilities,
@@ -37,6 +36,7 @@ import {
   type Placement,
   ProvisionError,
   type ProvisionErrorCode,
+  plaintextAddress,
   type WaitOptions,
 } from "../cluster-driver.ts";
 import { KeyedLock } from "../local/keyed-lock.ts";
@@ -192,7 +192,7 @@ export class AwsDriver implements ClusterDriver {
     const fresh = known !== undefined && performance.now() - known.at < TOKEN_AGE_MAX_MS;
     const adminToken = fresh ? known.token : await this.#askForToken(deployment);
     return {
-      bootstrapServers: bootstrapServersOf(placement),
+      kafka: plaintextAddress(placement),
       adminUrl: adminUrlOf(placement),
       adminToken,
     };

@@ -14,7 +14,14 @@ import { lastDeployment, StackRun } from "./stack-run.ts";
 
 const WANTED: ClusterDeployment = {
   ...{ clusterId: "clu_a", organizationId: "org_a", environmentId: "env_a", name: "orders" },
-  ...{ region: "eu-central-1", size: "small", brokers: 1, paused: false, labels: {} },
+  ...{
+    region: "eu-central-1",
+    size: "small",
+    brokers: 1,
+    paused: false,
+    plaintextListener: true,
+    labels: {},
+  },
   aws: { ...defaultAwsSpec("small"), zones: ["eu-central-1a"] },
   placement: { host: "none", kafkaPort: 9092, adminPort: 9200 },
   walCapacityBytes: 8 * 1024 ** 3,

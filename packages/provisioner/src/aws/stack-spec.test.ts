@@ -10,7 +10,14 @@ const ACCOUNT: StackAccount = {
 };
 const DEPLOYMENT: ClusterDeployment = {
   ...{ clusterId: "clu_a", organizationId: "org_a", environmentId: "env_a", name: "orders" },
-  ...{ region: "eu-central-1", size: "small", brokers: 1, paused: false, labels: {} },
+  ...{
+    region: "eu-central-1",
+    size: "small",
+    brokers: 1,
+    paused: false,
+    plaintextListener: true,
+    labels: {},
+  },
   aws: { ...defaultAwsSpec("small"), zones: ["eu-central-1a"] },
   placement: { host: "none", kafkaPort: 9092, adminPort: 9200 },
   walCapacityBytes: 1,

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -45,8 +45,47 @@ test("users need ACLs where there is a TLS listener, except the first one and th
   expect(text).toMatch(/^authorizer\.class\.name=.*StandardAuthorizer$/m);
   expect(text).toContain("\nsuper.users=User:ANONYMOUS;User:admin\n");
   expect(text).toContain("\nlisteners=PLAINTEXT://127.0.0.1:19092,SASL_SSL://127.0.0.1:20092\n");
+  expect(text).toContain("\nadmin.sasl.enabled=true\n");
   expect(renderProperties(files, plain)).not.toMatch(/authorizer|SASL|ssl/);
   expect(() => renderProperties(files, deployment({ "super.users": "User:eve" }))).toThrow("super");
+});
+
+test("without the plaintext listener nobody is a super user but the first user", () => {
+  const plain = deployment({});
+  const secure = {
+    ...plain,
+    placement: { ...plain.placement, tlsPort: 20_092 },
+    plaintextListener: false,
+  };
+  const text = renderProperties(new BrokerFiles("/home", "clu_a"), secure);
+  expect(text).toContain("\nlisteners=SASL_SSL://127.0.0.1:20092\n");
+  expect(text).toContain("\nadvertised.listeners=SASL_SSL://127.0.0.1:20092\n");
+  expect(text).toContain("\nsuper.users=User:admin\n");
+});
+
+test("the key of delegation tokens stays, is in files of the owner only, and in nothing that plans show", async () => {
+  const home = await mkdtemp(join(tmpdir(), "millrace-files-"));
+  const files = new BrokerFiles(home, "clu_a");
+  const plain = deployment({});
+  const wanted = { ...plain, placement: { ...plain.placement, tlsPort: 20_092 } };
+  await files.write(wanted);
+  const key = (await readFile(files.delegationKeyFile, "utf8")).trim();
+  expect(key).toMatch(/^[0-9a-f]{64}$/);
+  expect(key).not.toBe(await files.readToken());
+  const text = () => readFile(files.propertiesFile, "utf8");
+  expect(await text()).toContain(`\ndelegation.token.secret.key=${key}\n`);
+  for (const file of [files.delegationKeyFile, files.propertiesFile, files.tokenFile]) {
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+  }
+  expect(await files.readProperties()).toBe(renderProperties(files, wanted));
+  expect(await files.isWritten(wanted)).toBe(true);
+  // As a version wrote it that had no such key.
+  await writeFile(files.propertiesFile, renderProperties(files, wanted));
+  await files.refresh(wanted);
+  expect(await text()).toContain(`\ndelegation.token.secret.key=${key}\n`);
+  await files.write(plain);
+  expect(await text()).not.toContain("delegation");
+  await rm(home, { recursive: true });
 });
 
 test("a log that exists keeps the capacity that it was formatted for", async () => {

@@ -3,10 +3,12 @@
  *
  *     <home>/clusters/<cluster id>/        0700
  *       server.properties                  0600  the broker's configuration
- *       admin.token                        0600  secret of its admin HTTP
+ *       admin.token                        0600  secret of its admin HTTP; the control plane's password
+ *       delegation.key                     0600  secret that delegation tokens are made with
  *       server.pem                         0600  certificate and key of its TLS listener
  *       broker.pid                         0600  which process it is (see broker-process.ts)
  *       broker.log, broker.log.1           0600  its log (see broker-log.ts)
+ *       perf.properties                    0600  how a benchmark's load signs in (see perf-process.ts)
  *       recovered                          0600  the recovery plan that was applied last
  *       data/                              metadata and the lock
  *       wal/                               the write-ahead log
@@ -22,15 +24,20 @@ import { isMissing, readIfThere, replaceFile } from "./state-file.ts";
 
 /** An id becomes a folder name and so must not be able to leave its parent. */
 const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
-const TOKEN = /^[0-9a-f]{64}$/;
+/** Secrets of a cluster: 32 random bytes in hexadecimal. */
+const SECRET = /^[0-9a-f]{64}$/;
 /** Where `renderProperties` writes the capacity of the log. */
 const WAL_CAPACITY = /^s3\.wal\.path=.*[?&]capacity=(\d+)/m;
 const AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
-/**
- * Whoever reaches the plaintext listener, which is on loopback and serves the control plane, and the cluster's
- * first user. Every other user may do what its ACLs allow.
- */
-const SUPER_USERS = `User:ANONYMOUS;User:${INITIAL_CLUSTER_USER}`;
+/** The cluster's first user. Every other user may do what its ACLs allow. */
+const FIRST_USER = `User:${INITIAL_CLUSTER_USER}`;
+/** Whoever reaches the plaintext listener, which is on loopback. */
+const ANYBODY = "User:ANONYMOUS";
+/** With it, the control plane signs in with the admin token (OPERATIONS.md, "Listeners of a broker"). */
+const CONTROL_PLANE_SIGNS_IN = "admin.sasl.enabled=true";
+/** A secret, so only the file has it: not the text that plans compare and show. */
+const DELEGATION_KEY = "delegation.token.secret.key";
+const DELEGATION_KEY_LINE = /^delegation\.token\.secret\.key=.*\n?/m;
 /** Keys that only the driver may set. */
 const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "node.id",
@@ -44,6 +51,8 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "super.users",
   "admin.listener",
   "admin.token.file",
+  "admin.sasl.enabled",
+  DELEGATION_KEY,
   "data.dir",
   "s3.wal.path",
   "s3.data.buckets",
@@ -63,11 +72,18 @@ export class BrokerFiles {
   get tokenFile(): string {
     return join(this.folder, "admin.token");
   }
+  /** A new key invalidates all delegation tokens. */
+  get delegationKeyFile(): string {
+    return join(this.folder, "delegation.key");
+  }
   get certificateFile(): string {
     return join(this.folder, "server.pem");
   }
   get pidFile(): string {
     return join(this.folder, "broker.pid");
+  }
+  get perfFile(): string {
+    return join(this.folder, "perf.properties");
   }
   get recoveredFile(): string {
     return join(this.folder, "recovered");
@@ -81,9 +97,7 @@ export class BrokerFiles {
     for (const part of ["data", "wal", "objects"]) {
       await mkdir(join(this.folder, part), { recursive: true, mode: 0o700 });
     }
-    if ((await this.readToken()) === undefined) {
-      await replaceFile(this.tokenFile, `${randomBytes(32).toString("hex")}\n`);
-    }
+    await ensureSecret(this.tokenFile);
     await this.refresh(deployment);
   }
 
@@ -103,7 +117,11 @@ export class BrokerFiles {
 
   /** Updates the configuration of a cluster that has a folder; never creates the folder. */
   async refresh(wanted: ClusterDeployment): Promise<void> {
-    const text = renderProperties(this, await this.withExistingWal(wanted));
+    const shown = renderProperties(this, await this.withExistingWal(wanted));
+    const text =
+      wanted.placement.tlsPort !== undefined
+        ? `${shown}${DELEGATION_KEY}=${await ensureSecret(this.delegationKeyFile)}\n`
+        : shown;
     if ((await readIfThere(this.propertiesFile)) !== text) {
       await replaceFile(this.propertiesFile, text);
     }
@@ -122,9 +140,16 @@ export class BrokerFiles {
     return token !== undefined && (await readIfThere(this.propertiesFile)) !== undefined;
   }
 
-  /** Text of the configuration as it is on disk. */
+  /** Text of the configuration as it is on disk, without secrets. */
   async readProperties(): Promise<string | undefined> {
-    return await readIfThere(this.propertiesFile);
+    const text = await readIfThere(this.propertiesFile);
+    return text?.replace(DELEGATION_KEY_LINE, "");
+  }
+
+  /** Whether the broker that was started last knows the control plane's user. */
+  async knowsControlPlane(): Promise<boolean> {
+    const lines = (await this.readProperties())?.split("\n") ?? [];
+    return lines.includes(CONTROL_PLANE_SIGNS_IN);
   }
 
   async hasMetadata(): Promise<boolean> {
@@ -147,8 +172,7 @@ export class BrokerFiles {
 
   /** `undefined` if there is none, or a crash truncated it. */
   async readToken(): Promise<string | undefined> {
-    const text = (await readIfThere(this.tokenFile))?.trim();
-    return text !== undefined && TOKEN.test(text) ? text : undefined;
+    return await readSecret(this.tokenFile);
   }
 
   /** Removes everything; the properties first, so that the rest cannot start after a crash. */
@@ -168,6 +192,21 @@ export class BrokerFiles {
   }
 }
 
+/** The secret in this file, which is made if there is none. */
+async function ensureSecret(file: string): Promise<string> {
+  const known = await readSecret(file);
+  if (known !== undefined) return known;
+  const made = randomBytes(32).toString("hex");
+  await replaceFile(file, `${made}\n`);
+  return made;
+}
+
+/** `undefined` if there is none, or a crash truncated it. */
+async function readSecret(file: string): Promise<string | undefined> {
+  const text = (await readIfThere(file))?.trim();
+  return text !== undefined && SECRET.test(text) ? text : undefined;
+}
+
 /** Ids of all clusters that have a folder. */
 export async function clusterIdsIn(home: string): Promise<string[]> {
   try {
@@ -185,7 +224,7 @@ export async function clusterIdsIn(home: string): Promise<string[]> {
 /** The text of `server.properties`. Throws where a property cannot be written or is reserved. */
 export function renderProperties(files: BrokerFiles, deployment: ClusterDeployment): string {
   const { host, adminPort } = deployment.placement;
-  const listeners = endpointsAt(deployment.placement)
+  const listeners = endpointsAt(deployment.placement, deployment)
     .map(({ protocol, bootstrapServers }) => `${protocol}://${bootstrapServers}`)
     .join(",");
   const fileUri = (part: string) => pathToFileURL(join(files.folder, part)).href;
@@ -199,7 +238,8 @@ export function renderProperties(files: BrokerFiles, deployment: ClusterDeployme
       "ssl.keystore.location": files.certificateFile,
       "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
       "authorizer.class.name": AUTHORIZER,
-      "super.users": SUPER_USERS,
+      "super.users": deployment.plaintextListener ? `${ANYBODY};${FIRST_USER}` : FIRST_USER,
+      "admin.sasl.enabled": "true",
     }),
     "admin.listener": `${host}:${adminPort}`,
     "admin.token.file": files.tokenFile,

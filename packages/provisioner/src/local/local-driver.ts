@@ -1,18 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { BrokerHttp } from "@millrace/broker-admin";
-import type { BenchmarkLoad, BenchmarkReport, BrokerExit } from "@millrace/domain";
+import { BrokerHttp, type KafkaAddress } from "@millrace/broker-admin";
+import {
+  type BenchmarkLoad,
+  type BenchmarkReport,
+  type BrokerExit,
+  CONTROL_PLANE_USER,
+} from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "../change-plan.ts";
 import {
   adminUrlOf,
   type BenchmarkOptions,
   type BrokerAccess,
-  bootstrapServersOf,
   type ClusterDeployment,
   type ClusterDriver,
   type DriverCapabilities,
   type Observation,
   type Placement,
   ProvisionError,
+  plaintextAddress,
   type WaitOptions,
 } from "../cluster-driver.ts";
 import { isRecoveryPlanId } from "../recovery-plan.ts";
@@ -203,8 +208,9 @@ export class LocalDriver implements ClusterDriver {
     const stop = () => this.stop(deployment.clusterId, stopOptions(options));
     if (purpose !== "apply") return await stop();
     const restart = needsRestart(files, deployment, await this.#stateOf(deployment.clusterId));
-    await this.prepare(deployment);
+    // Stopped before the file changes, because after a crash the file tells whether a broker needs a restart.
     if (deployment.paused || restart) await stop();
+    await this.prepare(deployment);
     if (!deployment.paused) await this.ensureRunning(deployment);
   }
 
@@ -218,11 +224,13 @@ export class LocalDriver implements ClusterDriver {
   }
 
   async runLoad(
-    { placement }: ClusterDeployment,
+    deployment: ClusterDeployment,
     load: BenchmarkLoad,
     options: BenchmarkOptions,
   ): Promise<BenchmarkReport> {
-    return await this.#perf().run(load, bootstrapServersOf(placement), options);
+    const { kafka } = await this.access(deployment);
+    const { perfFile } = this.#files(deployment.clusterId);
+    return await this.#perf().run(load, { kafka, perfFile }, options);
   }
 
   async endLoad(topic: string): Promise<void> {
@@ -256,13 +264,36 @@ export class LocalDriver implements ClusterDriver {
  * none. Throws `ProvisionError` `not_prepared`.
  */
 export function localAccess(home: string): ClusterDriver["access"] {
-  return async ({ clusterId, placement }) => {
+  const kafkaOf = localKafka(home);
+  return async (deployment) => {
+    const { clusterId, placement } = deployment;
     const adminToken = await new BrokerFiles(home, clusterId).readToken();
     if (adminToken === undefined) throw notPrepared(clusterId);
+    return { kafka: await kafkaOf(deployment), adminUrl: adminUrlOf(placement), adminToken };
+  };
+}
+
+/**
+ * How the control plane connects to a broker by Kafka's protocol: as its own user where the broker has started
+ * with it, and without TLS where the broker is of a version before that, or on AWS.
+ */
+export function localKafka(
+  home: string,
+): (deployment: Pick<ClusterDeployment, "clusterId" | "placement">) => Promise<KafkaAddress> {
+  const authority = new CertificateAuthority(home);
+  return async ({ clusterId, placement }) => {
+    const { host, tlsPort } = placement;
+    const files = new BrokerFiles(home, clusterId);
+    if (tlsPort === undefined || !(await files.knowsControlPlane())) {
+      return plaintextAddress(placement);
+    }
+    const [password, root] = await Promise.all([files.readToken(), authority.root()]);
+    if (password === undefined) throw notPrepared(clusterId);
+    // The first start makes the CA. Without it, no broker's certificate is accepted.
+    const rootCertificate = root ?? "";
     return {
-      bootstrapServers: bootstrapServersOf(placement),
-      adminUrl: adminUrlOf(placement),
-      adminToken,
+      bootstrapServers: `${host}:${tlsPort}`,
+      signIn: { rootCertificate, user: CONTROL_PLANE_USER, password },
     };
   };
 }

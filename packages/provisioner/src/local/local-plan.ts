@@ -114,7 +114,7 @@ function startChange(
 ): PlannedChange[] {
   const { host, adminPort } = deployment.placement;
   const listeners = [
-    ...endpointsAt(deployment.placement).map(({ name, bootstrapServers }) => ({
+    ...endpointsAt(deployment.placement, deployment).map(({ name, bootstrapServers }) => ({
       name: `${name.replace("-", "_")}_listener`,
       before: null,
       after: bootstrapServers,

@@ -4,13 +4,16 @@
  * at most until its time is over; the next worker finds it by its topic, which no other process names.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { KafkaAddress } from "@millrace/broker-admin";
 import type { BenchmarkLoad, BenchmarkReport, BenchmarkWorkload } from "@millrace/domain";
 import { type BenchmarkOptions, ProvisionError } from "../cluster-driver.ts";
 import { JsonLines } from "../json-lines.ts";
 import type { BrokerProgram } from "./broker-process.ts";
 import { readPerfLine } from "./perf-output.ts";
 import { isSameProcess, type ProcessIdentity, type ProcessTable } from "./process-table.ts";
+import { replaceFile } from "./state-file.ts";
 
 export interface PerfProcessOptions {
   /** The program starts here. */
@@ -21,6 +24,12 @@ export interface PerfProcessOptions {
   readonly marginMs?: number;
   /** From SIGTERM to SIGKILL. */
   readonly graceMs?: number;
+}
+
+/** Where a load goes, and the file that says how it signs in. */
+export interface PerfTarget {
+  readonly kafka: KafkaAddress;
+  readonly perfFile: string;
 }
 
 /** A topic may take 30 s to be created, and records in flight 40 s to be acknowledged and read. */
@@ -52,11 +61,24 @@ export class PerfProcess {
   /** Throws `benchmark_failed`, `aborted`. */
   async run(
     load: BenchmarkLoad,
-    bootstrapServers: string,
+    target: PerfTarget,
     { signal, onSample }: BenchmarkOptions,
   ): Promise<BenchmarkReport> {
     if (signal.aborted) throw aborted();
-    const child = this.#start(load, bootstrapServers);
+    await replaceFile(target.perfFile, clientProperties(target.kafka));
+    try {
+      return await this.#runChild(load, target, { signal, onSample });
+    } finally {
+      await rm(target.perfFile, { force: true });
+    }
+  }
+
+  async #runChild(
+    load: BenchmarkLoad,
+    target: PerfTarget,
+    { signal, onSample }: BenchmarkOptions,
+  ): Promise<BenchmarkReport> {
+    const child = this.#start(load, target);
     const timeout = AbortSignal.timeout(this.#timeoutMs(load));
     const output = new PerfOutput(child, onSample);
     const end = () => void this.#end(child);
@@ -83,10 +105,10 @@ export class PerfProcess {
     }
   }
 
-  #start(load: BenchmarkLoad, bootstrapServers: string) {
+  #start(load: BenchmarkLoad, target: PerfTarget) {
     const { home, program } = this.#options;
     const [file, ...before] = program.command;
-    return spawn(file, [...before, ...argumentsOf(load, bootstrapServers)], {
+    return spawn(file, [...before, ...argumentsOf(load, target)], {
       cwd: home,
       detached: true,
       env: program.environment as NodeJS.ProcessEnv,
@@ -179,9 +201,25 @@ function withFewErrors(report: BenchmarkReport, detail: string): BenchmarkReport
   return report;
 }
 
-function argumentsOf(load: BenchmarkLoad, bootstrapServers: string): string[] {
+/** Kafka's configuration of a client. A file, because arguments can be read by everybody on the machine. */
+function clientProperties({ signIn }: KafkaAddress): string {
+  if (signIn === undefined) return "security.protocol=PLAINTEXT\n";
+  const module = "org.apache.kafka.common.security.scram.ScramLoginModule";
+  const { user, password, rootCertificate } = signIn;
+  return [
+    "security.protocol=SASL_SSL",
+    "sasl.mechanism=SCRAM-SHA-256",
+    `sasl.jaas.config=${module} required username="${user}" password="${password}";`,
+    "ssl.truststore.type=PEM",
+    `ssl.truststore.certificates=${rootCertificate.trim().replaceAll("\n", "\\n")}`,
+    "",
+  ].join("\n");
+}
+
+function argumentsOf(load: BenchmarkLoad, { kafka, perfFile }: PerfTarget): string[] {
   const options: Record<string, string | number> = {
-    "bootstrap-server": bootstrapServers,
+    "bootstrap-server": kafka.bootstrapServers,
+    "command-config": perfFile,
     topic: load.topic,
     partitions: load.partitions,
     "record-size": load.recordSizeBytes,

@@ -16,6 +16,7 @@ export const createClusterProcedure = procedure(contract.permission)
       environmentId: input.environment_id,
       labels: input.labels,
       deletionProtection: input.deletion_protection,
+      plaintextListener: input.plaintext_listener,
       brokers: input.brokers,
       zones: input.zones,
       wal: input.wal && walRequest(input.wal),

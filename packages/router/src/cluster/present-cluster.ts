@@ -26,6 +26,7 @@ function presentSpec(cluster: Cluster): ClusterShape["spec"] {
     size: cluster.size,
     environment_id: cluster.environmentId,
     deletion_protection: cluster.deletionProtection,
+    plaintext_listener: cluster.plaintextListener,
     brokers: cluster.brokers,
     zones: cluster.zones,
     paused: cluster.paused,

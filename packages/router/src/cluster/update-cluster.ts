@@ -60,6 +60,7 @@ function patchOf(input: Input): ClusterPatch {
     labels: input.labels,
     size: input.size,
     deletionProtection: input.deletion_protection,
+    plaintextListener: input.plaintext_listener,
     wal: input.wal && walRequest(input.wal),
     network: input.network && {
       access: input.network.access,

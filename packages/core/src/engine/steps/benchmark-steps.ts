@@ -67,10 +67,8 @@ const createTopic: Step = {
     const name = benchmarkTopic(benchmark.id);
     const { partitions } = benchmark.request;
     const configs = { "retention.ms": String(RETENTION_MS) };
-    const { bootstrapServers } = await driver.access(deployment(context));
-    await tools.kafka({ bootstrapServers }, (admin) =>
-      admin.createTopic({ name, partitions, configs }),
-    );
+    const { kafka } = await driver.access(deployment(context));
+    await tools.kafka(kafka, (admin) => admin.createTopic({ name, partitions, configs }));
     tell(context, `Created topic ${name} with ${partitions} partitions.`);
     return undefined;
   },

@@ -1,7 +1,6 @@
 /** Steps about brokers: reserved, prepared, started, proven, stopped. */
 import { BrokerError } from "@millrace/broker-admin";
 import type { StepName } from "@millrace/domain";
-import { bootstrapServersOf } from "@millrace/provisioner";
 import { deploymentOf } from "../cluster-deployment.ts";
 import type { Step, StepContext } from "../workflow.ts";
 import { deployment, isToRest } from "./deployment.ts";
@@ -61,9 +60,9 @@ const smokeCheck: Step = {
   // Where the data came back with the cluster, a paused one may come back paused.
   check: async ({ cluster }) => isToRest(cluster) && cluster.observedRevision > 0,
   async do(context) {
-    const { placement } = deployment(context);
+    const { kafka } = await context.driver.access(deployment(context));
     try {
-      await context.tools.smokeCheck({ bootstrapServers: bootstrapServersOf(placement) });
+      await context.tools.smokeCheck(kafka);
     } catch (error) {
       if (isOutOfReach(context, error)) {
         return { skipped: "not reachable from here: the listeners are private to the network" };

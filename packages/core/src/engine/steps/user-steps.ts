@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import { BrokerError } from "@millrace/broker-admin";
 import { INITIAL_CLUSTER_USER, SCRAM_MECHANISMS, type StepName } from "@millrace/domain";
-import { bootstrapServersOf } from "@millrace/provisioner";
 import type { Step, StepContext } from "../workflow.ts";
 import { deployment } from "./deployment.ts";
 
@@ -34,9 +33,9 @@ const createUser: Step = {
 
 type Admin = Parameters<Parameters<StepContext["tools"]["kafka"]>[1]>[0];
 
-function atBroker<T>(context: StepContext, work: (admin: Admin) => Promise<T>): Promise<T> {
-  const { placement } = deployment(context);
-  return context.tools.kafka({ bootstrapServers: bootstrapServersOf(placement) }, work);
+async function atBroker<T>(context: StepContext, work: (admin: Admin) => Promise<T>): Promise<T> {
+  const { kafka } = await context.driver.access(deployment(context));
+  return await context.tools.kafka(kafka, work);
 }
 
 export const USER_STEPS = { create_user: createUser } satisfies Partial<Record<StepName, Step>>;
