@@ -1,6 +1,16 @@
 "use client";
 
-import { Button, Card, Group, Radio, Stack, TagsInput, TextInput, Title } from "@mantine/core";
+import {
+  Button,
+  Card,
+  Group,
+  Radio,
+  Stack,
+  Switch,
+  TagsInput,
+  TextInput,
+  Title,
+} from "@mantine/core";
 import type { Cluster } from "@millrace/contract";
 import {
   ALLOWED_CIDRS_MAX,
@@ -52,6 +62,14 @@ export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: 
             onChange={(size) => set({ size })}
             walBytes={Number(cluster.status.wal_capacity_bytes)}
           />
+          {draft.plaintextListener !== undefined && (
+            <Switch
+              label="Plaintext listener"
+              description="Clients on this machine can connect without TLS or a password"
+              checked={draft.plaintextListener}
+              onChange={(event) => set({ plaintextListener: event.currentTarget.checked })}
+            />
+          )}
           <AwsFields cluster={cluster} change={change} />
           {change.refusal != null && !change.preview && (
             <ProblemAlert error={change.refusal} title="This change is not possible" />

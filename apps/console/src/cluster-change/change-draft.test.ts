@@ -22,6 +22,13 @@ describe("a change", () => {
     });
   });
 
+  it("turns the plaintext listener of a cluster on this machine off and on, and none on AWS", () => {
+    const here = localCluster();
+    const changed = { ...changeDraftOf(here), plaintextListener: false };
+    expect(patchOf(here, changed)).toEqual({ plaintext_listener: false });
+    expect(draft.plaintextListener).toBeUndefined();
+  });
+
   it("takes labels away by name, and leaves those alone that stay", () => {
     expect(patch({ labels: ["team=payments", "cost=a=b"] })).toEqual({
       labels: { stage: null, cost: "a=b" },

@@ -1,6 +1,6 @@
 /** What somebody is about to change of a cluster that exists. Pure, so that it is tested alone. */
 import type { Cluster } from "@millrace/contract";
-import type { ClusterSize, NetworkAccess } from "@millrace/domain";
+import { type ClusterSize, isAwsRegion, type NetworkAccess } from "@millrace/domain";
 import { nameError } from "../cluster-form/cluster-draft.ts";
 import type { FieldErrors } from "../cluster-form/field-errors.ts";
 import {
@@ -17,6 +17,8 @@ export interface ChangeDraft {
   size: ClusterSize;
   /** `name=value` each, as typed. */
   labels: string[];
+  /** Undefined on AWS, which has no other listener. */
+  plaintextListener: boolean | undefined;
   /** Only on AWS. */
   wal: WalDraft | undefined;
   reach: Reach | undefined;
@@ -33,6 +35,7 @@ export interface ChangeRequest {
   name?: string;
   size?: ClusterSize;
   labels?: Record<string, string | null>;
+  plaintext_listener?: boolean;
   wal?: WalRequest;
   network?: { access: NetworkAccess; allowed_principals: string[]; allowed_cidrs: string[] };
 }
@@ -44,6 +47,7 @@ export function changeDraftOf({ spec, metadata }: Cluster): ChangeDraft {
     name,
     size,
     labels: Object.entries(metadata.labels).map(([label, value]) => `${label}=${value}`),
+    plaintextListener: isAwsRegion(spec.region) ? undefined : spec.plaintext_listener,
     wal: wal ? walDraftOf(walVolumeFrom(wal)) : undefined,
     reach: network
       ? {
@@ -59,11 +63,13 @@ export function changeDraftOf({ spec, metadata }: Cluster): ChangeDraft {
 export function patchOf(cluster: Cluster, draft: ChangeDraft): ChangeRequest {
   const before = changeDraftOf(cluster);
   const labels = labelPatch(cluster.metadata.labels, draft.labels);
-  const { wal, reach } = draft;
+  const { wal, reach, plaintextListener } = draft;
   return {
     ...(draft.name !== before.name && { name: draft.name }),
     ...(draft.size !== before.size && { size: draft.size }),
     ...(labels && { labels }),
+    ...(plaintextListener !== undefined &&
+      plaintextListener !== before.plaintextListener && { plaintext_listener: plaintextListener }),
     ...(wal &&
       before.wal &&
       !same(walRequestOf(wal), walRequestOf(before.wal)) && {

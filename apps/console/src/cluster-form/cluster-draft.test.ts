@@ -27,6 +27,12 @@ describe("a described cluster", () => {
     expect(checkDraft({ ...named, kmsKeyArn: "x", wal: { ...named.wal, iops: 1 } })).toEqual({});
   });
 
+  it("has a plaintext listener on this machine unless it is turned off, and on AWS no choice", () => {
+    const secure = { ...named, plaintextListener: false };
+    expect(requestOf(secure)).toMatchObject({ plaintext_listener: false });
+    expect(requestOf(inRegion(secure, "eu-central-1"))).not.toHaveProperty("plaintext_listener");
+  });
+
   it("is protected on AWS, and keeps what was chosen from one AWS region to the next", () => {
     expect(onAws.deletionProtection).toBe(true);
     const open = { ...onAws, deletionProtection: false };

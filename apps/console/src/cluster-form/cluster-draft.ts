@@ -29,6 +29,8 @@ export interface ClusterDraft {
   region: Region;
   size: ClusterSize;
   deletionProtection: boolean;
+  /** Of a cluster on this machine. */
+  plaintextListener: boolean;
   /** Somebody looks at the plan once more before it is applied. */
   requireApproval: boolean;
   wal: WalDraft;
@@ -43,6 +45,7 @@ export interface ClusterRequest {
   size: ClusterSize;
   environment_id?: `env_${string}`;
   deletion_protection: boolean;
+  plaintext_listener?: boolean;
   require_approval?: boolean;
   wal?: WalRequest;
   network?: NetworkRequest;
@@ -66,6 +69,7 @@ export const NEW_CLUSTER: ClusterDraft = {
   region: "local",
   size: "dev",
   deletionProtection: false,
+  plaintextListener: true,
   requireApproval: false,
   wal: defaultWalDraft("dev"),
   network: DEFAULT_NETWORK_DRAFT,
@@ -129,6 +133,7 @@ export function requestOf(draft: ClusterDraft): ClusterRequest {
     ...(draft.environmentId !== "" && { environment_id: draft.environmentId as `env_${string}` }),
     deletion_protection: draft.deletionProtection,
     ...(draft.requireApproval && { require_approval: true }),
+    ...(!onAws(draft) && !draft.plaintextListener && { plaintext_listener: false }),
     ...(onAws(draft) && {
       wal: walRequestOf(draft.wal),
       network: networkRequestOf(draft.network),

@@ -146,6 +146,16 @@ function Fields({ form }: { form: ClusterForm }) {
             checked={draft.deletionProtection}
             onChange={(event) => set({ ...draft, deletionProtection: event.currentTarget.checked })}
           />
+          {!onAws(draft) && (
+            <Switch
+              label="Plaintext listener"
+              description="Clients on this machine can connect without TLS or a password"
+              checked={draft.plaintextListener}
+              onChange={(event) =>
+                set({ ...draft, plaintextListener: event.currentTarget.checked })
+              }
+            />
+          )}
           <Switch
             label="Wait for approval"
             description="Plans again, and applies only after somebody approves"

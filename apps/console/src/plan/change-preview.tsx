@@ -109,6 +109,7 @@ const FIELD_TITLES: Readonly<Record<string, string>> = {
   name: "Name",
   size: "Size",
   deletion_protection: "Deletion protection",
+  plaintext_listener: "Plaintext listener",
 };
 const VALUE_WORDS: Readonly<Record<string, string>> = { true: "on", false: "off", "": "empty" };
 
