@@ -4382,6 +4382,9 @@ type ClusterCreateRequest struct {
 	// Network AWS only
 	Network *ClusterNetworkInput `json:"network,omitempty"`
 
+	// PlaintextListener false: clients connect with TLS and a password only; can be false in the region local only
+	PlaintextListener *bool `json:"plaintext_listener,omitempty"`
+
 	// Region local by default; required where the control plane runs on AWS
 	Region *ClusterCreateRequestRegion `json:"region,omitempty"`
 
@@ -4481,9 +4484,12 @@ type ClusterSpec struct {
 	Network *ClusterNetwork `json:"network"`
 
 	// Paused True: no broker runs, the data is kept
-	Paused bool              `json:"paused"`
-	Region ClusterSpecRegion `json:"region"`
-	Size   ClusterSpecSize   `json:"size"`
+	Paused bool `json:"paused"`
+
+	// PlaintextListener Whether clients may connect without TLS; always true on AWS
+	PlaintextListener bool              `json:"plaintext_listener"`
+	Region            ClusterSpecRegion `json:"region"`
+	Size              ClusterSpecSize   `json:"size"`
 
 	// Storage null for the region local
 	Storage *ClusterStorage `json:"storage"`
@@ -4556,6 +4562,9 @@ type ClusterUpdateRequest struct {
 
 	// Paused Pauses or resumes the cluster; cannot be combined with other fields
 	Paused *bool `json:"paused,omitempty"`
+
+	// PlaintextListener false: clients connect with TLS and a password only; can be false in the region local only. A change restarts the broker
+	PlaintextListener *bool `json:"plaintext_listener,omitempty"`
 
 	// RequireApproval The operation waits for approval before it applies its plan
 	RequireApproval *bool                     `json:"require_approval,omitempty"`

@@ -26,6 +26,7 @@ type shown struct {
 	Storage                 types.Object  `tfsdk:"storage"`
 	Labels                  types.Map     `tfsdk:"labels"`
 	DeletionProtection      types.Bool    `tfsdk:"deletion_protection"`
+	PlaintextListener       types.Bool    `tfsdk:"plaintext_listener"`
 	Paused                  types.Bool    `tfsdk:"paused"`
 	State                   types.String  `tfsdk:"state"`
 	Endpoints               types.List    `tfsdk:"endpoints"`
@@ -42,7 +43,8 @@ func show(cluster *api.Cluster) shown {
 	return shown{
 		ID: seen.ID, EnvironmentID: seen.EnvironmentID, Name: seen.Name, Region: seen.Region, Size: seen.Size,
 		Brokers: seen.Brokers, Zones: seen.Zones, Wal: seen.Wal, Network: seen.Network, Storage: seen.Storage,
-		Labels: seen.Labels, DeletionProtection: seen.DeletionProtection, Paused: seen.Paused,
+		Labels: seen.Labels, DeletionProtection: seen.DeletionProtection,
+		PlaintextListener: seen.PlaintextListener, Paused: seen.Paused,
 		State: seen.State, Endpoints: seen.Endpoints, LastOperationID: seen.LastOperationID,
 		CreatedAt: seen.CreatedAt, Drift: seen.Drift, EstimatedMonthlyCostUSD: seen.EstimatedMonthlyCostUSD,
 	}
@@ -65,6 +67,7 @@ func shownFields() map[string]schema.Attribute {
 		"storage":             schema.ObjectAttribute{Computed: true, AttributeTypes: storageType, MarkdownDescription: "Encryption of its data on AWS; null in the region `local`."},
 		"labels":              schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Its labels."},
 		"deletion_protection": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether deletion is blocked."},
+		"plaintext_listener":  schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether clients may connect without TLS."},
 		"paused":              schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether its brokers are stopped."},
 		"state":               text("Its phase."),
 		"last_operation_id":   text("The current operation on it, or the last one."),

@@ -42,6 +42,7 @@ type model struct {
 	Storage            types.Object   `tfsdk:"storage"`
 	Labels             types.Map      `tfsdk:"labels"`
 	DeletionProtection types.Bool     `tfsdk:"deletion_protection"`
+	PlaintextListener  types.Bool     `tfsdk:"plaintext_listener"`
 	Paused             types.Bool     `tfsdk:"paused"`
 	RetainDays         types.Int64    `tfsdk:"retain_days"`
 	OnCreateFailure    types.String   `tfsdk:"on_create_failure"`
@@ -73,6 +74,7 @@ func (m *model) take(cluster *api.Cluster) {
 	m.Labels = labelsOf(cluster.Metadata.Labels, m.Labels)
 	m.takeAws(cluster.Spec)
 	m.DeletionProtection = types.BoolValue(cluster.Spec.DeletionProtection)
+	m.PlaintextListener = types.BoolValue(cluster.Spec.PlaintextListener)
 	m.Paused = types.BoolValue(cluster.Spec.Paused)
 	if m.OnCreateFailure.IsNull() || m.OnCreateFailure.IsUnknown() {
 		m.OnCreateFailure = types.StringValue(retryOnFailure)

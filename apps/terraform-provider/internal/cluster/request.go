@@ -10,6 +10,7 @@ import (
 func creation(planned model) api.Patch {
 	body := api.Patch{
 		"deletion_protection": planned.DeletionProtection.ValueBool(),
+		"plaintext_listener":  planned.PlaintextListener.ValueBool(),
 		"name":                planned.Name.ValueString(),
 		"region":              planned.Region.ValueString(),
 		"size":                planned.Size.ValueString(),
@@ -49,6 +50,9 @@ func patchOf(before, planned model) api.Patch {
 	}
 	if !before.DeletionProtection.Equal(planned.DeletionProtection) {
 		patch["deletion_protection"] = planned.DeletionProtection.ValueBool()
+	}
+	if !before.PlaintextListener.Equal(planned.PlaintextListener) {
+		patch["plaintext_listener"] = planned.PlaintextListener.ValueBool()
 	}
 	if !before.Labels.Equal(planned.Labels) {
 		patch["labels"] = labelPatch(textsOf(before.Labels), textsOf(planned.Labels))

@@ -106,6 +106,11 @@ func arguments(ctx context.Context) map[string]schema.Attribute {
 			Default:             booldefault.StaticBool(true),
 			MarkdownDescription: "Blocks deletion; `true` by default. A plan that would delete or replace a protected cluster fails, and the console and API reject the deletion too.",
 		},
+		"plaintext_listener": schema.BoolAttribute{
+			Optional: true, Computed: true,
+			Default:             booldefault.StaticBool(true),
+			MarkdownDescription: "Whether clients may connect without TLS; `true` by default. It can be `false` in the region `local` only. A change restarts the broker.",
+		},
 		"paused": schema.BoolAttribute{
 			Optional: true, Computed: true,
 			Default:             booldefault.StaticBool(false),

@@ -116,7 +116,7 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 		f.answerKey(w, r.Method, path, body)
 	case call == "POST clusters":
 		f.createdAt = time.Now()
-		f.spec = map[string]any{"environment_id": "env_1", "brokers": 1, "zones": 1, "paused": false}
+		f.spec = map[string]any{"environment_id": "env_1", "brokers": 1, "zones": 1, "paused": false, "plaintext_listener": true}
 		maps.Copy(f.spec, body)
 		f.revision, f.observed = 1, 0
 		f.begin("cluster.create", "PROVISIONING", "RUNNING")
@@ -228,7 +228,7 @@ func (f *fakeAPI) patch(w http.ResponseWriter, body map[string]any) {
 	changes, begins := false, false
 	for name, value := range body {
 		if fmt.Sprint(f.spec[name]) != fmt.Sprint(value) {
-			changes, begins = true, begins || name == "size" || name == "paused"
+			changes, begins = true, begins || name == "size" || name == "paused" || name == "plaintext_listener"
 		}
 	}
 	if begins && f.isBusy() {

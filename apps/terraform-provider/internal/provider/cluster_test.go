@@ -210,6 +210,24 @@ func TestAChangeWhoseAnswerIsLostIsWaitedFor(t *testing.T) {
 	}
 }
 
+// The plaintext listener is on by default, and a change waits for the broker's restart.
+func TestThePlaintextListenerIsTurnedOffInPlace(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	if api.spec["plaintext_listener"] != true {
+		t.Errorf("created with %v", api.spec["plaintext_listener"])
+	}
+	wanted := config(object{"plaintext_listener": false})
+	made = tf.change(cluster, made, wanted)
+	if api.spec["plaintext_listener"] != false || api.count("PATCH") != 1 || api.count("GET operations") == 0 {
+		t.Errorf("%v: %v", api.spec, api.calls)
+	}
+	if plan := tf.plan(cluster, made, wanted); plan.changes(made) {
+		t.Errorf("the next plan is not empty: %s", plan.said)
+	}
+}
+
 func TestAClusterIsCreatedPaused(t *testing.T) {
 	api := newFakeAPI(t)
 	tf := newTerraform(t, api.URL)
