@@ -56,8 +56,12 @@ export interface TestCluster {
 }
 
 /** Creates a cluster over REST and waits until it runs. */
-export async function createCluster(name: string, size = "dev"): Promise<TestCluster> {
-  const created = await rest("POST", "/v1/clusters", { name, region: "local", size });
+export async function createCluster(
+  name: string,
+  size = "dev",
+  further: object = {},
+): Promise<TestCluster> {
+  const created = await rest("POST", "/v1/clusters", { name, region: "local", size, ...further });
   if (created.status !== 202) throw new Error(`${created.status}: ${JSON.stringify(created.body)}`);
   const operation = await rest("GET", `${created.headers.get("location")}?wait=30s`);
   if (operation.body.phase !== "SUCCEEDED")

@@ -4,7 +4,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, type Page, test } from "@playwright/test";
-import { createCluster, credentials, deleteCluster, type TestCluster, unique } from "../product.ts";
+import {
+  createCluster,
+  credentials,
+  deleteCluster,
+  type Json,
+  rest,
+  type TestCluster,
+  unique,
+} from "../product.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
@@ -48,6 +56,29 @@ test("download the CA certificate, get a password, and the kcat snippet works", 
   const output = execFileSync("sh", ["-c", pasted], { cwd: folder, encoding: "utf8" });
   expect(output).toContain("hello from kcat");
   rmSync(folder, { recursive: true });
+});
+
+test("with the plaintext listener turned off, the page shows the secure endpoint only", async ({
+  page,
+}) => {
+  const complaints = complaintsOf(page);
+  await signIn(page);
+  await page.goto(`/clusters/${cluster.id}/settings`);
+  await page.getByRole("switch", { name: "Plaintext listener" }).click();
+  await page.getByRole("button", { name: "Review change" }).click();
+  const review = page.getByRole("dialog");
+  await expect(review.getByText("can no longer connect")).toBeVisible();
+  await review.getByRole("button", { name: "Apply" }).click();
+  const state = async () => {
+    const { phase, endpoints } = (await rest("GET", `/v1/clusters/${cluster.id}`)).body.status;
+    return [phase, ...endpoints.map(({ name }: Json) => name)];
+  };
+  await expect.poll(state, { timeout: 60_000 }).toEqual(["RUNNING", "kafka-tls"]);
+  await page.goto(`/clusters/${cluster.id}/connect`);
+  await expect(page.getByRole("link", { name: "Download CA certificate" })).toBeVisible();
+  await expect(page.getByText("Without TLS")).toHaveCount(0);
+  await checkPage(page, "connect-tls-only");
+  expect(complaints).toEqual([]);
 });
 
 async function signIn(page: Page): Promise<void> {
