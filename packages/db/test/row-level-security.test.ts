@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { withEmptyServer, withPostgres } from "@millrace/testkit";
 import { beforeAll, describe, expect, test } from "vitest";
-import { openDatabase, RoleUnconfined } from "../src/index.ts";
+import { type Database, openDatabase, RoleUnconfined } from "../src/index.ts";
 import { migrate } from "../src/migrate.ts";
 import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
 import {
@@ -83,6 +83,12 @@ describe("every table of a tenant", () => {
   });
 });
 
+/** Clusters that a query sees outside of a tenant's transaction, on a connection of the pool. */
+function withoutTenant({ identityStore }: Database): Promise<unknown[]> {
+  const client = identityStore as unknown as { $queryRawUnsafe(sql: string): Promise<unknown[]> };
+  return client.$queryRawUnsafe("SELECT id FROM cluster");
+}
+
 test("two tenants on a pool of one connection never see each other's rows", async () => {
   const db = openDatabase({ url: fixture.arrangeUrl, connectionsMax: 1 });
   try {
@@ -98,6 +104,7 @@ test("two tenants on a pool of one connection never see each other's rows", asyn
           throw new Error("changed my mind");
         });
         await expect(failing).rejects.toThrow("changed my mind");
+        expect(await withoutTenant(db), "for whoever has the connection next").toEqual([]);
       }),
     );
     expect(await db.signIn.membershipsOf("usr_00000000000000000000000000")).toEqual([]);
