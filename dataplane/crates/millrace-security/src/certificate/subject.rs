@@ -3,8 +3,11 @@
 //! The text is what Java's `X500Principal.getName()` gives, because rules and ACLs that were written for
 //! Kafka contain it: RFC 2253 with the keywords CN, C, L, ST, O, OU, STREET, DC and UID; other attributes
 //! as dotted numbers with their value in hexadecimal; the last part of the name first.
+//!
+//! It differs where Java takes the bytes of every string as UTF-8: BMPString and UniversalString are decoded as
+//! what they are (X.680, 41.15), so that `alice` is the same principal in whatever encoding its issuer wrote it.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use rustls_pki_types::CertificateDer;
 use webpki::EndEntityCert;
@@ -12,8 +15,12 @@ use webpki::EndEntityCert;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 0x06;
-/// UTF8String, PrintableString, T61String, IA5String, GeneralString, UniversalString, BMPString.
-const STRINGS: [u8; 7] = [0x0c, 0x13, 0x14, 0x16, 0x1b, 0x1c, 0x1e];
+/// UTF8String, PrintableString, T61String, IA5String, GeneralString: bytes that are taken as UTF-8.
+const BYTE_STRINGS: [u8; 5] = [0x0c, 0x13, 0x14, 0x16, 0x1b];
+/// Four bytes a character, the highest first.
+const UNIVERSAL_STRING: u8 = 0x1c;
+/// Two bytes a character, the highest first.
+const BMP_STRING: u8 = 0x1e;
 
 /// The attributes that have a keyword, by their object identifiers in DER.
 const KEYWORDS: [(&[u8], &str); 9] = [
@@ -40,9 +47,11 @@ pub enum SubjectError {
     /// Not X.509, or a subject that is not DER.
     #[error("the client's certificate cannot be read")]
     Malformed,
-    /// A part of the name is no UTF-8: two names must never look the same.
-    #[error("the subject of the client's certificate has text that is not UTF-8")]
-    NotUtf8,
+    /// A part of the name is not in the encoding of its type: two names must never look the same.
+    #[error(
+        "the subject of the client's certificate has text that cannot be decoded; issue it with UTF8String attributes"
+    )]
+    Undecodable,
 }
 
 /// The subject of a certificate (DER); empty if it has none.
@@ -79,11 +88,10 @@ fn attribute(mut der: &[u8], part: &mut String) -> Result<(), SubjectError> {
     let (tag, value) = element(&mut der)?;
     let keyword = KEYWORDS.iter().find(|(known, _)| *known == kind);
     match keyword {
-        Some((_, keyword)) if STRINGS.contains(&tag) => {
-            let value = std::str::from_utf8(value).map_err(|_| SubjectError::NotUtf8)?;
+        Some((_, keyword)) if is_string(tag) => {
             part.push_str(keyword);
             part.push('=');
-            escape(value, part);
+            escape(&text(tag, value)?, part);
         }
         _ => {
             match keyword {
@@ -98,6 +106,33 @@ fn attribute(mut der: &[u8], part: &mut String) -> Result<(), SubjectError> {
         }
     }
     Ok(())
+}
+
+fn is_string(tag: u8) -> bool {
+    BYTE_STRINGS.contains(&tag) || matches!(tag, UNIVERSAL_STRING | BMP_STRING)
+}
+
+/// A string by its type.
+fn text(tag: u8, value: &[u8]) -> Result<Cow<'_, str>, SubjectError> {
+    let text = match tag {
+        BMP_STRING => {
+            let (units, rest) = value.as_chunks::<2>();
+            let units = units
+                .iter()
+                .map(|unit| u32::from(u16::from_be_bytes(*unit)));
+            // A surrogate is no character: two of them would be one beyond the type's range.
+            let text: Option<String> = units.map(char::from_u32).collect();
+            text.filter(|_| rest.is_empty()).map(Cow::Owned)
+        }
+        UNIVERSAL_STRING => {
+            let (units, rest) = value.as_chunks::<4>();
+            let units = units.iter().map(|unit| u32::from_be_bytes(*unit));
+            let text: Option<String> = units.map(char::from_u32).collect();
+            text.filter(|_| rest.is_empty()).map(Cow::Owned)
+        }
+        _ => std::str::from_utf8(value).ok().map(Cow::Borrowed),
+    };
+    text.ok_or(SubjectError::Undecodable)
 }
 
 /// RFC 2253, section 2.4; `=` and every `#` are escaped as well, and NUL is `\00`.
@@ -246,9 +281,34 @@ mod tests {
         let number = part(&[attribute(&[0x55, 4, 3], 2, &[7])]);
         assert_eq!(name(&number).as_deref(), Ok("CN=#02810107"));
         let wrong = part(&[attribute(&[0x55, 4, 3], 0x0c, b"\xff")]);
-        assert_eq!(name(&wrong), Err(SubjectError::NotUtf8));
+        assert_eq!(name(&wrong), Err(SubjectError::Undecodable));
         let unfinished = part(&[attribute(&[0x55, 0x84], 0x0c, b"a")]);
         assert_eq!(name(&unfinished), Err(SubjectError::Malformed));
+    }
+
+    /// Their bytes are UTF-8 by chance, so that `alice` was `\00a\00l\00i\00c\00e`.
+    #[test]
+    fn wide_strings_are_the_text_that_they_encode() {
+        use rcgen::string::{BmpString, UniversalString};
+
+        let bmp = |text: &str| DnValue::BmpString(BmpString::try_from(text).expect("legal"));
+        let universal =
+            |text: &str| DnValue::UniversalString(UniversalString::try_from(text).expect("legal"));
+        let named = |value| subject(&issued(vec![(DnType::CommonName, value)]));
+        for text in ["alice", "Dük", "李"] {
+            let plain = named(DnValue::Utf8String(text.to_owned()));
+            assert_eq!(plain, Ok(format!("CN={text}")));
+            assert_eq!(named(bmp(text)), plain);
+            assert_eq!(named(universal(text)), plain);
+        }
+        assert_eq!(named(bmp("a,b")).as_deref(), Ok("CN=a\\,b"));
+        assert_eq!(named(universal("𝒜")).as_deref(), Ok("CN=𝒜"));
+
+        let wrong = Err(SubjectError::Undecodable);
+        assert_eq!(text(BMP_STRING, b"\0a\0"), wrong, "half a character");
+        assert_eq!(text(BMP_STRING, b"\xd8\x35\xdc\x9c"), wrong, "surrogates");
+        assert_eq!(text(UNIVERSAL_STRING, b"\0\0\0a\0"), wrong);
+        assert_eq!(text(UNIVERSAL_STRING, b"\0\x11\0\0"), wrong, "no character");
     }
 
     proptest! {
