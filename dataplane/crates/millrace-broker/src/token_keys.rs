@@ -62,6 +62,8 @@ struct KeySet {
     tokens: Weak<Tokens>,
     fetched: Duration,
     due: Duration,
+    /// Ids of keys that are left out, as far as they have been logged.
+    ambiguous: Vec<String>,
 }
 
 enum Place {
@@ -101,6 +103,7 @@ impl KeySets {
             tokens: Arc::downgrade(&tokens),
             fetched: Duration::ZERO,
             due: Duration::ZERO,
+            ambiguous: Vec::new(),
         });
         Ok(tokens)
     }
@@ -143,7 +146,10 @@ impl KeySet {
         self.fetched = clock.now();
         self.due = self.fetched
             + match fetched {
-                Ok(()) => self.refresh,
+                Ok(ambiguous) => {
+                    self.report(ambiguous);
+                    self.refresh
+                }
                 Err(error) => {
                     tracing::warn!(
                         listener = self.listener,
@@ -158,6 +164,22 @@ impl KeySet {
             "listener" => self.listener.clone(), "result" => result
         )
         .increment(1);
+    }
+}
+
+impl KeySet {
+    /// Logs which ids are ambiguous, once as long as they stay the same.
+    fn report(&mut self, ambiguous: Vec<String>) {
+        if !ambiguous.is_empty() && ambiguous != self.ambiguous {
+            tracing::warn!(
+                listener = self.listener,
+                key_ids = ?ambiguous,
+                "{} has several keys with the same id for the same algorithm; tokens of these ids are rejected, \
+                 give each key an id of its own",
+                self.place.name()
+            );
+        }
+        self.ambiguous = ambiguous;
     }
 }
 
@@ -275,6 +297,7 @@ mod tests {
             tokens: Arc::downgrade(&tokens),
             fetched: Duration::ZERO,
             due: Duration::ZERO,
+            ambiguous: Vec::new(),
         };
         let [first, second, third] = ["1", "2", "3"].map(TokenIssuer::new);
         publish(&file, &first);

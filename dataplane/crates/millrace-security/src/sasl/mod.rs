@@ -14,11 +14,13 @@ mod session;
 
 use std::{fmt, str::FromStr};
 
-pub use session::{HandshakeError, Identified, Reply, Session, Users};
+pub use session::{Claim, HandshakeError, Identified, Reply, Session, Users};
 
 use crate::{credentials::ScramHash, principal::InvalidPrincipal};
 
-/// The longest token of a client, in bytes. A SCRAM message has a few hundred.
+/// The longest token of a client, in bytes; longer ones are refused before they are decoded. A SCRAM message has
+/// a few hundred, a JWT with its signature one or two thousand. Kafka's bound,
+/// `sasl.server.max.receive.size`, is 512 KiB.
 pub const TOKEN_BYTES_MAX: usize = 8 * 1_024;
 
 /// A mechanism that is served.
@@ -94,6 +96,11 @@ pub enum AuthenticationError {
     /// The token does not follow the mechanism's grammar.
     #[error("Authentication failed: the client's SASL message is malformed")]
     Malformed,
+    /// The token is longer than any mechanism needs.
+    #[error(
+        "Authentication failed: the client's SASL message has more than {TOKEN_BYTES_MAX} bytes"
+    )]
+    TooLong,
     /// Channel binding, an authorization id of somebody else, extensions that must be understood.
     #[error(
         "Authentication failed: the client asks for what this mechanism's server does not offer"
@@ -120,4 +127,23 @@ pub enum AuthenticationError {
     /// The connection authenticated again by another mechanism.
     #[error("Cannot change SASL mechanisms during re-authentication")]
     MechanismChanged,
+}
+
+impl AuthenticationError {
+    /// The stable word for the audit log. It says more than the client is told.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed_message",
+            Self::TooLong => "message_too_long",
+            Self::Unsupported => "unsupported_feature",
+            Self::Credentials => "wrong_credentials",
+            Self::Token(error) => error.reason(),
+            Self::Anonymous => "anonymous_name",
+            Self::Reserved => "reserved_name",
+            Self::State => "out_of_order",
+            Self::PrincipalChanged => "principal_changed",
+            Self::MechanismChanged => "mechanism_changed",
+        }
+    }
 }

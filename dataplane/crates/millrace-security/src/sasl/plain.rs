@@ -30,6 +30,12 @@ pub(super) fn authenticate<'a>(
     Ok(user)
 }
 
+/// Who a client says it is, whether it can prove it or not.
+pub(super) fn claimed(token: &[u8]) -> Option<String> {
+    let user = token.split(|byte| *byte == 0).nth(1)?;
+    Some(String::from_utf8_lossy(user).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -50,6 +50,12 @@ pub(super) fn nonce() -> String {
     STANDARD.encode(random_bytes::<OWN_NONCE_BYTES>())
 }
 
+/// Who a client says it is, whether it can prove it or not: the name, and whether it is the id of a token.
+pub(super) fn claimed(token: &[u8]) -> Option<(String, bool)> {
+    let first = ClientFirst::parse(token).ok()?;
+    Some((first.user, first.is_token))
+}
+
 /// Takes a client's first message; the exchange, and the challenge for the client.
 pub(super) fn challenge(
     hash: ScramHash,

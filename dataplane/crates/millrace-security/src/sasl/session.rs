@@ -34,6 +34,19 @@ pub struct Session {
     state: State,
     /// Who the connection is, once it has authenticated.
     identified: Option<Identified>,
+    claim: Claim,
+}
+
+/// Who a client said it was in the exchange that is under way or has failed. Nothing of it is proved: it is for
+/// the audit log only.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// What the client chose.
+    pub mechanism: Option<Mechanism>,
+    /// The user, as far as the client's message could be read; [`TOKEN_BYTES_MAX`] bytes at most.
+    pub user: Option<String>,
+    /// The id of a delegation token, instead of a user.
+    pub delegation_token: Option<String>,
 }
 
 /// Somebody who has authenticated.
@@ -94,6 +107,7 @@ impl Session {
         users: Users<'_>,
         mechanism: &str,
     ) -> Result<Mechanism, HandshakeError> {
+        self.claim = Claim::default();
         if !matches!(self.state, State::Rest) {
             self.state = State::Failed;
             return Err(HandshakeError::State);
@@ -103,6 +117,7 @@ impl Session {
             return Err(UnknownMechanism::new(mechanism).into());
         }
         self.state = State::Begun(chosen);
+        self.claim.mechanism = Some(chosen);
         Ok(chosen)
     }
 
@@ -117,7 +132,7 @@ impl Session {
     ) -> Result<Reply, AuthenticationError> {
         let state = std::mem::replace(&mut self.state, State::Failed);
         if token.len() > TOKEN_BYTES_MAX {
-            return Err(AuthenticationError::Malformed);
+            return Err(AuthenticationError::TooLong);
         }
         match state {
             State::Begun(mechanism) => self.begin(users, mechanism, token),
@@ -137,12 +152,19 @@ impl Session {
         matches!(self.state, State::Rest) && self.identified.is_some()
     }
 
+    /// Who the client says it is, for the log of a failure.
+    #[must_use]
+    pub const fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
     fn begin(
         &mut self,
         users: Users<'_>,
         mechanism: Mechanism,
         token: &[u8],
     ) -> Result<Reply, AuthenticationError> {
+        self.claim = Claim::of(users, mechanism, token);
         let former = self.identified.as_ref();
         if former.is_some_and(|former| former.mechanism != mechanism) {
             return Err(AuthenticationError::MechanismChanged);
@@ -192,8 +214,32 @@ impl Session {
             return Err(AuthenticationError::PrincipalChanged);
         }
         self.identified = Some(identified.clone());
+        self.claim = Claim::default();
         self.state = State::Rest;
         Ok(Reply::Done(last, identified))
+    }
+}
+
+impl Claim {
+    /// By the first message of an exchange.
+    fn of(users: Users<'_>, mechanism: Mechanism, token: &[u8]) -> Self {
+        let (user, delegation_token) = match mechanism {
+            Mechanism::Plain => (plain::claimed(token), None),
+            Mechanism::Scram(_) => match scram::claimed(token) {
+                Some((id, true)) => (None, Some(id)),
+                named => (named.map(|(user, _)| user), None),
+            },
+            Mechanism::OauthBearer => {
+                let token = oauth::bearer_token(token).ok().map(|(token, _)| token);
+                let user = token.and_then(|token| users.tokens?.claimed(token));
+                (user, None)
+            }
+        };
+        Self {
+            mechanism: Some(mechanism),
+            user,
+            delegation_token,
+        }
     }
 }
 
@@ -409,7 +455,71 @@ mod tests {
             .expect("enabled");
         let token = vec![b'n'; TOKEN_BYTES_MAX + 1];
         let long = session.authenticate(world.users(), &token);
-        assert_eq!(long, Err(AuthenticationError::Malformed));
+        assert_eq!(long, Err(AuthenticationError::TooLong));
+    }
+
+    /// A good one, which would be accepted, is not even decoded.
+    #[test]
+    fn bearer_tokens_have_the_same_bound() {
+        let world = World::new();
+        let show = |padding: usize| {
+            let claims = json!({"sub": "alice", "exp": 60, "padding": "x".repeat(padding)});
+            let token = world.issuer.sign(&claims);
+            let message = format!("n,,\u{1}auth=Bearer {token}\u{1}\u{1}");
+            let mut session = Session::default();
+            let begun = session.handshake(world.users(), "OAUTHBEARER");
+            begun.expect("enabled");
+            let reply = session.authenticate(world.users(), message.as_bytes());
+            (message.len(), reply.map(drop), session.claim().user.clone())
+        };
+        let (bytes, reply, _) = show(5_000);
+        assert!(bytes <= TOKEN_BYTES_MAX && reply.is_ok(), "{reply:?}");
+        let (bytes, reply, claimed) = show(6_200);
+        assert!(bytes > TOKEN_BYTES_MAX);
+        assert_eq!(
+            (reply, claimed),
+            (Err(AuthenticationError::TooLong), None),
+            "nothing of it was read"
+        );
+    }
+
+    #[test]
+    fn a_failure_knows_who_was_claimed() {
+        let world = World::new();
+        let claim = |mechanism: &str, messages: &[&[u8]]| {
+            let mut session = Session::default();
+            session
+                .handshake(world.users(), mechanism)
+                .expect("enabled");
+            for message in messages {
+                let _ = session.authenticate(world.users(), message);
+            }
+            session.claim().clone()
+        };
+        let by = |mechanism, user: &str| Claim {
+            mechanism: Some(mechanism),
+            user: Some(user.to_owned()),
+            delegation_token: None,
+        };
+        let plain = claim("PLAIN", &[b"\0mallory\0wrong"]);
+        assert_eq!(plain, by(Mechanism::Plain, "mallory"));
+        let scram = Mechanism::Scram(ScramHash::Sha256);
+        let first: &[u8] = b"n,,n=mallory,r=abc";
+        let last: &[u8] = b"c=biws,r=abc,p=AAAA";
+        assert_eq!(claim("SCRAM-SHA-256", &[first, last]), by(scram, "mallory"));
+        let token = claim("SCRAM-SHA-256", &[b"n,,n=id,r=abc,tokenauth=true"]);
+        assert_eq!(token.delegation_token.as_deref(), Some("id"));
+        let foreign = TokenIssuer::new("key").sign(&json!({"sub": "mallory", "exp": 60}));
+        let message = format!("n,,\u{1}auth=Bearer {foreign}\u{1}\u{1}");
+        let bearer = claim("OAUTHBEARER", &[message.as_bytes(), b"\x01"]);
+        assert_eq!(bearer, by(Mechanism::OauthBearer, "mallory"));
+        for garbage in [&b""[..], b"\xff\xff", b"n,,"] {
+            for mechanism in ["SCRAM-SHA-256", "OAUTHBEARER"] {
+                assert_eq!(claim(mechanism, &[garbage]).user, None);
+            }
+        }
+        // It is of no use once somebody has proved who it is.
+        assert_eq!(*signed_in(&world).claim(), Claim::default());
     }
 
     fn bearer(world: &World, user: &str) -> Vec<u8> {

@@ -1,6 +1,10 @@
 //! The keys that tokens are signed with: a JSON Web Key Set (RFC 7517).
+//!
+//! Keys of one set should have different ids; keys of different types may share one as equivalent alternatives
+//! (section 4.5). So an id may lead to several keys, as long as no two of them verify the same algorithm. Where
+//! two do, nobody can tell which is meant, and none of the id's keys is used.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jsonwebtoken::{
     Algorithm, DecodingKey,
@@ -22,14 +26,22 @@ pub enum InvalidKeySet {
         "it has no RSA, P-256, P-384 or Ed25519 key with a key id for signatures; tokens are found by the id of their key"
     )]
     Empty,
+    /// All usable keys share their ids with others.
+    #[error(
+        "its only keys for signatures have the same key id for the same algorithm, {0:?}; give each key an id of its own"
+    )]
+    Ambiguous(String),
     /// Too many.
     #[error("it has {0} keys, and at most {KEYS_MAX} are read")]
     TooMany(usize),
 }
 
+/// What is shown of a key's id, in characters. Ids have no bound but that of their set.
+const SHOWN_ID_CHARS_MAX: usize = 64;
+
 /// The keys, by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Keys(HashMap<String, SigningKey>);
+pub(super) struct Keys(HashMap<String, Vec<SigningKey>>);
 
 #[derive(Debug)]
 pub(super) struct SigningKey {
@@ -45,26 +57,49 @@ struct KeySet {
 }
 
 impl Keys {
-    pub(super) fn parse(json: &[u8]) -> Result<Self, InvalidKeySet> {
+    /// The keys, and the ids that are left out because they are ambiguous.
+    pub(super) fn parse(json: &[u8]) -> Result<(Self, Vec<String>), InvalidKeySet> {
         let set: KeySet =
             serde_json::from_slice(json).map_err(|error| InvalidKeySet::Form(error.to_string()))?;
         if set.keys.len() > KEYS_MAX {
             return Err(InvalidKeySet::TooMany(set.keys.len()));
         }
-        let keys: HashMap<_, _> = set.keys.into_iter().filter_map(signing_key).collect();
-        match keys.is_empty() {
-            true => Err(InvalidKeySet::Empty),
-            false => Ok(Self(keys)),
+        let mut keys: HashMap<String, Vec<SigningKey>> = HashMap::new();
+        for (at, json) in set.keys.iter().enumerate() {
+            // The same key twice is one key.
+            if set.keys.iter().take(at).any(|earlier| earlier == json) {
+                continue;
+            }
+            if let Some((id, key)) = signing_key(json) {
+                keys.entry(id).or_default().push(key);
+            }
+        }
+        let ambiguous = keys.extract_if(|_, keys| is_ambiguous(keys));
+        let shown = ambiguous.map(|(id, _)| id.chars().take(SHOWN_ID_CHARS_MAX).collect());
+        let mut ambiguous: Vec<String> = shown.collect();
+        ambiguous.sort();
+        match (keys.is_empty(), ambiguous.first()) {
+            (true, None) => Err(InvalidKeySet::Empty),
+            (true, Some(id)) => Err(InvalidKeySet::Ambiguous(id.clone())),
+            (false, _) => Ok((Self(keys), ambiguous)),
         }
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&SigningKey> {
-        self.0.get(id)
+    /// The keys of this id; empty if there is none.
+    pub(super) fn get(&self, id: &str) -> &[SigningKey] {
+        self.0.get(id).map_or(&[], Vec::as_slice)
     }
 }
 
-fn signing_key(json: serde_json::Value) -> Option<(String, SigningKey)> {
-    let jwk: Jwk = serde_json::from_value(json).ok()?;
+/// Whether two keys verify the same algorithm.
+fn is_ambiguous(keys: &[SigningKey]) -> bool {
+    let mut algorithms = HashSet::new();
+    let mut of_all = keys.iter().flat_map(|key| &key.algorithms);
+    !of_all.all(|algorithm| algorithms.insert(*algorithm))
+}
+
+fn signing_key(json: &serde_json::Value) -> Option<(String, SigningKey)> {
+    let jwk = Jwk::deserialize(json).ok()?;
     let id = jwk.common.key_id.clone()?;
     if !matches!(
         jwk.common.public_key_use,

@@ -226,6 +226,56 @@ fn keys_rotate_and_a_bad_set_changes_nothing() {
     assert_eq!(world.tokens.accept(&old), Err(TokenError::UnknownKey));
 }
 
+/// The last of them was used: whoever could add a key to the set replaced another so.
+#[test]
+fn keys_that_share_an_id_and_an_algorithm_are_not_used() {
+    let world = world(rules());
+    let (twin, other) = (TokenIssuer::new("key-1"), TokenIssuer::new("key-2"));
+    let claims = world.claims(json!({}));
+    let tokens = &world.tokens;
+    let set = |keys: &[Value]| tokens.set_keys(json!({ "keys": keys }).to_string().as_bytes());
+    let (own, twin_key) = (world.issuer.jwk(), twin.jwk());
+
+    let only = set(&[own.clone(), twin_key.clone()]);
+    assert_eq!(only, Err(InvalidKeySet::Ambiguous("key-1".to_owned())));
+    assert!(
+        tokens.accept(&world.issuer.sign(&claims)).is_ok(),
+        "the former keys stay"
+    );
+    let left_out = set(&[own.clone(), twin_key.clone(), other.jwk()]);
+    assert_eq!(left_out, Ok(vec!["key-1".to_owned()]));
+    for issuer in [&world.issuer, &twin] {
+        let refused = tokens.accept(&issuer.sign(&claims));
+        assert_eq!(refused, Err(TokenError::UnknownKey));
+    }
+    assert!(tokens.accept(&other.sign(&claims)).is_ok());
+
+    // What is not for signatures is no alternative, and the same key twice is one.
+    let mut for_encryption = twin_key;
+    for_encryption["use"] = json!("enc");
+    assert_eq!(set(&[own.clone(), for_encryption, own.clone()]), Ok(vec![]));
+    assert!(tokens.accept(&world.issuer.sign(&claims)).is_ok());
+}
+
+/// RFC 7517, section 4.5: equivalent alternatives of different types.
+#[test]
+fn keys_of_different_types_may_share_an_id() {
+    let open = TokenRules {
+        audiences: Vec::new(),
+        issuer: None,
+        ..rules()
+    };
+    let world = world(open);
+    let mut rsa: Value = serde_json::from_str(RSA_KEY).expect("JSON");
+    rsa["kid"] = json!("rsa");
+    let curve = TokenIssuer::new("rsa");
+    let keys = json!({"keys": [rsa, curve.jwk()]}).to_string();
+    assert_eq!(world.tokens.set_keys(keys.as_bytes()), Ok(vec![]));
+    for token in [RS256.to_owned(), curve.sign(&world.claims(json!({})))] {
+        assert_eq!(world.tokens.accept(&token).expect("good").user, "alice");
+    }
+}
+
 #[test]
 fn rsa_signs_too() {
     let open = TokenRules {

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Validation, decode, decode_header};
 use millrace_time::SharedClock;
 use parking_lot::RwLock;
@@ -72,6 +73,25 @@ pub enum TokenError {
     Claim,
 }
 
+impl TokenError {
+    /// The stable word for the audit log.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Malformed => "token_malformed",
+            Self::NoKeyId => "token_without_key_id",
+            Self::UnknownKey => "token_key_unknown",
+            Self::Algorithm => "token_algorithm",
+            Self::Signature => "token_signature",
+            Self::Expired => "token_expired",
+            Self::NotYetValid => "token_not_yet_valid",
+            Self::Audience => "token_audience",
+            Self::Issuer => "token_issuer",
+            Self::Claim => "token_claims",
+        }
+    }
+}
+
 /// A good token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sasl) struct Accepted {
@@ -103,14 +123,15 @@ impl Tokens {
         }
     }
 
-    /// Uses these keys (JSON) from now on.
+    /// Uses these keys (JSON) from now on. The ids whose keys are left out, because several of them verify the
+    /// same algorithm (RFC 7517, section 4.5): the operator has to be told.
     ///
     /// # Errors
     /// The text is no key set; the former keys stay.
-    pub fn set_keys(&self, json: &[u8]) -> Result<(), InvalidKeySet> {
-        let keys = Arc::new(Keys::parse(json)?);
-        *self.keys.write() = keys;
-        Ok(())
+    pub fn set_keys(&self, json: &[u8]) -> Result<Vec<String>, InvalidKeySet> {
+        let (keys, ambiguous) = Keys::parse(json)?;
+        *self.keys.write() = Arc::new(keys);
+        Ok(ambiguous)
     }
 
     /// Whether a token named an unknown key since this was asked last: its issuer may have a new one.
@@ -123,13 +144,15 @@ impl Tokens {
         let header = decode_header(token).map_err(|_| TokenError::Malformed)?;
         let id = header.kid.ok_or(TokenError::NoKeyId)?;
         let keys = Arc::clone(&self.keys.read());
-        let Some(key) = keys.get(&id) else {
+        let keys = keys.get(&id);
+        if keys.is_empty() {
             self.misses_key.store(true, Ordering::Relaxed);
             return Err(TokenError::UnknownKey);
-        };
-        if !key.algorithms.contains(&header.alg) {
-            return Err(TokenError::Algorithm);
         }
+        let mut fitting = keys
+            .iter()
+            .filter(|key| key.algorithms.contains(&header.alg));
+        let key = fitting.next().ok_or(TokenError::Algorithm)?;
         // The library verifies the signature. Claims are looked at here, by our clock.
         let mut validation = Validation::new(header.alg);
         validation.required_spec_claims.clear();
@@ -138,6 +161,14 @@ impl Tokens {
         let decoded = decode::<Map<String, Value>>(token, &key.key, &validation);
         let claims = decoded.map_err(|_| TokenError::Signature)?.claims;
         self.check(&claims)
+    }
+
+    /// Whom a token names, whoever made it. For the audit log of refusals only.
+    pub(in crate::sasl) fn claimed(&self, token: &str) -> Option<String> {
+        let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+        let claims: Map<String, Value> = serde_json::from_slice(&claims).ok()?;
+        let user = claims.get(&self.rules.sub_claim)?.as_str()?;
+        Some(user.to_owned())
     }
 
     fn check(&self, claims: &Map<String, Value>) -> Result<Accepted, TokenError> {
