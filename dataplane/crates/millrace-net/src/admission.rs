@@ -11,7 +11,10 @@ use std::{
 };
 
 use metrics::{Counter, Gauge, counter, gauge};
-use millrace_security::quota::{LiveQuotas, Measure, Meters, QuotaKind, Rate};
+use millrace_security::{
+    address_block,
+    quota::{LiveQuotas, Measure, Meters, QuotaKind, Rate},
+};
 use parking_lot::Mutex;
 
 use crate::config::{ConnectionLimits, ListenerLimits};
@@ -61,7 +64,7 @@ pub(crate) struct Admission {
     /// Connections of each address, of those that have any: as many entries as connections at most.
     by_address: Mutex<HashMap<IpAddr, usize>>,
     /// How often each address connects, as long as addresses have quotas.
-    address_rates: Meters<IpAddr, Rate>,
+    address_rates: Meters<IpAddr, IpAddr, Rate>,
     rate: Mutex<Rate>,
 }
 
@@ -193,14 +196,16 @@ impl Admission {
             return None;
         }
         let limit = self.quotas.table().ip_limit(kind, &address.to_string())?;
-        self.address_rates.with(&address, now, |rate, windows| {
-            rate.record(windows, limit, 1.0, now);
-            let wait = rate.wait(windows, limit, now);
-            if wait.is_some() {
-                rate.record(windows, limit, -1.0, now);
-            }
-            wait
-        })
+        let owner = address_block(address);
+        self.address_rates
+            .with((&address, &owner), now, |rate, windows| {
+                rate.record(windows, limit, 1.0, now);
+                let wait = rate.wait(windows, limit, now);
+                if wait.is_some() {
+                    rate.record(windows, limit, -1.0, now);
+                }
+                wait
+            })
     }
 }
 

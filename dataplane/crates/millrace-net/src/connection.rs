@@ -337,7 +337,9 @@ impl<T: Transport> Connection<T> {
     async fn until_unmuted(&self) {
         let mut muted = self.shared.metrics.unmuted();
         loop {
-            let throttled = self.peer.throttle.left(self.shared.clock.now());
+            let end = self.peer.throttle.end();
+            let throttled = end.checked_sub(self.shared.clock.now());
+            let throttled = throttled.filter(|left| !left.is_zero());
             let reasons = self
                 .fullness()
                 .with(MuteReason::QuotaThrottle, throttled.is_some());
@@ -352,6 +354,7 @@ impl<T: Transport> Connection<T> {
                 Some(left) => tokio::select! {
                     () = freed => {}
                     () = self.shared.timers.sleep(left) => {}
+                    () = self.peer.throttle.ends_before(end) => {}
                 },
             }
             // The client's time runs from here on: the broker did not listen before.

@@ -23,7 +23,7 @@ use millrace_tasks::Supervisor;
 use millrace_time::{ManualClock, SharedClock};
 use millrace_wire::{
     Response,
-    service::{Accepted, BoxFuture, CloseReason, Peer, Service},
+    service::{Accepted, BoxFuture, CloseReason, Peer, RefusedCertificate, Service},
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -64,6 +64,10 @@ struct Probe {
     gates: Mutex<HashMap<u8, Arc<Notify>>>,
     big_made: AtomicUsize,
     disconnected: AtomicUsize,
+    /// Subjects of certificates that stand for nobody, with the reasons.
+    refused: Mutex<Vec<(Option<String>, &'static str)>>,
+    /// Who was served last.
+    peer: Mutex<Option<Arc<Peer>>>,
 }
 
 impl Probe {
@@ -97,6 +101,7 @@ impl Service for TestService {
         Box::pin(async move {
             let (op, name) = (frame[0], frame[1]);
             self.probe.accepted.lock().push(name);
+            *self.probe.peer.lock() = Some(Arc::clone(peer));
             let probe = Arc::clone(&self.probe);
             match op {
                 WAIT => {
@@ -140,6 +145,11 @@ impl Service for TestService {
                 _ => Accepted::Ready(response(&frame[1..])),
             }
         })
+    }
+
+    fn certificate_refused(&self, refused: RefusedCertificate<'_>) {
+        let subject = refused.subject.map(str::to_owned);
+        self.probe.refused.lock().push((subject, refused.reason));
     }
 
     fn disconnected(&self, _peer: &Arc<Peer>) {

@@ -2,6 +2,7 @@
 //!
 //! | part | what it is |
 //! |---|---|
+//! | `address` | which addresses count as one client |
 //! | `principal` | the name that rules speak of: `User:alice` |
 //! | `acl` | access control lists with Kafka's semantics, decided from an index in memory |
 //! | `certificate` | the principal of a client that shows a certificate |
@@ -14,6 +15,7 @@
 //! business of the crates above.
 
 pub mod acl;
+mod address;
 pub mod certificate;
 pub mod credentials;
 pub mod delegation;
@@ -21,6 +23,7 @@ mod principal;
 pub mod quota;
 pub mod sasl;
 
+pub use address::address_block;
 pub use principal::{
     ANONYMOUS_USER, CONTROL_PLANE_USER, InvalidPrincipal, PRINCIPAL_BYTES_MAX, Principal,
     RECORDS_USER, RESERVED_PREFIX,

@@ -2,17 +2,19 @@
 
 use std::{
     fmt,
+    future::poll_fn,
     net::SocketAddr,
     pin::Pin,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Poll, Waker},
     time::Duration,
 };
 
 use bytes::BytesMut;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::{request::MalformedRequest, response::EncodeError, response::Response};
 
@@ -163,21 +165,55 @@ fn micros(time: Duration) -> u64 {
 #[derive(Debug, Default)]
 pub struct Throttle {
     until_us: AtomicU64,
+    /// Who waits for the end.
+    waiting: Mutex<Option<Waker>>,
 }
 
 impl Throttle {
     /// Lets nothing be read before `time`; an earlier end than the present one changes nothing.
     pub fn until(&self, time: Duration) {
-        let until_us = u64::try_from(time.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
-        self.until_us.fetch_max(until_us, Ordering::AcqRel);
+        self.until_us.fetch_max(end_us(time), Ordering::AcqRel);
+    }
+
+    /// Lets the client be read at `time` at the latest, because its quota was raised.
+    pub fn shorten(&self, time: Duration) {
+        let time = end_us(time);
+        let before = self.until_us.fetch_min(time, Ordering::AcqRel);
+        if time < before
+            && let Some(waiting) = self.waiting.lock().take()
+        {
+            waiting.wake();
+        }
+    }
+
+    /// When it ends, or has ended.
+    #[must_use]
+    pub fn end(&self) -> Duration {
+        Duration::from_micros(self.until_us.load(Ordering::Acquire))
     }
 
     /// How long it still lasts at `now`; nothing where it is over.
     #[must_use]
     pub fn left(&self, now: Duration) -> Option<Duration> {
-        let until = Duration::from_micros(self.until_us.load(Ordering::Acquire));
-        until.checked_sub(now).filter(|left| !left.is_zero())
+        let left = self.end().checked_sub(now);
+        left.filter(|left| !left.is_zero())
     }
+
+    /// Resolves when the end is earlier than `end`. One task at a time may wait for it.
+    pub async fn ends_before(&self, end: Duration) {
+        poll_fn(|context| {
+            *self.waiting.lock() = Some(context.waker().clone());
+            match self.end() < end {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+fn end_us(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
 /// What becomes of a request, decided in the order in which a connection's requests came.
@@ -233,11 +269,27 @@ pub enum CloseReason {
     Stopping,
 }
 
+/// A client whose certificate is trusted, but stands for nobody.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedCertificate<'a> {
+    /// Where it comes from.
+    pub address: SocketAddr,
+    /// Name of the listener that it came to.
+    pub listener: &'a str,
+    /// The certificate's subject, where it can be read.
+    pub subject: Option<&'a str>,
+    /// A stable word.
+    pub reason: &'static str,
+}
+
 /// Handles requests. Knows nothing of sockets.
 pub trait Service: Send + Sync + 'static {
     /// Takes one frame, without its length prefix. The network awaits this before it hands over
     /// the same connection's next frame, so that what must be in order is done here.
     fn accept<'a>(&'a self, peer: &'a Arc<Peer>, frame: BytesMut) -> BoxFuture<'a, Accepted>;
+
+    /// Called when a connection ends before its first request, because of its certificate.
+    fn certificate_refused(&self, _refused: RefusedCertificate<'_>) {}
 
     /// Called once, after the connection's last `accept`.
     fn disconnected(&self, _peer: &Arc<Peer>) {}
@@ -245,6 +297,11 @@ pub trait Service: Send + Sync + 'static {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        pin::pin,
+        task::{Context, Wake},
+    };
+
     use super::*;
 
     #[test]
@@ -287,5 +344,40 @@ mod tests {
         assert_eq!(at(1), Some(Duration::from_secs(4)));
         assert_eq!(at(5), None);
         assert_eq!(at(6), None);
+    }
+
+    #[test]
+    fn a_throttle_is_shortened_and_whoever_waits_learns_of_it() {
+        let at = Duration::from_secs;
+        let throttle = Throttle::default();
+        throttle.until(at(50));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut context = Context::from_waker(&waker);
+        let mut waiting = pin!(throttle.ends_before(throttle.end()));
+        assert!(waiting.as_mut().poll(&mut context).is_pending());
+        throttle.shorten(at(60));
+        assert_eq!(
+            (throttle.end(), woken.0.load(Ordering::Relaxed)),
+            (at(50), 0)
+        );
+        throttle.shorten(at(9));
+        assert_eq!(
+            (throttle.end(), woken.0.load(Ordering::Relaxed)),
+            (at(9), 1)
+        );
+        assert!(waiting.poll(&mut context).is_ready());
+        // What changed before somebody waited is not missed.
+        let mut late = pin!(throttle.ends_before(at(50)));
+        assert!(late.as_mut().poll(&mut context).is_ready());
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicU64);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }

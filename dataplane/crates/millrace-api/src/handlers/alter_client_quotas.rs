@@ -39,7 +39,7 @@ type Changes = Vec<(AskedEntity, Result<(), Refused>)>;
 
 /// Takes the changes into their queue.
 async fn change(
-    context: &Context,
+    context: &Arc<Context>,
     rights: Rights,
     asked: Vec<AskedQuotas>,
     validate_only: bool,
@@ -50,10 +50,11 @@ async fn change(
         let refused = entities.map(|entity| (entity, Err(refused.clone())));
         return Box::pin(ready(refused.collect()));
     }
-    let changes = Arc::clone(&context.quota_changes);
+    let own = Arc::clone(context);
     let change = async move {
-        let changed = changes.apply(asked, validate_only).await;
+        let changed = own.quota_changes.apply(asked, validate_only).await;
         if !validate_only {
+            own.quotas.reconsider(own.now());
             changed.iter().for_each(|changed| audit(&rights, changed));
         }
         changed

@@ -8,21 +8,23 @@
 
 mod mutations;
 mod payer;
+mod throttled;
 mod usage;
 
 use std::{sync::Arc, time::Duration};
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use millrace_security::{
-    CONTROL_PLANE_USER,
+    CONTROL_PLANE_USER, address_block,
     quota::{
         Limit, LiveQuotas, MeterKey, Meters, QuotaKind, Rate, TokenBucket, Windows, entity_name,
     },
 };
-use millrace_wire::service::Peer;
+use millrace_wire::service::{ANONYMOUS, Peer};
 
 pub use self::usage::{QUOTA_USES_MAX, QuotaUse, QuotaUses};
 pub(crate) use self::{mutations::Mutations, payer::Payer};
+use self::{throttled::Throttled, usage::Shown};
 use crate::call::Call;
 
 /// What clients may use where nobody set a quota, by default without bound, and how use is measured.
@@ -42,6 +44,7 @@ pub struct QuotaConfig {
 #[derive(Debug)]
 pub(crate) struct Quotas {
     live: Arc<LiveQuotas>,
+    throttled: Arc<Throttled>,
     produce: Arc<Quota<Rate>>,
     fetch: Arc<Quota<Rate>>,
     request: Arc<Quota<Rate>>,
@@ -52,14 +55,41 @@ pub(crate) struct Quotas {
 #[derive(Debug)]
 struct Quota<M> {
     kind: QuotaKind,
+    live: Arc<LiveQuotas>,
+    throttled: Arc<Throttled>,
     /// What holds for a client id that has no quota.
     default: Option<f64>,
     /// The longest wait at once.
     wait_max: Duration,
-    meters: Meters<MeterKey, M>,
+    meters: Meters<MeterKey, Box<str>, M>,
     clients: Gauge,
-    throttled: Counter,
+    throttles: Counter,
     waits: Histogram,
+}
+
+/// Who uses a quota.
+#[derive(Debug, Clone)]
+struct Spender {
+    peer: Arc<Peer>,
+    /// As quotas name it.
+    client_id: Box<str>,
+    /// Who gets no more than so many meters: the user, and where clients do not authenticate, the address.
+    owner: Box<str>,
+}
+
+impl Spender {
+    fn of(call: &Call) -> Self {
+        let peer = Arc::clone(&call.peer);
+        let owner = match peer.identity.principal() {
+            None | Some(ANONYMOUS) => address_block(peer.address.ip()).to_string().into(),
+            Some(_) => user(&peer).into(),
+        };
+        Self {
+            client_id: entity_name(&call.client_id()).into(),
+            owner,
+            peer,
+        }
+    }
 }
 
 impl Quotas {
@@ -70,24 +100,38 @@ impl Quotas {
         )]
         let default = |rate: Option<u64>| rate.map(|rate| rate.max(1) as f64);
         let windows = config.windows;
-        let quota = |kind, default, wait_max| {
-            Arc::new(Quota::new(kind, default, wait_max, Meters::new(windows)))
-        };
+        let throttled = Arc::new(Throttled::default());
+        let set = (&live, &throttled);
+        let quota =
+            |kind, default, wait_max| Arc::new(Quota::new(set, (kind, default), wait_max, windows));
         let produce = default(config.produce_bytes_per_s);
         let fetch = default(config.fetch_bytes_per_s);
         Self {
-            live,
             produce: quota(QuotaKind::ProducerByteRate, produce, Duration::MAX),
             fetch: quota(QuotaKind::ConsumerByteRate, fetch, Duration::MAX),
             // As in Kafka: a request that took long must not shut its client out for long.
             request: quota(QuotaKind::RequestPercentage, None, windows.length),
             mutations: Arc::new(Quota::new(
-                QuotaKind::ControllerMutationRate,
-                None,
+                set,
+                (QuotaKind::ControllerMutationRate, None),
                 Duration::MAX,
-                Meters::new(config.mutation_windows),
+                config.mutation_windows,
             )),
+            live,
+            throttled,
         }
+    }
+
+    /// Quotas have changed: connections that are not read because of one are read as soon as those allow that
+    /// hold now. No wait becomes longer.
+    pub(crate) fn reconsider(&self, now: Duration) {
+        self.throttled.reconsider(now, |kind, spender| match kind {
+            QuotaKind::ProducerByteRate => self.produce.wait(spender, now),
+            QuotaKind::ConsumerByteRate => self.fetch.wait(spender, now),
+            QuotaKind::RequestPercentage => self.request.wait(spender, now),
+            QuotaKind::ControllerMutationRate => self.mutations.wait(spender, now),
+            QuotaKind::ConnectionCreationRate => None,
+        });
     }
 
     /// Who pays for a Produce request, if somebody has to.
@@ -110,72 +154,89 @@ impl Quotas {
     /// What a request changes of topics, if that is counted. Requests from version `strict_from` on are
     /// refused what is too much; older clients would not understand that, and only wait.
     pub(crate) fn mutations(&self, call: &Call, strict_from: i16) -> Mutations {
-        let limit = self.limit(&self.mutations, call);
         let strict = call.version() >= strict_from;
-        Mutations::new(limit.map(|limit| {
-            let peer = Arc::clone(&call.peer);
-            (Arc::clone(&self.mutations), limit, peer, strict)
-        }))
+        let limited = self.mutations.limited(call);
+        Mutations::new(
+            limited.map(|(limit, spender)| (Arc::clone(&self.mutations), limit, spender, strict)),
+        )
     }
 
     fn payer(&self, quota: &Arc<Quota<Rate>>, call: &Call) -> Option<Payer> {
-        let limit = self.limit(quota, call)?;
-        Some(Payer::new(Arc::clone(quota), limit, Arc::clone(&call.peer)))
-    }
-
-    fn limit<M>(&self, quota: &Quota<M>, call: &Call) -> Option<Limit> {
-        let is_limited = self.live.is_limited(quota.kind);
-        if !is_limited && quota.default.is_none() {
-            return None;
-        }
-        let user = user(&call.peer);
-        // A tenant's quotas must not keep the control plane out.
-        if user == CONTROL_PLANE_USER {
-            return None;
-        }
-        let client_id = call.client_id();
-        let client_id = entity_name(&client_id);
-        let limit = is_limited
-            .then(|| self.live.table().limit(quota.kind, user, client_id))
-            .flatten();
-        let default = || {
-            let meter = MeterKey {
-                user: None,
-                client_id: Some(client_id.into()),
-            };
-            quota.default.map(|value| Limit { value, meter })
-        };
-        limit.or_else(default)
+        let (limit, spender) = quota.limited(call)?;
+        Some(Payer::new(Arc::clone(quota), limit, spender))
     }
 }
 
-impl<M> Quota<M> {
+impl<M: Shown> Quota<M> {
     fn new(
-        kind: QuotaKind,
-        default: Option<f64>,
+        (live, throttled): (&Arc<LiveQuotas>, &Arc<Throttled>),
+        (kind, default): (QuotaKind, Option<f64>),
         wait_max: Duration,
-        meters: Meters<MeterKey, M>,
+        windows: Windows,
     ) -> Self {
         let label = label(kind);
         Self {
             kind,
+            live: Arc::clone(live),
+            throttled: Arc::clone(throttled),
             default,
             wait_max,
-            meters,
+            meters: Meters::new(windows),
             clients: gauge!("millrace_quota_clients", "kind" => label),
-            throttled: counter!("millrace_quota_throttled_total", "kind" => label),
+            throttles: counter!("millrace_quota_throttled_total", "kind" => label),
             waits: histogram!("millrace_quota_throttle_seconds", "kind" => label),
         }
     }
 
-    /// Lets a connection wait; until when.
-    fn throttle(&self, peer: &Peer, wait: Duration, now: Duration) -> Duration {
+    /// What holds for the client of a request, if anything does.
+    fn limited(&self, call: &Call) -> Option<(Limit, Spender)> {
+        if !self.live.is_limited(self.kind) && self.default.is_none() {
+            return None;
+        }
+        let spender = Spender::of(call);
+        Some((self.limit(&spender)?, spender))
+    }
+
+    fn limit(&self, spender: &Spender) -> Option<Limit> {
+        let user = user(&spender.peer);
+        // A tenant's quotas must not keep the control plane out.
+        if user == CONTROL_PLANE_USER {
+            return None;
+        }
+        let client_id = &spender.client_id;
+        let limit = self.live.is_limited(self.kind).then(|| {
+            let table = self.live.table();
+            table.limit(self.kind, user, client_id)
+        });
+        let default = || {
+            let meter = MeterKey {
+                user: None,
+                client_id: Some(client_id.clone()),
+            };
+            self.default.map(|value| Limit { value, meter })
+        };
+        limit.flatten().or_else(default)
+    }
+
+    /// How long a client has to wait by what holds now.
+    fn wait(&self, spender: &Spender, now: Duration) -> Option<Duration> {
+        let limit = self.limit(spender)?;
+        let wait = self
+            .meters
+            .peek((&limit.meter, &spender.owner), |meter, windows| {
+                meter.show(windows, limit.value, now).1
+            });
+        wait.flatten().map(|wait| wait.min(self.wait_max))
+    }
+
+    /// Lets a connection wait; until when. Nothing where its quota has been raised since the request came.
+    fn throttle(&self, spender: &Spender, wait: Duration, now: Duration) -> Option<Duration> {
         let wait = wait.min(self.wait_max);
-        self.throttled.increment(1);
-        self.waits.record(wait);
-        let until = now.saturating_add(wait);
-        peer.throttle.until(until);
-        until
+        let wait_now = || self.wait(spender, now).map(|by_now| wait.min(by_now));
+        let until = self.throttled.add((self.kind, spender), now, wait_now)?;
+        self.throttles.increment(1);
+        self.waits.record(until.saturating_sub(now));
+        Some(until)
     }
 }
 

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_security::quota::{Limit, TokenBucket};
-use millrace_wire::{error_code::ErrorCode, service::Peer};
+use millrace_wire::error_code::ErrorCode;
 
-use super::{Quota, throttle_time_ms};
+use super::{Quota, Spender, throttle_time_ms};
 use crate::topics::Refused;
 
 /// Partitions that one request creates or deletes, as far as they are counted.
@@ -17,7 +17,7 @@ pub(crate) struct Mutations {
 }
 
 /// The quota, what holds of it, who pays, and whether too much is refused.
-type Counted = (Arc<Quota<TokenBucket>>, Limit, Arc<Peer>, bool);
+type Counted = (Arc<Quota<TokenBucket>>, Limit, Spender, bool);
 
 impl Mutations {
     pub(super) const fn new(counted: Option<Counted>) -> Self {
@@ -30,12 +30,13 @@ impl Mutations {
     /// So many partitions are about to be created or deleted. As in Kafka, a change is made as long as nothing is
     /// owed, however large it is.
     pub(crate) fn spend(&mut self, partitions: usize, now: Duration) -> Result<(), Refused> {
-        let Some((quota, limit, _, strict)) = &self.counted else {
+        let Some((quota, limit, spender, strict)) = &self.counted else {
             return Ok(());
         };
         #[expect(clippy::cast_precision_loss, reason = "there are far fewer partitions")]
         let (rate, tokens) = (limit.value, partitions as f64);
-        let wait = quota.meters.with(&limit.meter, now, |bucket, windows| {
+        let whose = (&limit.meter, &spender.owner);
+        let wait = quota.meters.with(whose, now, |bucket, windows| {
             let owed = bucket.wait(windows.burst(), rate, now);
             if *strict && owed.is_some() {
                 return Err(owed);
@@ -56,9 +57,9 @@ impl Mutations {
 
     /// What the answer tells of the wait; the connection is slowed down for as long.
     pub(crate) fn throttle_time_ms(&self, now: Duration) -> i32 {
-        let Some(((quota, _, peer, _), wait)) = self.counted.as_ref().zip(self.wait) else {
+        let Some(((quota, _, spender, _), wait)) = self.counted.as_ref().zip(self.wait) else {
             return 0;
         };
-        throttle_time_ms(Some(quota.throttle(peer, wait, now)), now)
+        throttle_time_ms(quota.throttle(spender, wait, now), now)
     }
 }

@@ -3,21 +3,24 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_security::quota::{Limit, Rate};
-use millrace_wire::service::Peer;
 
-use super::Quota;
+use super::{Quota, Spender};
 
 /// Who pays for a request.
 #[derive(Debug)]
 pub(crate) struct Payer {
     quota: Arc<Quota<Rate>>,
     limit: Limit,
-    peer: Arc<Peer>,
+    spender: Spender,
 }
 
 impl Payer {
-    pub(super) fn new(quota: Arc<Quota<Rate>>, limit: Limit, peer: Arc<Peer>) -> Self {
-        Self { quota, limit, peer }
+    pub(super) fn new(quota: Arc<Quota<Rate>>, limit: Limit, spender: Spender) -> Self {
+        Self {
+            quota,
+            limit,
+            spender,
+        }
     }
 
     /// The client has moved `bytes`. Where that is more than it may, slows its connection down and
@@ -37,13 +40,14 @@ impl Payer {
 
     fn pay_amount(&self, amount: f64, now: Duration) -> Option<Duration> {
         let Limit { value, meter } = &self.limit;
-        let wait = self.quota.meters.with(meter, now, |rate, windows| {
+        let whose = (meter, &self.spender.owner);
+        let wait = self.quota.meters.with(whose, now, |rate, windows| {
             rate.record(windows, *value, amount, now);
             rate.wait(windows, *value, now)
         });
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
         self.quota.clients.set(self.quota.meters.len() as f64);
-        wait.map(|wait| self.quota.throttle(&self.peer, wait, now))
+        wait.and_then(|wait| self.quota.throttle(&self.spender, wait, now))
     }
 
     /// Until when the client has to wait, where it must not move anything now; its connection is
@@ -53,9 +57,11 @@ impl Payer {
         let wait = self
             .quota
             .meters
-            .peek(meter, |rate, windows| rate.wait(windows, *value, now))
+            .peek((meter, &self.spender.owner), |rate, windows| {
+                rate.wait(windows, *value, now)
+            })
             .flatten();
-        wait.map(|wait| self.quota.throttle(&self.peer, wait, now))
+        wait.and_then(|wait| self.quota.throttle(&self.spender, wait, now))
     }
 
     /// The most bytes that one answer should carry: what may be used at once.

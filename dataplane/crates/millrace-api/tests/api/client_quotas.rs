@@ -13,11 +13,13 @@ use kafka_protocol::messages::{
     metadata_request::MetadataRequestTopic,
 };
 use millrace_record::{BatchBuilder, Compression};
+use millrace_security::quota::METERS_OF_ONE_MAX;
 
 use crate::{
     authorization::client,
     calls::{NAMED_PRODUCE, produce_request, topic_name},
-    world::{World, text},
+    quota::windows,
+    world::{Settings, World, answer, frame_of, text},
 };
 
 const INVALID_REQUEST: i16 = 42;
@@ -366,4 +368,77 @@ async fn changes_of_topics_are_limited() {
         .set_quota(user, "controller_mutation_rate", None)
         .await;
     assert_eq!(world.ask(6, &delete).await.responses[0].error_code, 0);
+}
+
+/// Such a connection was not read for as long as the former quota asked for, which may be hours.
+#[tokio::test]
+async fn whoever_waits_is_read_as_soon_as_a_raised_quota_allows() {
+    let world = World::with(Settings {
+        quotas: windows(),
+        ..Settings::default()
+    })
+    .await;
+    world.create("t", 1, &[]).await;
+    // By the service's own clock, which began at an unknown time.
+    let end = || world.peer.throttle.end();
+    let set = async |parts: Parts<'static>, value: Option<f64>| {
+        let quotas = &[("producer_byte_rate", value)];
+        let changed = world.alter_quotas(vec![entry(parts, quotas)]).await;
+        assert_eq!(changed, [(0, String::new())]);
+    };
+    let all: Parts<'static> = &[("client-id", None)];
+    let produce = async || {
+        let mut builder = BatchBuilder::new(Compression::None);
+        builder.push(5, None, Some(&vec![b'x'; 100_000]), &[]);
+        let request = produce_request("t", &[(0, builder.build())], -1);
+        world.ask(NAMED_PRODUCE, &request).await.throttle_time_ms
+    };
+    set(all, Some(100.0)).await;
+    // 100 kB at 100 bytes per second.
+    assert!(produce().await > 900_000);
+    let first = end();
+    set(all, Some(50.0)).await;
+    assert_eq!(end(), first, "no wait becomes longer");
+    set(all, Some(1_000.0)).await;
+    let raised = end();
+    assert!(raised > Duration::ZERO && first - raised > Duration::from_secs(700));
+    // A more specific quota, of which nothing is used.
+    set(&[("user", Some("ANONYMOUS"))], Some(10.0)).await;
+    assert_eq!(end(), Duration::ZERO);
+
+    assert!(produce().await > 0);
+    set(&[("user", Some("ANONYMOUS"))], None).await;
+    assert!(
+        end() < raised + Duration::from_secs(60),
+        "only the other quota's wait is left"
+    );
+    set(all, None).await;
+    assert_eq!(end(), Duration::ZERO);
+    assert_eq!(produce().await, 0);
+}
+
+/// One user with many client ids filled the table of meters, and all other clients shared one.
+#[tokio::test]
+async fn many_client_ids_of_one_user_throttle_nobody_else() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let quota = entry(
+        &[("user", None), ("client-id", None)],
+        &[("request_percentage", Some(1e-6))],
+    );
+    assert_eq!(world.alter_quotas(vec![quota]).await, [(0, String::new())]);
+    let list_groups = async |peer, client_id: &str| {
+        let frame = frame_of(client_id, 4, 1, &ListGroupsRequest::default());
+        let sent = world.send_frame_as(peer, frame).await;
+        answer::<ListGroupsRequest>(4, sent).await;
+    };
+    // What is owed takes hours to pay, so that no meter is forgotten meanwhile.
+    let measured = || world.service.quota_uses().total;
+    let mallory = client(7, "User:mallory");
+    for id in 0..METERS_OF_ONE_MAX + 10 {
+        list_groups(&mallory, &id.to_string()).await;
+    }
+    assert_eq!(measured(), METERS_OF_ONE_MAX);
+    list_groups(&client(8, "User:alice"), "app").await;
+    assert_eq!(measured(), METERS_OF_ONE_MAX + 1, "by itself");
 }

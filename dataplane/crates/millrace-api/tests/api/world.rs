@@ -298,12 +298,22 @@ pub(crate) fn decode<R: Request>(version: i16, mut bytes: Bytes) -> R::Response 
 
 /// A request as it comes from the network, without its length prefix.
 pub(crate) fn frame<R: Request>(version: i16, correlation: i32, request: &R) -> BytesMut {
+    frame_of("test", version, correlation, request)
+}
+
+/// The same from a client with this id.
+pub(crate) fn frame_of<R: Request>(
+    client_id: &str,
+    version: i16,
+    correlation: i32,
+    request: &R,
+) -> BytesMut {
     let mut frame = BytesMut::new();
     RequestHeader::default()
         .with_request_api_key(R::KEY)
         .with_request_api_version(version)
         .with_correlation_id(correlation)
-        .with_client_id(Some(StrBytes::from_static_str("test")))
+        .with_client_id(Some(text(client_id)))
         .encode(&mut frame, R::header_version(version))
         .expect("a legal header");
     let encoded = request.encode(&mut frame, version);

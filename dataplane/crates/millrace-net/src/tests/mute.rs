@@ -64,6 +64,20 @@ async fn a_throttled_connection_is_answered_at_once_and_read_again_when_its_time
     assert_eq!(muted(&shown, "quota_throttle"), (1, 0));
 }
 
+/// It was read again only when the time was over that the former quota asked for.
+#[tokio::test]
+async fn a_throttled_connection_is_read_again_when_its_throttle_is_shortened() {
+    let (rig, shown) = measured(NetConfig::default()).await;
+    let mut client = rig.connect().await;
+    send(&mut client, &[frame(THROTTLED, 1), frame(ECHO, 2)].concat()).await;
+    assert_eq!(receive(&mut client).await, [1]);
+    until(|| muted(&shown, "quota_throttle") == (1, 1)).await;
+    let peer = rig.probe.peer.lock().clone().expect("served");
+    peer.throttle.shorten(Duration::ZERO);
+    assert_eq!(receive(&mut client).await, [2]);
+    assert_eq!(muted(&shown, "quota_throttle"), (1, 0));
+}
+
 #[tokio::test]
 async fn a_throttle_of_stage_2_holds_back_the_request_that_was_already_waited_for() {
     let (rig, shown) = measured(NetConfig::default()).await;

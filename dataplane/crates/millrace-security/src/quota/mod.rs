@@ -21,5 +21,5 @@ pub use entity::{
 };
 pub use filter::{FilterPart, InvalidFilter, QuotaFilter};
 pub use measure::{Measure, Rate, TokenBucket, Windows};
-pub use meters::{METERS_MAX, Meters};
+pub use meters::{METERS_MAX, METERS_OF_ONE_MAX, Meters};
 pub use table::{Limit, LiveQuotas, MeterKey, QUOTA_ENTITIES_MAX, QuotaTable, TooManyEntities};
