@@ -124,6 +124,7 @@ impl Context {
         let tokens = parts.security.delegation.clone();
         let token_changes =
             tokens.map(|tokens| Arc::new(TokenChanges::new(Arc::clone(&parts.meta), tokens)));
+        let authorization = Arc::new(Authorization::new(authorizer.clone(), parts.clock.clone()));
         let cold_reads = ColdReads::new(parts.network.egress.clone(), parts.clock.clone());
         Arc::new(Self {
             logs: parts.logs,
@@ -138,9 +139,8 @@ impl Context {
                 Arc::clone(&parts.quotas),
             )),
             acl_changes: authorizer
-                .clone()
                 .map(|authorizer| Arc::new(AclChanges::new(Arc::clone(&parts.meta), authorizer))),
-            authorization: Arc::new(Authorization::new(authorizer, parts.clock.clone())),
+            authorization: Arc::clone(&authorization),
             scram_changes: Arc::new(ScramChanges::new(
                 parts.meta,
                 Arc::clone(&parts.security.scram),
@@ -154,7 +154,7 @@ impl Context {
             topic_changes: TopicChanges::start(&parts.tasks),
             metrics: Metrics::new(),
             settings: parts.settings,
-            sign_in: SignIn::new(parts.security),
+            sign_in: SignIn::new(parts.security, authorization),
             config: parts.config,
         })
     }

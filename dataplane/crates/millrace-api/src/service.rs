@@ -7,11 +7,12 @@ use millrace_wire::{
     ApiKey, MalformedRequest, encode_unsupported_api_versions,
     error_code::ErrorCode,
     parse_request,
-    service::{Accepted, BoxFuture, CloseReason, Peer, Service},
+    service::{Accepted, BoxFuture, CloseReason, Peer, RefusedCertificate, Service},
 };
 use tokio::sync::Semaphore;
 
 use crate::{
+    authorization::FailedSignIn,
     call::{Call, Taken},
     context::{ApiParts, Context},
     quota::QuotaUses,
@@ -130,6 +131,18 @@ impl ApiService {
 impl Service for ApiService {
     fn accept<'a>(&'a self, peer: &'a Arc<Peer>, frame: BytesMut) -> BoxFuture<'a, Accepted> {
         Box::pin(self.take(peer, frame))
+    }
+
+    fn certificate_refused(&self, refused: RefusedCertificate<'_>) {
+        self.context.authorization.sign_in_failed(&FailedSignIn {
+            address: refused.address,
+            listener: refused.listener,
+            principal: None,
+            mechanism: "TLS",
+            claimed: refused.subject,
+            delegation_token: None,
+            reason: refused.reason,
+        });
     }
 
     fn disconnected(&self, peer: &Arc<Peer>) {

@@ -7,8 +7,8 @@ use millrace_security::{
     credentials::{PlainUsers, ScramUsers},
     delegation::DelegationTokens,
     sasl::{
-        AuthenticationError, HandshakeError, Identified, Mechanism, Reply, Session, Users,
-        oauth::Tokens,
+        AuthenticationError, Claim, HandshakeError, Identified, Mechanism, Reply, Session,
+        UnknownMechanism, Users, oauth::Tokens,
     },
 };
 use millrace_wire::{
@@ -18,6 +18,8 @@ use millrace_wire::{
 };
 use parking_lot::Mutex;
 use tokio::time::sleep;
+
+use crate::authorization::{Authorization, FailedSignIn};
 
 /// The version of SaslHandshake behind which tokens come without a header.
 const BARE: i16 = 0;
@@ -70,6 +72,8 @@ impl Security {
 #[derive(Debug)]
 pub(crate) struct SignIn {
     security: Security,
+    /// Where failures are logged.
+    authorization: Arc<Authorization>,
     /// Each has a lock of its own: to verify a password or a token takes long.
     sessions: Mutex<HashMap<u64, Arc<Mutex<Connection>>>>,
 }
@@ -101,9 +105,10 @@ pub(crate) fn admit(peer: &Peer, key: ApiKey, now: Duration) -> Result<(), Close
 }
 
 impl SignIn {
-    pub(crate) fn new(security: Security) -> Self {
+    pub(crate) fn new(security: Security, authorization: Arc<Authorization>) -> Self {
         Self {
             security,
+            authorization,
             sessions: Mutex::default(),
         }
     }
@@ -150,11 +155,16 @@ impl SignIn {
         {
             Ok(_) => Ok(()),
             Err(error) => {
-                let code = match error {
-                    HandshakeError::Mechanism(_) => ErrorCode::UnsupportedSaslMechanism,
-                    HandshakeError::State => ErrorCode::IllegalSaslState,
+                let (code, mechanism, reason) = match &error {
+                    HandshakeError::Mechanism(UnknownMechanism(name)) => (
+                        ErrorCode::UnsupportedSaslMechanism,
+                        name.as_str(),
+                        "mechanism_not_enabled",
+                    ),
+                    HandshakeError::State => (ErrorCode::IllegalSaslState, "none", "out_of_order"),
                 };
                 count(peer, "none", "refused");
+                self.log_failure(peer, mechanism, &Claim::default(), reason);
                 Err((code, error))
             }
         }
@@ -168,9 +178,11 @@ impl SignIn {
         now: Duration,
     ) -> Result<SignedIn, AuthenticationError> {
         let connection = self.connection(peer);
-        let replied = {
+        let (replied, claim) = {
             let session = &mut connection.lock().session;
-            session.authenticate(self.users(listener), token)
+            let replied = session.authenticate(self.users(listener), token);
+            let claim = replied.is_err().then(|| session.claim().clone());
+            (replied, claim)
         };
         match replied {
             Ok(Reply::Challenge(token)) => Ok(SignedIn {
@@ -196,13 +208,25 @@ impl SignIn {
                 Ok(SignedIn { token, lifetime })
             }
             Err(error) => {
-                if let AuthenticationError::Token(why) = error {
-                    tracing::info!(client = %peer.address, listener = peer.listener, "a token is refused: {why}");
-                }
                 count(peer, "any", "refused");
+                let claim = claim.unwrap_or_default();
+                let mechanism = claim.mechanism.map_or("none", Mechanism::name);
+                self.log_failure(peer, mechanism, &claim, error.reason());
                 Err(error)
             }
         }
+    }
+
+    fn log_failure(&self, peer: &Peer, mechanism: &str, claim: &Claim, reason: &'static str) {
+        self.authorization.sign_in_failed(&FailedSignIn {
+            address: peer.address,
+            listener: &peer.listener,
+            principal: peer.identity.principal(),
+            mechanism,
+            claimed: claim.user.as_deref(),
+            delegation_token: claim.delegation_token.as_deref(),
+            reason,
+        });
     }
 
     /// Whether the connection's next frame is a token without a header (KIP-43).
@@ -247,6 +271,7 @@ fn count(peer: &Peer, mechanism: &'static str, result: &'static str) {
 
 #[cfg(test)]
 mod tests {
+    use millrace_time::SystemClock;
     use millrace_wire::service::Identity;
 
     use super::*;
@@ -260,7 +285,8 @@ mod tests {
             tokens: None,
             session_max: None,
         };
-        let sign_in = SignIn::new(Security::open());
+        let authorization = Arc::new(Authorization::new(None, SystemClock::shared()));
+        let sign_in = SignIn::new(Security::open(), authorization);
         let peer = |id| {
             let identity = Identity::to_authenticate();
             let address = ([127, 0, 0, 1], 50_000).into();

@@ -14,12 +14,12 @@ use millrace_budget::Budget;
 use millrace_purgatory::Timers;
 use millrace_security::{
     Principal,
-    certificate::{CertificatePrincipalError, PrincipalMapping},
+    certificate::{CertificatePrincipalError, PrincipalMapping, subject},
     quota::LiveQuotas,
 };
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
-use millrace_wire::service::{ANONYMOUS, Identity, Peer, Service};
+use millrace_wire::service::{ANONYMOUS, Identity, Peer, RefusedCertificate, Service};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream, UnixStream, lookup_host},
@@ -462,6 +462,14 @@ async fn serve_tls(
         }
         Err(error) => {
             shared.metrics.closed("authentication_failed");
+            let certificate = transport.client_certificate();
+            let subject = certificate.and_then(|certificate| subject(&certificate).ok());
+            shared.service.certificate_refused(RefusedCertificate {
+                address: client,
+                listener,
+                subject: subject.as_deref(),
+                reason: error.reason(),
+            });
             if shared.warnings.admit() {
                 tracing::warn!(%client, listener, "the client's certificate is not accepted: {error}");
             }

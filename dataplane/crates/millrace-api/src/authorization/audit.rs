@@ -1,16 +1,21 @@
-//! The broker's audit log: one line for each denial and each administrative change, under a target of its
-//! own. Lines name who, from where, what and with which result; they hold no passwords, keys or values.
+//! The broker's audit log: one line for each denial, each failed sign-in and each administrative change, under a
+//! target of its own. Lines name who, from where, what and with which result; they hold no passwords, keys or
+//! values.
 
-use std::{collections::HashMap, time::Duration};
+use std::{borrow::Cow, collections::HashMap, fmt::Write as _, net::SocketAddr, time::Duration};
 
 use metrics::Counter;
-use millrace_security::acl::{Operation, ResourceType};
+use millrace_security::{
+    acl::{Operation, ResourceType},
+    address_block,
+};
 use millrace_time::SharedClock;
 use millrace_wire::{
     error_code::{ErrorCode, NONE},
     service::Peer,
 };
 use parking_lot::Mutex;
+use ring::digest::{SHA256, digest};
 
 use super::decisions::name;
 use crate::metrics::error_name;
@@ -34,7 +39,12 @@ const TOKEN_CHANGES_OF_ONE_MAX: u32 = 20;
 /// The most of all together in a second.
 const TOKEN_CHANGES_MAX: u32 = 1_000;
 
-/// Names are clients' texts; longer ones are cut.
+/// The most failed sign-ins from one address that are logged in a second: strangers cause them.
+const FAILED_SIGN_INS_OF_ONE_MAX: u32 = 5;
+/// The most of all addresses together in a second.
+const FAILED_SIGN_INS_MAX: u32 = 50;
+
+/// Names are clients' texts; of longer ones, the beginning, the length and a hash are shown.
 const NAME_BYTES_MAX: usize = 256;
 
 /// See the module.
@@ -44,8 +54,27 @@ pub(crate) struct Audit {
     denials: Mutex<Window>,
     changes: Mutex<Window>,
     token_changes: Mutex<Window>,
+    failed_sign_ins: Mutex<Window>,
     denials_dropped: Counter,
     changes_dropped: Counter,
+    failed_sign_ins_dropped: Counter,
+}
+
+/// Somebody did not prove who it is. What it claims to be is not verified.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FailedSignIn<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) listener: &'a str,
+    /// Who the connection is already, where it authenticates again.
+    pub(crate) principal: Option<&'a str>,
+    /// A SASL mechanism as the client names it, or `TLS`.
+    pub(crate) mechanism: &'a str,
+    /// A user, or the subject of a certificate.
+    pub(crate) claimed: Option<&'a str>,
+    /// The id of a delegation token, instead of a user.
+    pub(crate) delegation_token: Option<&'a str>,
+    /// A stable word.
+    pub(crate) reason: &'static str,
 }
 
 /// What an administrative change is about.
@@ -89,8 +118,13 @@ impl Audit {
             denials: Mutex::new(Window::new(DENIALS_OF_ONE_MAX, DENIALS_MAX)),
             changes: Mutex::new(Window::new(CHANGES_OF_ONE_MAX, CHANGES_MAX)),
             token_changes: Mutex::new(Window::new(TOKEN_CHANGES_OF_ONE_MAX, TOKEN_CHANGES_MAX)),
+            failed_sign_ins: Mutex::new(Window::new(
+                FAILED_SIGN_INS_OF_ONE_MAX,
+                FAILED_SIGN_INS_MAX,
+            )),
             denials_dropped: dropped("denied"),
             changes_dropped: dropped("changed"),
+            failed_sign_ins_dropped: dropped("sign_in_failed"),
         }
     }
 
@@ -130,6 +164,29 @@ impl Audit {
         line("changed", peer, &subject, &error_name(error));
     }
 
+    pub(super) fn sign_in_failed(&self, failed: &FailedSignIn<'_>) {
+        if !self.admits_from(failed.address) {
+            return self.failed_sign_ins_dropped.increment(1);
+        }
+        tracing::info!(
+            target: TARGET,
+            event = "sign_in_failed",
+            principal = failed.principal,
+            claimed = failed.claimed.map(shown).as_deref(),
+            delegation_token = failed.delegation_token.map(shown).as_deref(),
+            mechanism = &*shown(failed.mechanism),
+            listener = failed.listener,
+            address = %failed.address,
+            reason = failed.reason,
+        );
+    }
+
+    /// Whether there is room for one more failed sign-in from this address; takes it.
+    fn admits_from(&self, address: SocketAddr) -> bool {
+        let from = address_block(address.ip()).to_string();
+        self.failed_sign_ins.lock().admit(&from, self.clock.now())
+    }
+
     /// Whether there is room for one more line of a change of this principal; takes it.
     fn admits(&self, principal: &str, changed: Changed) -> bool {
         let window = match changed {
@@ -152,7 +209,7 @@ fn line(event: &str, peer: &Peer, subject: &Subject<'_>, result: &str) {
         address = %peer.address,
         operation = name(subject.operation).as_str(),
         resource_type = subject.kind.as_str(),
-        resource = cut(subject.resource),
+        resource = &*shown(subject.resource),
         result,
     );
 }
@@ -174,11 +231,35 @@ fn is_denial(error: i16) -> bool {
     )
 }
 
-fn cut(text: &str) -> &str {
-    match text.len() {
-        ..=NAME_BYTES_MAX => text,
-        _ => &text[..text.floor_char_boundary(NAME_BYTES_MAX)],
+/// A client's text as lines have it: two different ones never look the same. Control characters are escaped here,
+/// because JSON leaves some of them as they are.
+fn shown(text: &str) -> Cow<'_, str> {
+    let beginning = &text[..text.floor_char_boundary(NAME_BYTES_MAX)];
+    let mut line = match beginning.contains(char::is_control) {
+        false => Cow::Borrowed(beginning),
+        true => Cow::Owned(escaped(beginning)),
+    };
+    if beginning.len() < text.len() {
+        let line = line.to_mut();
+        let _ = write!(line, "… ({} bytes, SHA-256 ", text.len());
+        for byte in digest(&SHA256, text.as_bytes()).as_ref() {
+            let _ = write!(line, "{byte:02x}");
+        }
+        line.push(')');
     }
+    line
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() * 2);
+    for character in text.chars() {
+        match character {
+            '\\' => escaped.push_str("\\\\"),
+            control if control.is_control() => escaped.extend(control.escape_default()),
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 /// How many lines there were in the present second.
@@ -188,8 +269,8 @@ struct Window {
     max: u32,
     began: Option<Duration>,
     lines: u32,
-    /// At most `max` of them.
-    by_principal: HashMap<Box<str>, u32>,
+    /// By principal, or by address; at most `max` of them.
+    by_source: HashMap<Box<str>, u32>,
 }
 
 /// A second.
@@ -202,28 +283,28 @@ impl Window {
             max,
             began: None,
             lines: 0,
-            by_principal: HashMap::new(),
+            by_source: HashMap::new(),
         }
     }
 
-    /// Whether there is room for one more line of this principal; takes it.
-    fn admit(&mut self, principal: &str, now: Duration) -> bool {
+    /// Whether there is room for one more line of this principal or address; takes it.
+    fn admit(&mut self, source: &str, now: Duration) -> bool {
         let is_over = self
             .began
             .is_none_or(|began| now.saturating_sub(began) >= WINDOW);
         if is_over {
             self.began = Some(now);
             self.lines = 0;
-            self.by_principal.clear();
+            self.by_source.clear();
         }
         if self.lines >= self.max {
             return false;
         }
-        match self.by_principal.get_mut(principal) {
+        match self.by_source.get_mut(source) {
             Some(lines) if *lines >= self.of_one_max => return false,
             Some(lines) => *lines += 1,
             None => {
-                self.by_principal.insert(principal.into(), 1);
+                self.by_source.insert(source.into(), 1);
             }
         }
         self.lines += 1;
@@ -259,11 +340,50 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_between_characters() {
+    fn one_address_does_not_hide_the_failed_sign_ins_of_others_nor_other_events() {
+        let clock = ManualClock::shared();
+        let audit = Audit::new(clock.clone());
+        let from = |address: &str| {
+            let address = format!("{address}:9").parse().expect("an address");
+            (0..1_000).filter(|_| audit.admits_from(address)).count()
+        };
+        let of_one = FAILED_SIGN_INS_OF_ONE_MAX as usize;
+        assert_eq!(from("10.0.0.1"), of_one);
+        assert_eq!(from("10.0.0.2"), of_one);
+        // A host has many addresses.
+        assert_eq!((from("[2001:db8::1]"), from("[2001:db8::2]")), (of_one, 0));
+        let rest = (3..250).map(|host| from(&format!("10.0.0.{host}")));
+        let all = 3 * of_one + rest.sum::<usize>();
+        assert_eq!(all, FAILED_SIGN_INS_MAX as usize);
+        assert!(audit.admits("User:a", Changed::Acl));
+        assert!(audit.denials.lock().admit("User:a", audit.clock.now()));
+        clock.advance(WINDOW);
+        assert_eq!(from("10.0.0.1"), of_one, "the next second");
+    }
+
+    /// Names that differ behind the bound had the same line.
+    #[test]
+    fn long_names_are_cut_and_stay_distinguishable() {
         let name = "ä".repeat(NAME_BYTES_MAX);
-        assert_eq!(cut(&name).len(), NAME_BYTES_MAX);
-        assert_eq!(cut(&format!("x{name}")).len(), NAME_BYTES_MAX - 1);
-        assert_eq!(cut("orders"), "orders");
+        let (one, other) = (format!("{name}1"), format!("{name}2"));
+        let cut = "ä".repeat(NAME_BYTES_MAX / 2) + "… (513 bytes, SHA-256 ";
+        assert!(shown(&one).starts_with(&cut) && shown(&other).starts_with(&cut));
+        assert_ne!(shown(&one), shown(&other));
+        let longest = "x".repeat(NAME_BYTES_MAX);
+        assert_eq!(shown(&longest), longest);
+        assert_eq!(
+            shown(&"a".repeat(257)),
+            // printf 'a%.0s' $(seq 257) | sha256sum
+            "a".repeat(256)
+                + "… (257 bytes, SHA-256 e8d95cc2b4bc198c54b40bd214df958afb65f5e73d2c2eafe0593cf5c635c1f0)"
+        );
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(shown("orders \\ ä"), "orders \\ ä");
+        assert_eq!(shown("a\n\u{9b}\u{7f}ä"), "a\\n\\u{9b}\\u{7f}ä");
+        assert_ne!(shown("a\n\u{7f}"), shown("a\\n\u{7f}"));
     }
 
     #[test]

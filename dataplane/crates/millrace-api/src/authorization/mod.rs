@@ -18,7 +18,7 @@ use millrace_wire::{
     service::Peer,
 };
 
-pub(crate) use self::audit::Changed;
+pub(crate) use self::audit::{Changed, FailedSignIn};
 use self::{audit::Audit, decisions::Decisions};
 use crate::call::Call;
 
@@ -62,6 +62,11 @@ impl Authorization {
             decisions: Decisions::new(),
             audit: Audit::new(clock),
         }
+    }
+
+    /// Logs that somebody did not prove who it is.
+    pub(crate) fn sign_in_failed(&self, failed: &FailedSignIn<'_>) {
+        self.audit.sign_in_failed(failed);
     }
 }
 

@@ -20,7 +20,7 @@ use millrace_wire::{
 };
 
 use crate::{
-    authorization::Rights,
+    authorization::{Changed, Rights},
     call::{Answer, Call, Outcome, Reply, Taken, first_error},
     code,
     context::{Context, text},
@@ -168,7 +168,7 @@ async fn existing_or_new(
     if let Err(code) = check_create(rights, &name) {
         return Box::pin(ready(failed(&name, code)));
     }
-    let creating = create(context, &name, mutations).await;
+    let creating = create((context, rights), &name, mutations).await;
     let context = Arc::clone(context);
     Box::pin(async move {
         let created = match creating {
@@ -193,7 +193,7 @@ fn check_create(rights: &Rights, name: &str) -> Result<(), ErrorCode> {
 type Creating = BoxFuture<'static, Result<Arc<Topic>, ErrorCode>>;
 
 async fn create(
-    context: &Arc<Context>,
+    (context, rights): (&Arc<Context>, &Rights),
     name: &WireTopic,
     mutations: &mut Mutations,
 ) -> Result<Creating, ErrorCode> {
@@ -212,6 +212,10 @@ async fn create(
     let counted = mutations.spend(partitions, context.now());
     counted.map_err(|refused| refused.code)?;
     let begun = logs.begin_create_topic(&legal, None, BTreeMap::new()).await;
+    let rights = rights.clone();
+    let audit = move |name: &TopicName, error: i16| {
+        rights.audit(Operation::Create, Changed::Topic, name.as_str(), error);
+    };
     Ok(Box::pin(async move {
         let created = match begun {
             Ok(served) => served.await,
@@ -220,6 +224,7 @@ async fn create(
         match created {
             Ok(topic) => {
                 tracing::info!(topic = %legal, "created because a client asked for it");
+                audit(&legal, NONE);
                 Ok(topic)
             }
             // Somebody else was faster.
@@ -228,7 +233,9 @@ async fn create(
             }
             Err(error) => {
                 tracing::warn!(topic = %legal, %error, "could not be created");
-                Err(code::of_auto_create(&error))
+                let code = code::of_auto_create(&error);
+                audit(&legal, code.code());
+                Err(code)
             }
         }
     }))

@@ -4,12 +4,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use kafka_protocol::messages::{
     CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    ExpireDelegationTokenRequest, IncrementalAlterConfigsRequest, RenewDelegationTokenRequest,
-    create_topics_request::CreatableTopic, delete_topics_request::DeleteTopicState,
+    ExpireDelegationTokenRequest, IncrementalAlterConfigsRequest, MetadataRequest,
+    RenewDelegationTokenRequest, create_topics_request::CreatableTopic,
+    delete_topics_request::DeleteTopicState, metadata_request::MetadataRequestTopic,
 };
 use millrace_security::delegation::TokenConfig;
 use millrace_time::ManualClock;
-use millrace_wire::service::Peer;
+use millrace_wire::service::{Peer, RefusedCertificate, Service as _};
 use parking_lot::Mutex;
 use tracing::{
     Event, Metadata, Subscriber,
@@ -22,13 +23,15 @@ use crate::{
     authorization::{alice, client, world},
     calls::topic_name,
     delegation_tokens::{create_token, token_config},
+    sign_in,
     versions::{create_partitions, delete_records, incremental_alter_configs},
     world::{Settings, World},
 };
 
 const DELEGATION_TOKEN_EXPIRED: i16 = 66;
 
-/// The lines of changes on this thread: type of the resource, its name, the result, and the client's token.
+/// The lines of changes on this thread: type of the resource, its name, the result, and the client's token; and
+/// those of failed sign-ins.
 #[derive(Default, Clone)]
 struct Changes(Arc<Mutex<Vec<String>>>);
 
@@ -40,8 +43,10 @@ impl Subscriber for Changes {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
-        if line.event == "changed" {
-            self.0.lock().push(line.shown + &line.by);
+        match line.event.as_str() {
+            "changed" => self.0.lock().push(line.shown + &line.by),
+            "sign_in_failed" => self.0.lock().push(line.sign_in),
+            _ => {}
         }
     }
 
@@ -59,6 +64,8 @@ struct Line {
     event: String,
     by: String,
     shown: String,
+    /// Of a failed sign-in: who was claimed, how, where, from where, and why it failed.
+    sign_in: String,
 }
 
 impl Visit for Line {
@@ -68,11 +75,18 @@ impl Visit for Line {
             "resource_type" => value.clone_into(&mut self.shown),
             "resource" | "result" => self.shown += &format!(" {value}"),
             "delegation_token" => self.by = format!(" by {value}"),
+            "principal" | "claimed" | "mechanism" | "listener" | "reason" => {
+                self.sign_in += &format!("{}={value} ", field.name());
+            }
             _ => {}
         }
     }
 
-    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "address" {
+            self.sign_in += &format!("address={value:?} ");
+        }
+    }
 }
 
 /// Requests whose errors come before the check of rights, and one that asks for nothing.
@@ -200,4 +214,55 @@ async fn lines_name_the_token_that_a_client_signed_in_by() {
     world.peer.identity.set_delegation_token(Some("id"));
     world.create("u", 1, &[]).await;
     assert_eq!(*changes.0.lock(), ["TOPIC u NONE by id"]);
+}
+
+/// Only CreateTopics had a line.
+#[tokio::test]
+async fn topics_that_are_created_because_a_client_asks_for_them_have_lines() {
+    let changes = Changes::default();
+    let _recording = tracing::subscriber::set_default(changes.clone());
+    let world = world().await;
+    changes.0.lock().clear();
+    let asked = |name: &str| MetadataRequestTopic::default().with_name(Some(topic_name(name)));
+    let request = MetadataRequest::default()
+        .with_topics(Some(vec![asked("new"), asked("t"), asked("not legal")]))
+        .with_allow_auto_topic_creation(true);
+    // Nothing is created for a client without rights, or once more.
+    world.ask_as(&alice(), 12, &request).await;
+    world.ask(12, &request).await;
+    world.ask(12, &request).await;
+    assert_eq!(*changes.0.lock(), ["TOPIC new NONE"]);
+}
+
+#[tokio::test]
+async fn failed_sign_ins_have_lines() {
+    let changes = Changes::default();
+    let _recording = tracing::subscriber::set_default(changes.clone());
+    let world = sign_in::world().await;
+    sign_in::fails(&world, "PLAIN", b"\0alice\0wrong").await;
+    sign_in::fails(&world, "PLAIN", b"\0evil\nline\0wrong").await;
+    sign_in::fails(&world, "PLAIN", b"garbage").await;
+    sign_in::fails(&world, "SCRAM-SHA-256", b"").await;
+    let line = |claimed: &str, mechanism: &str, reason: &str| {
+        format!(
+            "{claimed}mechanism={mechanism} listener=SASL address=127.0.0.1:50000 reason={reason} "
+        )
+    };
+    let expected = [
+        line("claimed=alice ", "PLAIN", "wrong_credentials"),
+        line("claimed=evil\\nline ", "PLAIN", "wrong_credentials"),
+        line("", "PLAIN", "malformed_message"),
+        line("", "SCRAM-SHA-256", "mechanism_not_enabled"),
+    ];
+    assert_eq!(*changes.0.lock(), expected);
+    world.service.certificate_refused(RefusedCertificate {
+        address: ([10, 0, 0, 1], 7).into(),
+        listener: "SSL",
+        subject: Some("CN=Duke"),
+        reason: "certificate_mapping",
+    });
+    let last = changes.0.lock().pop();
+    let expected = "claimed=CN=Duke mechanism=TLS listener=SSL address=10.0.0.1:7 \
+                    reason=certificate_mapping ";
+    assert_eq!(last.as_deref(), Some(expected));
 }

@@ -50,7 +50,7 @@ fn security() -> Security {
     }
 }
 
-async fn world() -> World {
+pub(crate) async fn world() -> World {
     World::with(Settings {
         security,
         ..Settings::default()
@@ -80,6 +80,16 @@ async fn handshake(world: &World, peer: &Arc<Peer>, mechanism: &str) -> i16 {
 
 fn token(token: &'static [u8]) -> SaslAuthenticateRequest {
     SaslAuthenticateRequest::default().with_auth_bytes(Bytes::from_static(token))
+}
+
+/// Tries to sign in from a new connection, which is refused.
+pub(crate) async fn fails(world: &World, mechanism: &str, message: &'static [u8]) {
+    let peer = stranger(90, "SASL");
+    if handshake(world, &peer, mechanism).await == 0 {
+        let response = world.ask_as(&peer, 2, &token(message)).await;
+        assert_eq!(response.error_code, SASL_AUTHENTICATION_FAILED);
+    }
+    world.service.disconnected(&peer);
 }
 
 async fn sign_in(world: &World, peer: &Arc<Peer>) -> SaslAuthenticateResponse {

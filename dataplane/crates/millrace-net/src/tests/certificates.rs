@@ -205,6 +205,18 @@ async fn bad_certificates_are_refused() {
             let answer = world.who(Some(shown)).await;
             assert!(answer.is_err(), "{what}: {answer:?}");
         }
+        // Those that are trusted and stand for nobody, in the order in which they came.
+        let refused = &world.rig.probe.refused;
+        until(|| refused.lock().len() == 2).await;
+        let refused = refused.lock().clone();
+        assert_eq!(
+            refused[0],
+            (
+                Some("C=US,CN=Duke,O=Millrace".to_owned()),
+                "certificate_mapping"
+            )
+        );
+        assert_eq!(refused[1].1, "certificate_name");
         send(&mut bystander, &frame(WHO, 1)).await;
         assert_eq!(receive(&mut bystander).await, b"User:duke");
     }

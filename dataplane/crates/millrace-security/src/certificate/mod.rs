@@ -29,6 +29,20 @@ pub enum CertificatePrincipalError {
     Principal(#[from] InvalidPrincipal),
 }
 
+impl CertificatePrincipalError {
+    /// The stable word for the audit log.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Subject(_) => "certificate_subject",
+            Self::NoRule(_) => "certificate_mapping",
+            Self::Principal(InvalidPrincipal::Anonymous) => "anonymous_name",
+            Self::Principal(InvalidPrincipal::Reserved) => "reserved_name",
+            Self::Principal(_) => "certificate_name",
+        }
+    }
+}
+
 impl PrincipalMapping {
     /// The principal of a client with this certificate (DER).
     ///
