@@ -191,7 +191,7 @@ impl Broker {
             held_back: storage.held_back.clone(),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
             service: service.clone(),
-            records: records(&server, &advertised, &service),
+            records: records(&config, &server, &advertised, &service),
         };
         let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());
         let _ = state.serving.set(serving);
@@ -451,8 +451,16 @@ fn serve(
     listeners.serve(net, service, clock, timers, (quotas, &seams.tasks))
 }
 
-/// Records over the admin HTTP. Nothing where the broker tells clients of no listener.
-fn records(server: &Server, advertised: &[Endpoint], service: &ApiService) -> Option<Records> {
+/// Records over the admin HTTP. Nothing where they are disabled.
+fn records(
+    config: &BrokerConfig,
+    server: &Server,
+    advertised: &[Endpoint],
+    service: &ApiService,
+) -> Option<Records> {
+    if !config.admin_records {
+        return None;
+    }
     let client = own_client::config(server, advertised.first()?);
     Some(Records::new(client, service.inspection_places()))
 }

@@ -14,7 +14,7 @@ use millrace_log::{LogManager, PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_model::{Cause, Classified, NodeEpoch, NodeId, TopicPartition};
 use millrace_net::Server;
 use millrace_objects::{CorruptPart, ObjectStorage};
-use millrace_records::Records;
+use millrace_records::{Records, RecordsError};
 use millrace_stream::StreamStore;
 use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
@@ -183,7 +183,7 @@ impl State {
 
     /// Ends what the admin HTTP reads and streams of records.
     pub(crate) fn stop_records(&self) {
-        if let Some(records) = self.records() {
+        if let Ok(records) = self.records() {
             records.stop();
         }
     }
@@ -303,8 +303,9 @@ impl Inspect for State {
         Some(QuotasAnswer::new(serving.service.quota_uses()))
     }
 
-    fn records(&self) -> Option<Records> {
-        self.serving.get()?.records.clone()
+    fn records(&self) -> Result<Records, RecordsError> {
+        let serving = self.serving.get().ok_or_else(RecordsError::starting)?;
+        serving.records.clone().ok_or_else(RecordsError::disabled)
     }
 
     fn settings(&self) -> Vec<ShownSetting> {

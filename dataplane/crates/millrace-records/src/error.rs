@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Invalid,
     /// Name something that exists.
     NotFound,
+    /// Ask the operator to enable it.
+    Disabled,
     /// Send less.
     TooLarge,
     /// Come back later: too much is going on.
@@ -83,6 +85,14 @@ impl RecordsError {
     pub fn starting() -> Self {
         let message = "the broker is starting; ask again once /readyz says ready";
         Self::new(ErrorKind::Unavailable, "BROKER_NOT_AVAILABLE", message)
+    }
+
+    /// The broker is configured not to serve records over HTTP.
+    #[must_use]
+    pub fn disabled() -> Self {
+        let message = "this broker does not serve records over HTTP; use a Kafka client, or set \
+                       admin.records.enabled=true and restart the broker";
+        Self::new(ErrorKind::Disabled, "RECORDS_DISABLED", message)
     }
 
     /// An earlier attempt has stored a record, and its answer was lost.

@@ -18,7 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use millrace_records::Records;
+use millrace_records::{Records, RecordsError};
 use millrace_tasks::{Supervisor, Task};
 use serde::Serialize;
 use tokio::task::JoinHandle;
@@ -79,8 +79,11 @@ pub(crate) trait Inspect: Send + Sync + 'static {
     fn catch_up(&self) -> Option<CatchUpAnswer>;
     /// The answer to `/v1/quotas`; none until clients are served.
     fn quotas(&self) -> Option<QuotasAnswer>;
-    /// The records of the cluster's topics; none until clients are served.
-    fn records(&self) -> Option<Records>;
+    /// The records of the cluster's topics.
+    ///
+    /// # Errors
+    /// Clients are not served yet, or `admin.records.enabled` is false.
+    fn records(&self) -> Result<Records, RecordsError>;
 }
 
 #[derive(Clone)]

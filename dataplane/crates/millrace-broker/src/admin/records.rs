@@ -46,7 +46,7 @@ impl IntoResponse for Refusal {
         }
         let status = match self.0.kind {
             ErrorKind::Invalid => StatusCode::BAD_REQUEST,
-            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::NotFound | ErrorKind::Disabled => StatusCode::NOT_FOUND,
             ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             ErrorKind::Busy => StatusCode::TOO_MANY_REQUESTS,
             ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -67,7 +67,7 @@ impl IntoResponse for Refusal {
 type Parameters = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 fn records(state: &AdminState) -> Result<Records, RecordsError> {
-    state.broker.records().ok_or_else(RecordsError::starting)
+    state.broker.records()
 }
 
 /// `GET /v1/topics/{topic}/records`
@@ -154,6 +154,7 @@ mod tests {
         net::TcpStream,
     };
 
+    use super::{Records, RecordsError};
     use crate::{
         admin::{Admin, AdminListener, Inspect, QuotasAnswer, Status, Token},
         catch_up::CatchUpAnswer,
@@ -187,8 +188,8 @@ mod tests {
             None
         }
 
-        fn records(&self) -> Option<millrace_records::Records> {
-            None
+        fn records(&self) -> Result<Records, RecordsError> {
+            Err(RecordsError::starting())
         }
     }
 

@@ -97,6 +97,8 @@ pub struct BrokerConfig {
     /// `admin.sasl.enabled`: the control plane signs in at listeners with SCRAM, with the admin token as its
     /// password.
     pub admin_sasl: bool,
+    /// `admin.records.enabled`: whoever has the admin token reads and writes records over the admin HTTP.
+    pub admin_records: bool,
     /// `data.dir`: the metadata and the lock.
     pub data_dir: PathBuf,
     /// `shutdown.drain.ms`: how long requests in flight may take when the broker stops.
@@ -222,6 +224,7 @@ impl BrokerConfig {
         let admin_listener = read_admin(r, &admin);
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
         let admin_sasl = read_admin_sasl(r, admin_token_file.is_some(), (&listeners, &protections));
+        let admin_records = r.flag("admin.records.enabled", true);
         let data_dir = absolute(&r.text("data.dir", "millrace-data"));
         let drain = r.millis("shutdown.drain.ms", Duration::from_secs(10), 0..=600_000);
         let memory = read_memory(r);
@@ -254,6 +257,7 @@ impl BrokerConfig {
             admin_listener,
             admin_token_file,
             admin_sasl,
+            admin_records,
             data_dir,
             drain,
             memory,

@@ -96,6 +96,22 @@ async fn records_over_http_need_no_listener_without_a_password() {
 }
 
 #[tokio::test]
+async fn records_over_http_can_be_disabled() {
+    let home = Home::new();
+    let broker = home.start(&["admin.records.enabled=false"]).await;
+    for (method, path) in [
+        ("GET", "/v1/topics/orders/records"),
+        ("GET", "/v1/topics/orders/records/stream"),
+        ("POST", "/v1/topics/orders/records"),
+    ] {
+        let (status, _, answer) = call(&broker, method, path, b"").await;
+        assert_eq!(status, 404, "{method} {path}: {answer}");
+        assert_eq!(answer["error"]["code"], "RECORDS_DISABLED", "{answer}");
+    }
+    broker.stop().await;
+}
+
+#[tokio::test]
 async fn it_does_not_sign_in_unless_that_is_configured() {
     let home = Home::new();
     let [listeners, mechanisms, _, authorizer] = SETTINGS;
