@@ -212,9 +212,18 @@ impl<'a> Connecting<'a> {
             value.ok_or_else(|| wrong(format!("it has no {name}")))
         };
         let (user, password) = (option("username")?, option("password")?);
-        Ok(match scram {
-            None => Arc::new(Plain::new(user, password)),
-            Some(mechanism) => Arc::new(Scram::new(mechanism, user, password)),
+        // As Kafka's clients read it.
+        let token = entry.options.get("tokenauth");
+        let is_token = token.is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        Ok(match (scram, is_token) {
+            (None, false) => Arc::new(Plain::new(user, password)),
+            (None, true) => {
+                return Err(PerfError::usage(
+                    "sasl.jaas.config: delegation tokens need SCRAM; write SCRAM-SHA-512 or SCRAM-SHA-256 in sasl.mechanism",
+                ));
+            }
+            (Some(mechanism), false) => Arc::new(Scram::new(mechanism, user, password)),
+            (Some(mechanism), true) => Arc::new(Scram::delegation_token(mechanism, user, password)),
         })
     }
 }
@@ -259,6 +268,9 @@ mod tests {
             shown.contains("Sha512") && !shown.contains("hunter2"),
             "{shown}"
         );
+        let token = text.replace(" password", " tokenauth=\"true\" password");
+        let shown = format!("{:?}", applied(&token).expect("legal"));
+        assert!(shown.contains("is_token: true"), "{shown}");
         // What the protocol does not use is not looked at.
         assert!(applied(&jaas).expect("legal").authenticate.is_none());
     }
@@ -291,6 +303,12 @@ mod tests {
             (
                 &format!("{sasl}PLAIN\nsasl.jaas.config={PLAIN_MODULE} required username=a;"),
                 "no password",
+            ),
+            (
+                &format!(
+                    "{sasl}PLAIN\nsasl.jaas.config={PLAIN_MODULE} required username=a password=b tokenauth=true;"
+                ),
+                "delegation tokens need SCRAM",
             ),
         ] {
             let error = applied(text).expect_err(text);

@@ -8,6 +8,7 @@ mod client_consumer;
 mod client_faults;
 mod control_plane;
 mod data;
+mod delegation_tokens;
 mod failure;
 mod identity;
 mod operation;

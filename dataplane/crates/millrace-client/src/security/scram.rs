@@ -1,5 +1,5 @@
 //! SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): the password itself never travels, and the
-//! broker proves that it knows it, too.
+//! broker proves that it knows it, too. A delegation token (KIP-48) takes the place of user and password.
 
 use std::{fmt, num::NonZeroU32};
 
@@ -24,6 +24,9 @@ const ITERATIONS_MAX: u32 = 1_000_000;
 const NONCE_BYTES: usize = 24;
 /// `n,,`: no channel binding, no other identity.
 const GS2_HEADER: &str = "n,,";
+
+/// Tells the broker that the name is a delegation token's id.
+const TOKEN_EXTENSION: &str = ",tokenauth=true";
 
 /// The hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +66,10 @@ impl ScramMechanism {
 #[derive(Clone)]
 pub struct Scram {
     mechanism: ScramMechanism,
+    /// The user, or the id of the delegation token.
     user: String,
     password: String,
+    is_token: bool,
 }
 
 /// The password is a secret.
@@ -73,6 +78,7 @@ impl fmt::Debug for Scram {
         f.debug_struct("Scram")
             .field("mechanism", &self.mechanism)
             .field("user", &self.user)
+            .field("is_token", &self.is_token)
             .finish_non_exhaustive()
     }
 }
@@ -109,13 +115,25 @@ impl Scram {
             mechanism,
             user: user.to_owned(),
             password: password.to_owned(),
+            is_token: false,
+        }
+    }
+
+    /// As the owner of a delegation token (KIP-48): by the token's id and its HMAC in base64, as
+    /// `kafka-delegation-tokens.sh` prints them. The session ends with the token.
+    #[must_use]
+    pub fn delegation_token(mechanism: ScramMechanism, id: &str, hmac: &str) -> Self {
+        Self {
+            is_token: true,
+            ..Self::new(mechanism, id, hmac)
         }
     }
 
     /// The client's first message without its header.
     fn first(&self, nonce: &str) -> String {
         let user = self.user.replace('=', "=3D").replace(',', "=2C");
-        format!("n={user},r={nonce}")
+        let extension = if self.is_token { TOKEN_EXTENSION } else { "" };
+        format!("n={user},r={nonce}{extension}")
     }
 
     fn prove(&self, first: &str, nonce: &str, server: &[u8]) -> Result<Proof, ScramFailure> {
@@ -271,6 +289,13 @@ mod tests {
         let scram = Scram::new(ScramMechanism::Sha512, "a=b,c", "hunter2");
         assert_eq!(scram.first("x"), "n=a=3Db=2Cc,r=x");
         assert!(!format!("{scram:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_delegation_token_says_that_it_is_one() {
+        let token = Scram::delegation_token(ScramMechanism::Sha256, "id", "aG1hYw==");
+        assert_eq!(token.first("x"), "n=id,r=x,tokenauth=true");
+        assert!(!format!("{token:?}").contains("aG1hYw=="));
     }
 
     proptest! {
