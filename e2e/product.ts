@@ -1,4 +1,5 @@
 /** The running product as its users see it: credentials, REST, nothing inside. */
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +19,16 @@ export const home = process.env.MILLRACE_E2E_HOME ?? join(import.meta.dirname, "
 export const credentials = JSON.parse(
   readFileSync(join(home, "credentials.json"), "utf8"),
 ) as Credentials;
+
+/** Makes an account that runs the installation, as its command line does: the password. */
+export function addPlatformOperator(email: string): string {
+  const answer = execFileSync("npm", ["run", "--silent", "platform-operator", "--", "add", email], {
+    cwd: join(import.meta.dirname, ".."),
+    env: { ...process.env, MILLRACE_HOME: home },
+    encoding: "utf8",
+  });
+  return JSON.parse(answer).password;
+}
 
 const RUNNING_SECONDS_MAX = 60;
 

@@ -1,6 +1,7 @@
 /** From an invitation to the first message, and what protects an account, in a real browser. */
 import { expect, type Page, test } from "@playwright/test";
 import {
+  addPlatformOperator,
   createCluster,
   createTopic,
   credentials,
@@ -114,6 +115,52 @@ test("a developer is invited, joins, and produces a first message", async ({ pag
   // The last step is refused with 403, which the browser reports.
   expect(guestComplaints.filter((each) => !each.includes("status of 403"))).toEqual([]);
   await context.close();
+});
+
+test("a platform operator impersonates a member, who sees it in the audit log", async ({
+  page,
+}) => {
+  const complaints = complaintsOf(page);
+  const email = `${unique("platform")}@example.com`;
+  const password = addPlatformOperator(email);
+  const banner = page.getByRole("region", { name: "Impersonation" });
+
+  await test.step("organizations are listed with their clusters", async () => {
+    await fillSignIn(page, email, password);
+    await expect(page.getByRole("heading", { name: "Organizations" })).toBeVisible();
+    const organization = page.locator("[data-organization=first-tenant]");
+    await expect(organization).toContainText(cluster.name);
+    await checkPage(page, "platform");
+    await organization.getByRole("button", { name: "Impersonate" }).click();
+  });
+
+  await test.step("every page says who impersonates whom, why and until when", async () => {
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Reason").fill("ticket 4711: no topic can be created");
+    await checkPage(page, "impersonate");
+    await dialog.getByRole("button", { name: "Begin impersonation" }).click();
+    await expect(page.getByRole("heading", { name: "Clusters", exact: true })).toBeVisible();
+    await expect(banner).toContainText(`Platform operator ${email} acts as ${credentials.email}`);
+    await expect(banner).toContainText("read-only. Reason: ticket 4711: no topic can be created");
+    await expect(page.getByRole("link", { name: cluster.name })).toBeVisible();
+    await expect(page.getByRole("link", { name: "Create cluster" })).toHaveCount(0);
+    await page.getByRole("link", { name: "Audit log" }).click();
+    await expect(banner).toBeVisible();
+    await expect(
+      page.locator('[data-audit="impersonation.begin"]', { hasText: email }),
+    ).toBeVisible();
+    await checkPage(page, "impersonation");
+  });
+
+  await test.step("the button ends it", async () => {
+    await banner.getByRole("button", { name: "End impersonation" }).click();
+    await expect(page.getByRole("heading", { name: "Organizations" })).toBeVisible();
+    await page.goto("/clusters");
+    await expect(page).toHaveURL(/platform$/);
+  });
+
+  // Nothing of a tenant exists for a platform operator, which the browser reports.
+  expect(complaints.filter((each) => !each.includes("status of 404"))).toEqual([]);
 });
 
 test("a second factor, sessions, and a new password protect an account", async ({

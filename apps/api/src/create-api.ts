@@ -27,6 +27,7 @@ import { invitationRoutes } from "./invitation-routes.ts";
 import { assertShallow } from "./json-depth.ts";
 import { limitRequests } from "./limits/limit-requests.ts";
 import { type LimitName, RequestLimits } from "./limits/request-limits.ts";
+import { endingImpersonation, platformRoutes } from "./platform-routes.ts";
 import { problemResponse } from "./problem-response.ts";
 import { type ApiEnv, type ApiParts, requestContext } from "./request-context.ts";
 import { restRoutes } from "./rest/rest-routes.ts";
@@ -62,6 +63,8 @@ export interface ApiOptions {
   readonly deferredWrites: DeferredWrites;
   /** Asks tenants' identity providers; by default none on a private address. */
   readonly outgoing?: OutgoingRequests;
+  /** Whether platform operators may impersonate members with write access; not by default. */
+  readonly impersonationMayWrite?: boolean;
   /** Off in tests that sign in or ask often. */
   readonly rateLimit?: boolean;
   /** Other limits of requests than usual, for tests. */
@@ -113,12 +116,15 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   // Event streams stay as they are: Hono leaves their media type out.
   app.use(compress());
   app.use(boundBodies(log));
-  app.on(["GET", "POST"], `${AUTH_BASE_PATH}/*`, (c) => {
+  app.on(["GET", "POST"], `${AUTH_BASE_PATH}/*`, async (c) => {
     const { clientAddress } = c.get("context");
     const origin = { requestId: c.get("requestId"), clientAddress };
-    return identity.handle(withClientAddress(c.req.raw, clientAddress), origin) ?? c.notFound();
+    const answer = () => identity.handle(withClientAddress(c.req.raw, clientAddress), origin);
+    if (c.req.path !== `${AUTH_BASE_PATH}/sign-out`) return (await answer()) ?? c.notFound();
+    return (await endingImpersonation(db, identity, c, answer)) ?? c.notFound();
   });
   app.route("/api/invitations", invitationRoutes(parts, identity));
+  app.route("/api/platform", platformRoutes(parts, identity, options));
   app.route(SSO_PATH, ssoRoutes(parts, identity, options));
   app.all(`${TRPC_PATH}/*`, (c) => trpc(c, parts));
   app.route("/", cspReports(log));

@@ -49,6 +49,8 @@ const Environment = z.object({
     .refine((ranges) => ranges.every(isAddressRange), {
       error: "must be addresses and CIDR blocks, separated by commas",
     }),
+  /** 1 where platform operators may impersonate members with write access. */
+  MILLRACE_IMPERSONATION_WRITE: z.enum(["0", "1"]).default("0"),
   /** 32 characters of at least 4 bits each. */
   MILLRACE_AUTH_SECRET: z.string().min(SECRET_CHARS_MIN),
   /** Secrets that it replaced, newest first, separated by commas. */

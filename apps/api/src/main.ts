@@ -45,6 +45,7 @@ const app = createApi({
   kafka: kafkaBy(localKafka(env.MILLRACE_HOME)),
   brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME)),
   drivers: regionDrivers(env),
+  impersonationMayWrite: env.MILLRACE_IMPERSONATION_WRITE === "1",
   outgoing: new OutgoingRequests({ allowedAddresses: env.MILLRACE_SSO_ALLOWED_ADDRESSES }),
 });
 const server = listen({

@@ -1,10 +1,20 @@
 import { contracts } from "@millrace/contract";
-import { allows, ROLES, type Role } from "@millrace/domain";
+import { allows, allowsImpersonated, ROLES, type Role } from "@millrace/domain";
 import { beforeAll, describe, expect, test } from "vitest";
 import { ABSENT, askProcedure, askRoute, type Sender } from "./every-contract.ts";
-import { apiFixture, CONSOLE_URL, call, keyOfRole, personOfRole, sessionOf } from "./fixture.ts";
+import {
+  type Answer,
+  apiFixture,
+  CONSOLE_URL,
+  call,
+  impersonate,
+  keyOfRole,
+  personOfRole,
+  platformOperator,
+  sessionOf,
+} from "./fixture.ts";
 
-const fixture = apiFixture();
+const fixture = apiFixture({ impersonationMayWrite: true });
 /** Headers by which a key, or a person, of each role is known. */
 const senders = { key: new Map<Role, Sender>(), person: new Map<Role, Sender>() };
 
@@ -27,15 +37,40 @@ describe.each(WAYS)("%s", (_, who, ask) => {
   describe.each(contracts)("$name", (contract) => {
     test.each(ROLES)("role %s is refused exactly where it lacks the permission", async (role) => {
       const answer = await ask(fixture.app, contract, ABSENT, senders[who].get(role) ?? {});
-      // A tRPC stream has begun before it knows: its error comes as an event.
-      const code = answer.body?.error?.json.data.problem.code ?? answer.body?.code;
-      const isForbidden =
-        code === "forbidden" || String(answer.body).includes('"code":"forbidden"');
-      expect(isForbidden).toBe(!allows(role, contract.permission));
-      if (isForbidden && answer.status !== 200) expect(answer.status).toBe(403);
+      expect(isForbidden(answer)).toBe(!allows(role, contract.permission));
     });
   });
 });
+
+describe.each([
+  ["reads", false],
+  ["writes", true],
+] as const)("an impersonation of an owner that %s", (_, write) => {
+  let operator: Sender;
+  beforeAll(async () => {
+    const { cookie } = await platformOperator(fixture);
+    expect((await impersonate(fixture, { cookie }, { write })).status).toBe(201);
+    operator = { cookie };
+  });
+
+  test.each(contracts)(
+    "$name: is refused exactly what outlasts it, or is not its own",
+    async (contract) => {
+      const answer = await askRoute(fixture.app, contract, ABSENT, operator);
+      expect(isForbidden(answer)).toBe(
+        !allowsImpersonated({ mayWrite: write }, contract.permission),
+      );
+    },
+  );
+});
+
+function isForbidden({ status, body }: Answer): boolean {
+  // A tRPC stream has begun before it knows: its error comes as an event.
+  const code = body?.error?.json.data.problem.code ?? body?.code;
+  const found = code === "forbidden" || String(body).includes('"code":"forbidden"');
+  if (found && status !== 200) expect(status).toBe(403);
+  return found;
+}
 
 test("a role that may not write is refused even with a good request", async () => {
   const answer = await call(fixture.app, "POST", "/v1/clusters", {

@@ -5,6 +5,8 @@ import {
   type Answer,
   apiFixture,
   call,
+  impersonate,
+  platformOperator,
   runningCluster,
   sessionIdOf,
   sessionOf,
@@ -23,11 +25,13 @@ const RANDOM_CALLS = 10_000;
 let ours: Ids;
 let theirs: Ids;
 let senders: Record<"key" | "person", Sender>;
+let operator: Sender;
 beforeAll(async () => {
   ours = await idsOf(fixture.ours, "own-cluster", "own");
   theirs = await idsOf(fixture.theirs, "secret-cluster", "secret");
   const { apiKey } = fixture.ours;
   const { cookie } = await sessionOf(fixture.app, fixture.ours);
+  operator = { cookie: (await platformOperator(fixture)).cookie };
   senders = { key: { authorization: `Bearer ${apiKey}` }, person: { cookie } };
 });
 
@@ -97,6 +101,24 @@ describe.each(WAYS)("%s", (_, who, ask) => {
       assertNothingOfTheirs(theirAnswer);
     },
   );
+});
+
+describe.each([
+  ["REST", askRoute],
+  ["tRPC", askProcedure],
+] as const)("a platform operator without an impersonation, over %s", (_, ask) => {
+  test.each(contracts)("$name: nothing exists", async (contract) => {
+    const answer = await ask(fixture.app, contract, ours, operator);
+    if (answer.status === 200) {
+      // A tRPC stream has begun before it knows: its error comes as an event.
+      expect(contract.stream).toBeDefined();
+      expect(answer.body).toContain("not_found");
+    } else {
+      expect(answer.status).toBe(404);
+      expect(codeOf(answer)).toBe("not_found");
+    }
+    assertNothingOfTheirs(answer);
+  });
 });
 
 /** Ids of the other tenant stand in an answer only where it repeats the question. */
@@ -211,3 +233,10 @@ function withoutIds(answer: Answer): unknown {
   if (Array.isArray(parsed.body?.items)) parsed.body.items = parsed.body.items.length;
   return parsed;
 }
+
+test("an impersonation that writes needs the installation's consent", async () => {
+  const { cookie } = await platformOperator(fixture);
+  const refused = await impersonate(fixture, { cookie }, { write: true });
+  expect(refused.status).toBe(403);
+  expect(refused.body.remedy).toContain("MILLRACE_IMPERSONATION_WRITE=1");
+});

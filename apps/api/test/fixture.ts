@@ -14,7 +14,7 @@ import {
   type KafkaAccess,
   type RegionDrivers,
 } from "@millrace/core";
-import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
+import { type Database, openDatabase, PlatformOperators, type TenantDatabase } from "@millrace/db";
 import {
   type Acl,
   type AclFilter,
@@ -104,6 +104,7 @@ export function apiFixture(
     origin?: string;
     log?: Logger;
     outgoing?: OutgoingRequests;
+    impersonationMayWrite?: boolean;
   } = {},
 ): ApiFixture {
   const fixture = {} as ApiFixture;
@@ -136,6 +137,7 @@ export function apiFixture(
         awsAvailable: false,
       },
       rateLimit: options.rateLimit ?? false,
+      impersonationMayWrite: options.impersonationMayWrite ?? false,
       ...(options.outgoing && { outgoing: options.outgoing }),
       ...(options.requestPolicies && { requestPolicies: options.requestPolicies }),
     });
@@ -193,6 +195,35 @@ export async function personOfRole(
   const userId = await identity.createUser({ ...person, name: role });
   await db.tenant(id).organizations.putMember(id, userId, role);
   return sessionOf(app, person);
+}
+
+/** Somebody who runs the installation and belongs to no organization. */
+export async function platformOperator({
+  app,
+  apiDb: db,
+  ownerUrl,
+}: ApiFixture): Promise<{ email: string; cookie: string }> {
+  const identity = createIdentity({ db, secret: SECRET, apiUrl: API_URL, trustedOrigins: [] });
+  const email = `platform-${newId("usr")}@example.com`.toLowerCase();
+  const password = "a long enough password";
+  await identity.createUser({ email, name: "Platform operator", password });
+  const operators = await PlatformOperators.open(ownerUrl);
+  await operators.add(email);
+  await operators.close();
+  return { email, ...(await sessionOf(app, { email, password })) };
+}
+
+/** Has a platform operator act as the first owner of `ours`, or as another member. */
+export async function impersonate(
+  { app, ours }: ApiFixture,
+  { cookie }: { cookie: string },
+  body: { write?: boolean; member_email?: string; organization_id?: string } = {},
+): Promise<Answer> {
+  const reason = "ticket 4711: the cluster does not start";
+  return call(app, "POST", "/api/platform/impersonations", {
+    headers: { cookie, origin: CONSOLE_URL },
+    body: { organization_id: ours.organization.id, reason, ...body },
+  });
 }
 
 /** Signs a person in: the header of their session. */

@@ -7,7 +7,16 @@ import { serve } from "@hono/node-server";
 import type { ApiKeyId, OperationId, UserId } from "@millrace/domain";
 import { runSql } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { apiFixture, CONSOLE_URL, call, keyOfRole, runningCluster, sessionOf } from "./fixture.ts";
+import {
+  apiFixture,
+  CONSOLE_URL,
+  call,
+  impersonate,
+  keyOfRole,
+  platformOperator,
+  runningCluster,
+  sessionOf,
+} from "./fixture.ts";
 import { event } from "./record-broker.ts";
 
 const fixture = apiFixture();
@@ -114,6 +123,20 @@ test("a stream that nobody reads is disconnected after its key was revoked", asy
   expect(ms).toBeLessThan(END_MS_MAX);
   await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 20_000);
   fixture.records.answer = (again) => again.write(event("record", "c1", RECORD));
+});
+
+test("a platform operator's stream ends after the impersonation has expired", async () => {
+  const operator = await platformOperator(fixture);
+  expect((await impersonate(fixture, operator)).status).toBe(201);
+  const headers = { cookie: operator.cookie, accept: "text/event-stream" };
+  const answer = await open(`/v1/operations/${running}/events`, headers);
+  expect(answer.status).toBe(200);
+  const body = text(answer.body!);
+  await runSql(fixture.ownerUrl, "UPDATE impersonation SET expires_at = now()");
+  const [read, ms] = await timed(body);
+  expect(ms).toBeLessThan(END_MS_MAX);
+  // Only an operation that is done ends its events so.
+  expect(read).not.toContain("event: end");
 });
 
 test("a stream ends after its session has ended", async () => {

@@ -13,6 +13,7 @@ import { isAddressIn } from "./address-range.ts";
 import { apiKeyHash } from "./api-key-secret.ts";
 import type { Identity } from "./identity.ts";
 import type { LiveSession } from "./identity-requests.ts";
+import { impersonatedPrincipal } from "./impersonated-principal.ts";
 
 /** Names the tenant, for people who belong to several; the first one they joined by default. */
 export const ORGANIZATION_HEADER = "millrace-organization";
@@ -126,6 +127,12 @@ async function byMembership(
     const session = { id, authenticatedAt, isSingleSignOn };
     return { organizationId, role, customRole, userId, apiKeyId: undefined, session };
   }
+  // Platform operators are members of no organization, so that others pay nothing for them.
+  const operator =
+    memberships.length === 0 && !isSingleSignOn
+      ? await impersonatedPrincipal(db, { id, authenticatedAt }, wanted)
+      : undefined;
+  if (operator) return operator;
   if (wanted !== null) throw notFound("organization", wanted);
   throw new DomainError("forbidden", "You do not belong to any organization.", {
     remedy: "Ask an owner of your organization for an invitation.",

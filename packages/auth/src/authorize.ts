@@ -1,6 +1,7 @@
 import {
   allows,
   DomainError,
+  grants,
   mayDo,
   type Permission,
   type Principal,
@@ -15,6 +16,11 @@ export function authorize(principal: Principal, permission: Permission): void {
       remedy: "Use another key.",
     });
   }
+  if (principal.impersonation && grants(principal, permission)) {
+    throw new DomainError("forbidden", `This impersonation does not grant ${permission}.`, {
+      remedy: "Ask a member of the organization to do this.",
+    });
+  }
   const { name } = principal.customRole ?? { name: principal.role };
   throw new DomainError("forbidden", `The role ${name} does not grant ${permission}.`, {
     remedy: "Ask an owner of the organization for another role.",
@@ -25,7 +31,7 @@ export function authorize(principal: Principal, permission: Permission): void {
  * Throws `reauthentication_required` where a person last proved too long ago who they are: a browser that is
  * left alone, or a stolen cookie, does not destroy or grant anything.
  */
-export function assertRecentProof({ session }: Principal, now: Date): void {
+export function assertRecentProof({ session }: Pick<Principal, "session">, now: Date): void {
   if (!session) return;
   if (now.getTime() - session.authenticatedAt.getTime() <= STEP_UP_MINUTES * 60_000) return;
   throw new DomainError("reauthentication_required", "Confirm your identity to do this.", {

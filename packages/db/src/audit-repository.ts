@@ -63,11 +63,13 @@ export class AuditRepository {
   async append(event: NewAuditEvent): Promise<void> {
     await this.#client.$executeRaw`
       INSERT INTO audit_event (id, organization_id, actor_kind, actor_id, actor_name, auth_method,
-        client_address, request_id, method, target_id, result, error_code, request, before, after)
+        client_address, request_id, method, target_id, result, error_code, request, before, after,
+        impersonator)
       VALUES (${newId("aud")}, ${event.organizationId}, ${event.actor.kind}, ${event.actor.id},
         ${event.actor.name}, ${event.authMethod}, ${event.clientAddress}, ${event.requestId},
         ${event.method}, ${event.targetId ?? null}, ${event.result}, ${event.errorCode ?? null},
-        ${jsonOf(event.request)}::jsonb, ${jsonOf(event.before)}::jsonb, ${jsonOf(event.after)}::jsonb)`;
+        ${jsonOf(event.request)}::jsonb, ${jsonOf(event.before)}::jsonb, ${jsonOf(event.after)}::jsonb,
+        ${jsonOf(event.impersonator)}::jsonb)`;
   }
 
   /** Newest first. Pages are cut at `seq`: events of the same millisecond have an order, too. */
@@ -186,6 +188,7 @@ function toEvent(row: EventRow): AuditEvent {
       id: row.actorId,
       name: row.actorName,
     },
+    impersonator: (row.impersonator as AuditEvent["impersonator"] | null) ?? undefined,
     authMethod: row.authMethod as AuthMethod,
     clientAddress: row.clientAddress,
     requestId: row.requestId,

@@ -19,6 +19,7 @@ import { OperationRepository } from "./operation-repository.ts";
 import { OperationSignal } from "./operation-signal.ts";
 import { OrganizationRepository } from "./organization-repository.ts";
 import { OutgoingMailRepository } from "./outgoing-mail-repository.ts";
+import { PlatformRepository } from "./platform-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
 import { SecondFactorRepository } from "./second-factor-repository.ts";
 import { ServiceAccountRepository } from "./service-account-repository.ts";
@@ -48,6 +49,7 @@ const REPOSITORIES = {
   metrics: MetricRepository,
   tuning: TuningRepository,
   benchmarks: BenchmarkRepository,
+  platform: PlatformRepository,
 } as const;
 
 /** All repositories of one tenant. */
@@ -96,6 +98,8 @@ export interface IdentityStore {
 export interface Database {
   tenant(id: OrganizationId): TenantDatabase;
   readonly signIn: SignIn;
+  /** What platform operators may ask of every tenant. */
+  readonly platform: PlatformRepository;
   /** What a worker looks for in every tenant. The API's role has no right to it. */
   readonly fleet: Fleet;
   /** Uses of second factors, which belong to people, not to tenants. */
@@ -127,6 +131,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   return {
     tenant: (id) => tenantDatabase(client, queue, operationSignal, id),
     signIn: signInOf(client),
+    platform: new PlatformRepository(client),
     fleet: fleetIn(client),
     secondFactors: new SecondFactorRepository(client),
     rateLimits: new RateLimitRepository(client),

@@ -20,6 +20,12 @@ export {
   type UnclaimedOperation,
 } from "./operation-journal.ts";
 export type { Cursor } from "./page.ts";
+export { PlatformOperatorRefused, PlatformOperators } from "./platform-operators.ts";
+export type {
+  ActiveImpersonation,
+  NewImpersonation,
+  PlatformOrganization,
+} from "./platform-repository.ts";
 export type { RateLimitRepository } from "./rate-limit-repository.ts";
 export type { Resealed, SecondFactorRepository } from "./second-factor-repository.ts";
 export type { NewSsoConnection, StoredSsoConnection } from "./sso-connection-repository.ts";

@@ -115,6 +115,11 @@ test("whoever may insert chooses neither number nor time nor hash", async () => 
 test.each([
   ["a field", "UPDATE audit_event SET actor_name = 'nobody' WHERE seq = 3", 3n],
   ["a detail", `UPDATE audit_event SET after = '{"size": "dev"}' WHERE seq = 2`, 2n],
+  [
+    "a platform operator who was added",
+    `UPDATE audit_event SET impersonator = '{"id": "usr_1", "name": "o"}' WHERE seq = 3`,
+    3n,
+  ],
   ["an absent field", "UPDATE audit_event SET error_code = '' WHERE seq = 4", 4n],
   ["an event that is gone", "DELETE FROM audit_event WHERE seq = 2", 3n],
   ["the first ones that are gone", "DELETE FROM audit_event WHERE seq < 3", 3n],

@@ -78,12 +78,17 @@ const COLUMNS = [
   "millrace_fleet SELECT terraform_state.version",
 ];
 const FUNCTIONS = [
+  "active_impersonation: millrace_api",
+  "begin_impersonation: millrace_api",
+  "end_impersonation: millrace_api",
   "find_api_key: millrace_api",
   "find_invitation: millrace_api",
   "find_organization: millrace_api",
   "find_sso: millrace_api",
   "memberships_of: millrace_api",
   "operations_under_way: millrace_api, millrace_fleet, millrace_worker",
+  "platform_operator_of: millrace_api",
+  "platform_organizations: millrace_api",
   "sso_organizations: millrace_api",
   "taken_placements: millrace_api, millrace_fleet, millrace_worker",
 ];

@@ -6,6 +6,7 @@ import pg from "pg";
 export const WITHOUT_TENANT = [
   "_prisma_migrations",
   "account",
+  "platform_operator",
   "rate_limit",
   "session",
   "two_factor",
@@ -89,6 +90,10 @@ export async function fillTenant(client: pg.Client): Promise<string> {
     outgoing_mail: {
       ...{ id: newId("mai"), organization_id: org, invitation_id: inv, recipient: "i@example.com" },
       ...{ subject: "s", sealed_text: Buffer.of(1) },
+    },
+    impersonation: {
+      ...{ id: newId("imp"), organization_id: org, session_id: `ses_${org}`, operator_id: user },
+      ...{ user_id: user, reason: "r", may_write: false, expires_at: new Date() },
     },
     api_key: {
       ...{ id: newId("key"), organization_id: org, name: "k", role: "viewer", hint: "h" },

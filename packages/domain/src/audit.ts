@@ -1,4 +1,4 @@
-import type { AuditEventId, OrganizationId } from "./id.ts";
+import type { AuditEventId, OrganizationId, UserId } from "./id.ts";
 import type { Changer } from "./tuning.ts";
 
 /**
@@ -12,9 +12,16 @@ export type AuditResult = (typeof AUDIT_RESULTS)[number];
 
 /**
  * `invitation`: the link of one, by somebody without an account until then. `sso`: a sign-in that the
- * organization's own identity provider vouches for.
+ * organization's own identity provider vouches for. `impersonation`: the session of a platform operator.
  */
-export const AUTH_METHODS = ["session", "api_key", "password", "invitation", "sso"] as const;
+export const AUTH_METHODS = [
+  "session",
+  "api_key",
+  "password",
+  "invitation",
+  "sso",
+  "impersonation",
+] as const;
 export type AuthMethod = (typeof AUTH_METHODS)[number];
 
 /** A JSON object without secrets. */
@@ -28,6 +35,8 @@ export interface AuditEvent {
   readonly seq: bigint;
   readonly createdAt: Date;
   readonly actor: Changer;
+  /** The platform operator who acted as the actor. */
+  readonly impersonator?: { readonly id: UserId; readonly name: string } | undefined;
   readonly authMethod: AuthMethod;
   readonly clientAddress: string;
   readonly requestId: string;

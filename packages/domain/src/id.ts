@@ -26,6 +26,7 @@ export const ID_PREFIXES = [
   "aud",
   "sso",
   "mai",
+  "imp",
 ] as const;
 
 export type IdPrefix = (typeof ID_PREFIXES)[number];
@@ -47,6 +48,7 @@ export type BenchmarkId = Id<"bmk">;
 export type AuditEventId = Id<"aud">;
 export type SsoConnectionId = Id<"sso">;
 export type OutgoingMailId = Id<"mai">;
+export type ImpersonationId = Id<"imp">;
 
 /** A ULID in Crockford's base 32: 128 bits, so the first character is at most 7. */
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

@@ -21,6 +21,7 @@ export * from "./custom-role.ts";
 export * from "./deletion.ts";
 export * from "./error.ts";
 export * from "./id.ts";
+export * from "./impersonation.ts";
 export * from "./metric.ts";
 export * from "./name.ts";
 export * from "./operation.ts";

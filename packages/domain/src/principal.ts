@@ -1,5 +1,6 @@
 import { grants, type HeldCustomRole } from "./custom-role.ts";
 import type { ApiKeyId, OrganizationId, ServiceAccountId, SessionId, UserId } from "./id.ts";
+import { allowsImpersonated, type Impersonation } from "./impersonation.ts";
 import type { Permission, Role } from "./role.ts";
 
 /** What narrows an API key, beside its role. */
@@ -36,26 +37,33 @@ export interface Principal {
   readonly keyLimits?: KeyLimits | undefined;
   /** Of a person, and when they last proved who they are. */
   readonly session?: PersonSession | undefined;
+  /** The platform operator who acts as `userId`; the session is the operator's. */
+  readonly impersonation?: Impersonation | undefined;
 }
 
 /** Stable name of the principal, for audit and for keying what belongs to it alone. */
 export function principalKey(principal: Principal): string {
-  const id = principal.apiKeyId ?? principal.userId;
+  const id = principal.impersonation?.id ?? principal.apiKeyId ?? principal.userId;
   if (id === undefined) throw new Error("a principal is a user or an API key");
   return id;
 }
 
-/** Whether the role grants the permission, and a key's own limits do not take it away. */
+/** Whether the role grants the permission, and neither a key's own limits nor an impersonation take it away. */
 export function mayDo(principal: Principal, permission: Permission): boolean {
-  const { keyLimits } = principal;
+  const { keyLimits, impersonation } = principal;
   if (!grants(principal, permission)) return false;
+  if (impersonation && !allowsImpersonated(impersonation, permission)) return false;
   return keyLimits?.permissions?.includes(permission) ?? true;
 }
 
 /**
  * The organization that the principal's session is limited to. An identity provider that one tenant chose must
- * neither show nor change what the same person has elsewhere.
+ * neither show nor change what the same person has elsewhere, and neither must an impersonation.
  */
-export function ssoScope({ session, organizationId }: Principal): OrganizationId | undefined {
-  return session?.isSingleSignOn ? organizationId : undefined;
+export function ssoScope({
+  session,
+  organizationId,
+  impersonation,
+}: Principal): OrganizationId | undefined {
+  return session?.isSingleSignOn || impersonation ? organizationId : undefined;
 }

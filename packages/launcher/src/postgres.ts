@@ -89,6 +89,16 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   return { url, port, pid: child.pid as number, stop: () => stop(child) };
 }
 
+/** The address of a database of the server that runs on the data folder, as its owner; undefined where none runs. */
+export function runningDatabase(dir: string, database: string): string | undefined {
+  const pidFile = join(dir, "postmaster.pid");
+  if (!existsSync(pidFile)) return undefined;
+  // PostgreSQL writes pid, folder, start time and port, one a line.
+  const port = readFileSync(pidFile, "utf8").split("\n")[3];
+  const password = readFileSync(`${dir}.password`, "utf8").trim();
+  return `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
+}
+
 /** A port on 127.0.0.1 that nothing listens on now. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -47,6 +47,7 @@ export class FakeApi {
       role,
       custom_role: null,
       permissions: [...permissionsOf(role)],
+      impersonation: null,
       organizations: [{ ...organization, role }],
     });
   }

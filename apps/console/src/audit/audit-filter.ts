@@ -24,6 +24,7 @@ const TITLES: Readonly<Record<string, string>> = {
   benchmark: "Benchmarks",
   cluster: "Clusters",
   environment: "Environments",
+  impersonation: "Impersonations",
   invitation: "Invitations",
   member: "Members",
   operation: "Operations",

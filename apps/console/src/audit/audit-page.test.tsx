@@ -6,6 +6,7 @@ import { EventDetails } from "./audit-table.tsx";
 
 const EVENT: AuditEvent = {
   ...{ id: "aud_1", seq: "7", created_at: "2026-11-23T10:00:00.000Z", method: "cluster.update" },
+  impersonator: null,
   actor: { kind: "api_key", id: "key_1", name: "robot" },
   ...{ auth_method: "api_key", client_address: "192.0.2.1", request_id: "req_1" },
   ...{ target_id: "clu_1", result: "failure", error_code: "cluster_busy", hash: "ab".repeat(32) },

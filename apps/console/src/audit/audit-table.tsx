@@ -31,6 +31,7 @@ const METHODS = {
   password: "password",
   invitation: "invitation",
   sso: "single sign-on",
+  impersonation: "a platform operator's session",
 } as const satisfies Record<AuthMethod, string>;
 
 export function AuditTable({ events }: { events: readonly AuditEvent[] }) {
@@ -115,6 +116,9 @@ export function EventDetails({ event }: { event: AuditEvent }) {
         {exactMoment(event.created_at)}, request <Code>{event.request_id}</Code>, signed in by{" "}
         {METHODS[event.auth_method]}
       </Text>
+      {event.impersonator && (
+        <Text fz="sm">Platform operator {event.impersonator.name} acted as this member.</Text>
+      )}
       {changes.map(({ field, from, to }) => (
         <Text key={field} fz="sm" style={{ overflowWrap: "anywhere" }}>
           {field}: <Code>{from}</Code> to <Code>{to}</Code>

@@ -16,8 +16,12 @@ export function RequireSession({ children }: { children: ReactNode }) {
   const path = usePathname();
   const { error } = useQuery(trpc.account.me.queryOptions({}));
   const signedOut = statusOf(error) === 401;
+  // For a platform operator no tenant exists without an impersonation.
+  const isOperator = statusOf(error) === 404;
   useEffect(() => {
     if (signedOut) router.replace(`/sign-in?then=${encodeURIComponent(path)}`);
-  }, [signedOut, router, path]);
+    if (isOperator) router.replace("/platform");
+  }, [signedOut, isOperator, router, path]);
+  if (isOperator) return <PageTitle>Organizations</PageTitle>;
   return signedOut ? <PageTitle>Sign in</PageTitle> : children;
 }

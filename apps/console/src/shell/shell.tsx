@@ -4,6 +4,7 @@ import { Anchor, AppShell, Container, Flex, Group } from "@mantine/core";
 import Link from "next/link";
 import { usePathname } from "next/navigation";
 import type { ReactNode } from "react";
+import { ImpersonationBanner } from "../platform/impersonation-banner.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
 import { UserMenu } from "../session/user-menu.tsx";
 import { ColorSchemeMenu } from "./color-scheme-menu.tsx";
@@ -74,6 +75,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </Container>
       </AppShell.Header>
       <AppShell.Main>
+        <ImpersonationBanner />
         <Container size="xl" p="lg">
           {children}
         </Container>

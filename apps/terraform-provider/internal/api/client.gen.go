@@ -776,17 +776,20 @@ func (e ApiKeyWithSecretRole) Valid() bool {
 
 // Defines values for AuditEventAuthMethod.
 const (
-	AuditEventAuthMethodApiKey     AuditEventAuthMethod = "api_key"
-	AuditEventAuthMethodInvitation AuditEventAuthMethod = "invitation"
-	AuditEventAuthMethodPassword   AuditEventAuthMethod = "password"
-	AuditEventAuthMethodSession    AuditEventAuthMethod = "session"
-	AuditEventAuthMethodSso        AuditEventAuthMethod = "sso"
+	AuditEventAuthMethodApiKey        AuditEventAuthMethod = "api_key"
+	AuditEventAuthMethodImpersonation AuditEventAuthMethod = "impersonation"
+	AuditEventAuthMethodInvitation    AuditEventAuthMethod = "invitation"
+	AuditEventAuthMethodPassword      AuditEventAuthMethod = "password"
+	AuditEventAuthMethodSession       AuditEventAuthMethod = "session"
+	AuditEventAuthMethodSso           AuditEventAuthMethod = "sso"
 )
 
 // Valid indicates whether the value is a known member of the AuditEventAuthMethod enum.
 func (e AuditEventAuthMethod) Valid() bool {
 	switch e {
 	case AuditEventAuthMethodApiKey:
+		return true
+	case AuditEventAuthMethodImpersonation:
 		return true
 	case AuditEventAuthMethodInvitation:
 		return true
@@ -3922,8 +3925,14 @@ type AuditEvent struct {
 	ErrorCode *string   `json:"error_code"`
 
 	// Hash SHA-256 over the previous event's hash and this event, hexadecimal
-	Hash   string `json:"hash"`
-	Id     string `json:"id"`
+	Hash string `json:"hash"`
+	Id   string `json:"id"`
+
+	// Impersonator The platform operator who acted as the actor
+	Impersonator *struct {
+		Id   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"impersonator"`
 	Method string `json:"method"`
 
 	// Request What was asked for, without secrets and records
@@ -4837,6 +4846,15 @@ type Me struct {
 		Id   string `json:"id"`
 		Name string `json:"name"`
 	} `json:"custom_role"`
+
+	// Impersonation The platform operator who acts as the user, why and until when
+	Impersonation *struct {
+		// ExpiresAt RFC 3339, UTC
+		ExpiresAt time.Time `json:"expires_at"`
+		Operator  string    `json:"operator"`
+		Reason    string    `json:"reason"`
+		Write     bool      `json:"write"`
+	} `json:"impersonation"`
 	Organization struct {
 		Id   string `json:"id"`
 		Name string `json:"name"`

@@ -1,6 +1,7 @@
 import { PERMISSIONS, ROLES } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
+import { timestamp } from "../field.ts";
 import { customRoleRef } from "../role/role.ts";
 
 export const Me = z
@@ -14,6 +15,15 @@ export const Me = z
     role: z.enum(ROLES),
     custom_role: customRoleRef,
     permissions: z.array(z.enum(PERMISSIONS)).meta({ description: "What the caller may do" }),
+    impersonation: z
+      .object({
+        operator: z.string(),
+        reason: z.string(),
+        write: z.boolean(),
+        expires_at: timestamp,
+      })
+      .nullable()
+      .meta({ description: "The platform operator who acts as the user, why and until when" }),
     /** Every tenant the user belongs to; a key belongs to one. */
     organizations: z.array(z.object({ id: z.string(), name: z.string(), role: z.enum(ROLES) })),
   })

@@ -11,6 +11,10 @@ export const AuditEvent = z
     seq: int64.meta({ description: "Counts from 1 per organization, without gaps" }),
     created_at: timestamp,
     actor: Actor,
+    impersonator: z
+      .object({ id: z.string(), name: z.string() })
+      .nullable()
+      .meta({ description: "The platform operator who acted as the actor" }),
     auth_method: z.enum(AUTH_METHODS),
     client_address: z.string(),
     request_id: z.string(),

@@ -1,6 +1,7 @@
 import {
   type ApiKey,
   DomainError,
+  type Impersonation,
   type Organization,
   type Principal,
   type Role,
@@ -16,6 +17,7 @@ export interface AccountView {
   readonly serviceAccount: ServiceAccount | undefined;
   readonly organization: Organization;
   readonly role: Role;
+  readonly impersonation: Impersonation | undefined;
   readonly organizations: readonly { organization: Organization; role: Role }[];
 }
 
@@ -34,5 +36,6 @@ export async function getAccount(core: Core, principal: Principal): Promise<Acco
     memberships.length > 0 && ssoScope(principal) === undefined
       ? memberships.map((member) => ({ organization: member.organization, role: member.role }))
       : [{ organization, role }];
-  return { user, apiKey, serviceAccount, organization, role, organizations };
+  const { impersonation } = principal;
+  return { user, apiKey, serviceAccount, organization, role, impersonation, organizations };
 }

@@ -9,6 +9,7 @@ import type { RateLimitRepository, TenantDatabase, Transaction } from "@millrace
 import {
   type AuditEvent,
   type AuditResult,
+  type AuthMethod,
   auditDetail,
   auditText,
   type Changer,
@@ -218,10 +219,13 @@ export class AuditTrail {
 
   async #append(db: Pick<TenantDatabase, "audit">, line: Line): Promise<void> {
     const { method, requestId, clientAddress } = this.#request;
+    const { organizationId, impersonation } = this.#principal;
+    const operator = impersonation?.operator;
     await db.audit.append({
-      organizationId: this.#principal.organizationId,
+      organizationId,
       actor: await this.#who(),
-      authMethod: this.#principal.apiKeyId === undefined ? "session" : "api_key",
+      ...(operator && { impersonator: { id: operator.id, name: operator.email } }),
+      authMethod: authMethodOf(this.#principal),
       ...{ method, requestId, clientAddress: auditText(clientAddress, ADDRESS_LENGTH_MAX) },
       request: auditDetail(await this.#sent()),
       targetId: await this.#target(),
@@ -253,6 +257,11 @@ export class AuditTrail {
     const { validate_only: asked } = fieldsOf(await this.#sent());
     return asked === true || asked === "true";
   }
+}
+
+function authMethodOf({ apiKeyId, impersonation }: Principal): AuthMethod {
+  if (impersonation !== undefined) return "impersonation";
+  return apiKeyId === undefined ? "session" : "api_key";
 }
 
 function targetOf(method: string, input: unknown): string | undefined {

@@ -9,6 +9,9 @@ export async function listSessions(
   { db, clock }: Core,
   principal: Principal,
 ): Promise<UserSession[]> {
-  const { userId } = principal;
-  return userId === undefined ? [] : db.sessions.list(userId, clock.now(), ssoScope(principal));
+  const { userId, impersonation } = principal;
+  // Where a member is signed in is not the platform operator's business.
+  return userId === undefined || impersonation
+    ? []
+    : db.sessions.list(userId, clock.now(), ssoScope(principal));
 }

@@ -3,7 +3,7 @@ import type { Core } from "../core.ts";
 
 /**
  * Who acts, by the name that they have now: people and keys change their names, and go. The key of a service
- * account is `<account>/<key>`.
+ * account is `<account>/<key>`, and a member whom a platform operator impersonates `<member> (by <operator>)`.
  */
 export async function changerBehind({ db }: Core, principal: Principal): Promise<Changer> {
   const { organizationId, apiKeyId, serviceAccountId, userId } = principal;
@@ -14,5 +14,8 @@ export async function changerBehind({ db }: Core, principal: Principal): Promise
     return changerOf(principal, `${account?.name ?? ""}/${name}`);
   }
   const user = userId && (await db.organizations.getUser(userId));
-  return changerOf(principal, user ? user.email : "");
+  const name = user ? user.email : "";
+  const { impersonation } = principal;
+  if (impersonation === undefined) return changerOf(principal, name);
+  return changerOf(principal, `${name} (by ${impersonation.operator.email})`);
 }

@@ -9,7 +9,7 @@ export const getMeProcedure = procedure(contract.permission)
   .query(async ({ ctx }) => {
     const account = await getAccount(ctx.core, ctx.principal);
     const { customRole } = ctx.principal;
-    const { user, apiKey, serviceAccount, organization } = account;
+    const { user, apiKey, serviceAccount, organization, impersonation } = account;
     return {
       user: user ? { id: user.id, email: user.email, name: user.name } : null,
       api_key: apiKey ? { id: apiKey.id, name: apiKey.name } : null,
@@ -18,6 +18,14 @@ export const getMeProcedure = procedure(contract.permission)
       role: account.role,
       custom_role: customRole ? { id: customRole.id, name: customRole.name } : null,
       permissions: PERMISSIONS.filter((permission) => mayDo(ctx.principal, permission)),
+      impersonation: impersonation
+        ? {
+            operator: impersonation.operator.email,
+            reason: impersonation.reason,
+            write: impersonation.mayWrite,
+            expires_at: impersonation.expiresAt.toISOString(),
+          }
+        : null,
       organizations: account.organizations.map((each) => ({
         id: each.organization.id,
         name: each.organization.name,

@@ -7,6 +7,7 @@ export function presentAuditEvent(event: AuditEvent): EventShape {
     seq: event.seq.toString(),
     created_at: event.createdAt.toISOString(),
     actor: { ...event.actor },
+    impersonator: event.impersonator ? { ...event.impersonator } : null,
     auth_method: event.authMethod,
     client_address: event.clientAddress,
     request_id: event.requestId,

@@ -1,8 +1,11 @@
-import type { Metadata } from "next";
 import { OutgoingMailList } from "../../../../outgoing-mail/outgoing-mail-list.tsx";
-
-export const metadata: Metadata = { title: "Mail outbox" };
+import { PageTitle } from "../../../../shell/page-title.tsx";
 
 export default function Page() {
-  return <OutgoingMailList />;
+  return (
+    <>
+      <PageTitle>Mail outbox</PageTitle>
+      <OutgoingMailList />
+    </>
+  );
 }

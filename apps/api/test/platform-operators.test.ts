@@ -1,0 +1,196 @@
+/** Platform operators: what they see, and whom they act as. Their 403 and 404 tables are in the files of these numbers. */
+import { PlatformOperators } from "@millrace/db";
+import { IMPERSONATION_MINUTES, type Role } from "@millrace/domain";
+import { runSql } from "@millrace/testkit";
+import { expect, test } from "vitest";
+import {
+  type Answer,
+  apiFixture,
+  CONSOLE_URL,
+  call,
+  impersonate,
+  personOfRole,
+  platformOperator,
+  runningCluster,
+  sessionOf,
+} from "./fixture.ts";
+
+const fixture = apiFixture({ impersonationMayWrite: true });
+const ORGANIZATIONS = "/api/platform/organizations";
+
+interface Operator {
+  readonly email: string;
+  readonly cookie: string;
+}
+
+/** A request of the operator's browser. */
+function ask(
+  { cookie }: { cookie: string },
+  method: string,
+  path: string,
+  body?: object,
+): Promise<Answer> {
+  const headers = { cookie, origin: CONSOLE_URL };
+  return call(fixture.app, method, path, { headers, ...(body && { body }) });
+}
+
+const end = (operator: Operator) => ask(operator, "POST", "/api/platform/impersonations/end", {});
+
+async function events(method: string): Promise<Answer["body"][]> {
+  const { apiKey } = fixture.ours;
+  const answer = await call(fixture.app, "GET", `/v1/audit-events?method=${method}`, { apiKey });
+  return answer.body.items;
+}
+
+test("a platform operator lists organizations with the health of their clusters", async () => {
+  const { cluster } = await runningCluster(fixture.db, fixture.theirs, "seen");
+  const operator = await platformOperator(fixture);
+  const { status, body } = await ask(operator, "GET", ORGANIZATIONS);
+  expect(status).toBe(200);
+  const { id, name, slug } = fixture.theirs.organization;
+  const found = body.items.find((each: { id: string }) => each.id === id);
+  expect(found).toEqual({
+    ...{ id, name, slug, created_at: expect.any(String), members: 1 },
+    clusters: [
+      {
+        ...{ id: cluster.id, name: "seen", region: "local", size: "dev", phase: "RUNNING" },
+        ...{ ready: null, reason: null },
+      },
+    ],
+  });
+  const last = body.items.at(-1).id;
+  expect((await ask(operator, "GET", `${ORGANIZATIONS}?after=${last}`)).body.items).toEqual([]);
+});
+
+test("for everybody else these routes do not exist", async () => {
+  const { app, ours, ownerUrl } = fixture;
+  expect((await call(app, "GET", ORGANIZATIONS)).status).toBe(401);
+  const owner = await sessionOf(app, ours);
+  const key = { apiKey: ours.apiKey };
+  expect((await call(app, "GET", ORGANIZATIONS, key)).status).toBe(401);
+  const removed = await platformOperator(fixture);
+  const operators = await PlatformOperators.open(ownerUrl);
+  expect(await operators.list()).toContain(removed.email);
+  await operators.remove(removed.email);
+  await expect(operators.remove(removed.email)).rejects.toThrow("is no platform operator");
+  await expect(operators.add(ours.email)).rejects.toThrow("is a member of an organization");
+  await operators.close();
+  // A session that a tenant's identity provider opened has no power over other tenants.
+  const sso = await platformOperator(fixture);
+  await runSql(
+    ownerUrl,
+    `UPDATE session SET sso_organization_id = '${ours.organization.id}'
+     WHERE user_id = (SELECT id FROM "user" WHERE email = '${sso.email}')`,
+  );
+  for (const sender of [owner, removed, sso]) {
+    expect((await ask(sender, "GET", ORGANIZATIONS)).body.code).toBe("route_not_found");
+    expect((await impersonate(fixture, sender)).body.code).toBe("route_not_found");
+    expect((await ask(sender, "POST", "/api/platform/impersonations/end", {})).status).toBe(404);
+  }
+  const foreign = { cookie: owner.cookie, origin: "https://elsewhere.example" };
+  const path = "/api/platform/impersonations";
+  expect((await call(app, "POST", path, { headers: foreign, body: {} })).status).toBe(403);
+});
+
+test("an impersonation has a reason, an end and the rights of the member", async () => {
+  const operator = await platformOperator(fixture);
+  const { app, ours, theirs } = fixture;
+  const begin = (body: object) => ask(operator, "POST", "/api/platform/impersonations", body);
+  const organization_id = ours.organization.id;
+  expect((await begin({ organization_id })).status).toBe(400);
+  expect((await begin({ organization_id, reason: "short" })).status).toBe(400);
+  const unknown = await impersonate(fixture, operator, { member_email: theirs.email });
+  expect(unknown.body.code).toBe("not_found");
+
+  const before = Date.now();
+  const begun = await impersonate(fixture, operator);
+  expect(begun.status).toBe(201);
+  const minutes = (Date.parse(begun.body.expires_at) - before) / 60_000;
+  expect(Math.abs(minutes - IMPERSONATION_MINUTES)).toBeLessThan(1);
+  const me = (await ask(operator, "GET", "/v1/me")).body;
+  expect(me).toMatchObject({
+    ...{ user: { email: ours.email }, organization: { id: organization_id }, role: "owner" },
+    impersonation: {
+      ...{ operator: operator.email, write: false, expires_at: begun.body.expires_at },
+      reason: "ticket 4711: the cluster does not start",
+    },
+  });
+  // Neither where the member is signed in, nor the member's other organizations, are to be seen.
+  expect((await ask(operator, "GET", "/v1/me/sessions")).body.items).toEqual([]);
+  expect(me.organizations).toHaveLength(1);
+  const foreign = { cookie: operator.cookie, "millrace-organization": theirs.organization.id };
+  expect((await call(app, "GET", "/v1/me", { headers: foreign })).status).toBe(404);
+  const refused = await ask(operator, "POST", "/v1/environments", { name: "by-operator" });
+  expect(refused.body.detail).toBe("This impersonation does not grant environment:write.");
+
+  const viewer = await memberEmail("viewer");
+  expect((await impersonate(fixture, operator, { member_email: viewer })).status).toBe(201);
+  expect((await ask(operator, "GET", "/v1/me")).body.role).toBe("viewer");
+});
+
+async function memberEmail(role: Role): Promise<string> {
+  const { cookie } = await personOfRole(fixture, role);
+  return (await call(fixture.app, "GET", "/v1/me", { headers: { cookie } })).body.user.email;
+}
+
+test("the tenant's audit log names both, and why", async () => {
+  const { db, ours } = fixture;
+  const operator = await platformOperator(fixture);
+  await impersonate(fixture, operator, { write: true });
+  const [begun] = await events("impersonation.begin");
+  expect(begun).toMatchObject({
+    ...{ actor: { kind: "user", name: operator.email }, impersonator: null, result: "success" },
+    request: { reason: "ticket 4711: the cluster does not start", write: true },
+    after: { member: ours.email },
+  });
+  const made = await ask(operator, "POST", "/v1/environments", { name: "by-operator" });
+  expect(made.status).toBe(201);
+  expect((await ask(operator, "POST", "/v1/api-keys", { name: "kept" })).status).toBe(403);
+  const [created] = await events("environment.create");
+  expect(created).toMatchObject({
+    ...{ target_id: made.body.id, auth_method: "impersonation", result: "success" },
+    actor: { kind: "user", name: `${ours.email} (by ${operator.email})` },
+    impersonator: { id: begun.actor.id, name: operator.email },
+  });
+  const [denied] = await events("apiKey.create");
+  expect(denied).toMatchObject({ result: "denied", impersonator: { name: operator.email } });
+  expect((await end(operator)).status).toBe(204);
+  const [ended] = await events("impersonation.end");
+  expect(ended.actor).toEqual(begun.actor);
+  const none = { seq: 0n, hash: Buffer.of() };
+  const { brokenSeq } = await db.audit.verify(ours.organization.id, none, 1_000);
+  expect(brokenSeq).toBeUndefined();
+});
+
+test("an impersonation ends by itself, by hand, with its session, and with the operator's power", async () => {
+  const { ownerUrl } = fixture;
+  const status = async (operator: Operator) => (await ask(operator, "GET", "/v1/me")).status;
+  const acting = async () => {
+    const operator = await platformOperator(fixture);
+    await impersonate(fixture, operator);
+    expect(await status(operator)).toBe(200);
+    return operator;
+  };
+  const byHand = await acting();
+  await end(byHand);
+  expect(await status(byHand)).toBe(404);
+  expect((await end(byHand)).status).toBe(204);
+
+  const signedOut = await acting();
+  const endsBefore = (await events("impersonation.end")).length;
+  expect((await ask(signedOut, "POST", "/api/auth/sign-out", {})).status).toBe(200);
+  expect(await status(signedOut)).toBe(401);
+  expect(await events("impersonation.end")).toHaveLength(endsBefore + 1);
+  const again = await sessionOf(fixture.app, { ...signedOut, password: "a long enough password" });
+  expect(await status({ ...signedOut, ...again })).toBe(404);
+
+  const removed = await acting();
+  const operators = await PlatformOperators.open(ownerUrl);
+  await operators.remove(removed.email);
+  await operators.close();
+  expect(await status(removed)).toBe(403);
+
+  const expired = await acting();
+  await runSql(ownerUrl, "UPDATE impersonation SET expires_at = now()");
+  expect(await status(expired)).toBe(404);
+});

@@ -1,0 +1,44 @@
+import type { ImpersonationId, UserId } from "./id.ts";
+import type { Permission } from "./role.ts";
+
+/** How long an impersonation lasts at most; the database sets its end. */
+export const IMPERSONATION_MINUTES = 30;
+/** Characters of the reason: enough for a ticket and a sentence, and no empty gesture. */
+export const IMPERSONATION_REASON_LENGTH_MIN = 10;
+export const IMPERSONATION_REASON_LENGTH_MAX = 500;
+
+/** A platform operator who acts as a member of an organization. */
+export interface Impersonation {
+  readonly id: ImpersonationId;
+  readonly operator: { readonly id: UserId; readonly email: string };
+  readonly reason: string;
+  readonly mayWrite: boolean;
+  readonly expiresAt: Date;
+}
+
+/** Customers' records, and texts that hold invitation links. */
+const WITHHELD_READS: ReadonlySet<Permission> = new Set(["record:read", "mail:read"]);
+/**
+ * What an impersonation with write access may change. Nothing here grants access that outlasts it, touches customers'
+ * records or deletes a cluster.
+ */
+const WRITES: ReadonlySet<Permission> = new Set([
+  "environment:write",
+  "cluster:create",
+  "cluster:update",
+  "operation:cancel",
+  "operation:write",
+  "topic:write",
+  "quota:write",
+  "tuning:write",
+  "benchmark:run",
+]);
+
+/** Whether an impersonation leaves the member's permission in force. */
+export function allowsImpersonated(
+  { mayWrite }: Pick<Impersonation, "mayWrite">,
+  permission: Permission,
+): boolean {
+  if (permission.endsWith(":read")) return !WITHHELD_READS.has(permission);
+  return mayWrite && WRITES.has(permission);
+}
