@@ -43,7 +43,7 @@ pub struct Client<'a> {
 pub struct TooManyRules;
 
 /// Decides who may do what. Decisions take a few hundred nanoseconds and wait for nobody: a change
-/// builds a new index and exchanges it.
+/// is made to a copy of the index, which shares what does not change, and exchanges it.
 #[derive(Debug)]
 pub struct Authorizer {
     super_users: HashSet<Box<str>>,
@@ -151,11 +151,12 @@ impl Authorizer {
     /// Adds and removes rules, all at one moment. They are to be stored before.
     pub fn change(&self, added: impl IntoIterator<Item = Rule>, removed: &[Rule]) {
         let mut rules = self.rules.lock();
-        rules.extend(added);
-        for rule in removed {
-            rules.remove(rule);
-        }
-        let index = Arc::new(Index::new(rules.iter()));
+        let mut added: Vec<Rule> = added.into_iter().collect();
+        added.retain(|rule| rules.insert(rule.clone()));
+        let removed = removed.iter().filter(|rule| rules.remove(*rule));
+        let mut index = Index::clone(&self.index());
+        index.change(&added, removed);
+        let index = Arc::new(index);
         // The old one is dropped outside of the lock that decisions take.
         let _old = std::mem::replace(&mut *self.index.write(), index);
     }

@@ -7,10 +7,15 @@
 //!
 //! Within a pattern, rules stand by principal and, where they name one, by host, as two sets of
 //! operations. So a decision costs a binary search and, per pattern that fits, at most four lookups.
+//!
+//! Decisions go on while rules change, so a change is made to a copy. The copy shares what does not change: a
+//! change of one rule copies the tables on the way to it, whose entries are pointers, and builds the rules of one
+//! principal on one pattern anew.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
     net::IpAddr,
+    sync::Arc,
 };
 
 use crate::acl::{
@@ -38,36 +43,72 @@ impl Verdicts {
 }
 
 /// The rules of one principal on one pattern.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct ByHost {
     everywhere: Verdicts,
     hosts: HashMap<Box<str>, Verdicts>,
+    /// What these follow from.
+    rules: Vec<Rule>,
+}
+
+impl ByHost {
+    fn add(&mut self, rule: &Rule) {
+        let verdicts = match &*rule.host {
+            WILDCARD => &mut self.everywhere,
+            host => self.hosts.entry(canonical(host)).or_default(),
+        };
+        verdicts.add(rule);
+        self.rules.push(rule.clone());
+    }
+
+    fn remove(&mut self, rule: &Rule) {
+        let left = std::mem::take(self).rules;
+        left.iter()
+            .filter(|other| *other != rule)
+            .for_each(|other| self.add(other));
+    }
 }
 
 /// The rules on one pattern.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct ByPrincipal {
-    everyone: ByHost,
-    principals: HashMap<Box<str>, ByHost>,
+    everyone: Arc<ByHost>,
+    /// None of them is empty.
+    principals: HashMap<Arc<str>, Arc<ByHost>>,
 }
 
 impl ByPrincipal {
-    fn add(&mut self, rule: &Rule) {
-        let by_host = match rule.principal.as_str() {
-            EVERY_USER => &mut self.everyone,
-            name => self.principals.entry(name.into()).or_default(),
+    fn apply(&mut self, change: Change<'_>) {
+        let rule = change.rule();
+        if rule.principal.as_str() == EVERY_USER {
+            return change.apply(Arc::make_mut(&mut self.everyone));
+        }
+        let mut held = match self.principals.entry(rule.principal.as_str().into()) {
+            Entry::Occupied(held) => held,
+            Entry::Vacant(place) => place.insert_entry(Arc::default()),
         };
-        let verdicts = match &*rule.host {
-            WILDCARD => &mut by_host.everywhere,
-            host => by_host.hosts.entry(canonical(host)).or_default(),
-        };
-        verdicts.add(rule);
+        change.apply(Arc::make_mut(held.get_mut()));
+        if held.get().rules.is_empty() {
+            held.remove();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.principals.is_empty() && self.everyone.rules.is_empty()
+    }
+
+    /// Those that speak of everybody, and of this principal.
+    fn of(&self, principal: &str) -> impl Iterator<Item = &ByHost> {
+        let own = self.principals.get(principal);
+        [Some(&self.everyone), own]
+            .into_iter()
+            .flatten()
+            .map(|held| &**held)
     }
 
     fn look_up(&self, asked: &Asked<'_>, found: &mut Found) {
         found.any_rule = true;
-        for by_host in [Some(&self.everyone), self.principals.get(asked.principal)] {
-            let Some(by_host) = by_host else { continue };
+        for by_host in self.of(asked.principal) {
             found.take(by_host.everywhere, asked.operation);
             if !by_host.hosts.is_empty()
                 && let Some(verdicts) = by_host.hosts.get(asked.host)
@@ -78,24 +119,85 @@ impl ByPrincipal {
     }
 }
 
-#[derive(Debug)]
-struct Prefix {
-    text: Box<str>,
-    /// The longest other prefix that this one begins with.
-    parent: Option<usize>,
-    rules: ByPrincipal,
+/// One rule comes or goes.
+#[derive(Debug, Clone, Copy)]
+enum Change<'a> {
+    Add(&'a Rule),
+    Remove(&'a Rule),
 }
 
-/// The rules of one type of resource.
-#[derive(Debug, Default)]
+impl<'a> Change<'a> {
+    const fn rule(self) -> &'a Rule {
+        match self {
+            Self::Add(rule) | Self::Remove(rule) => rule,
+        }
+    }
+
+    fn apply(self, to: &mut ByHost) {
+        match self {
+            Self::Add(rule) => to.add(rule),
+            Self::Remove(rule) => to.remove(rule),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Prefix {
+    text: Arc<str>,
+    /// The longest other prefix that this one begins with.
+    parent: Option<usize>,
+    rules: Arc<ByPrincipal>,
+}
+
+/// The rules of one type of resource. None of their patterns is empty.
+#[derive(Debug, Clone, Default)]
 struct OfType {
-    literal: HashMap<Box<str>, ByPrincipal>,
-    wildcard: Option<ByPrincipal>,
+    literal: HashMap<Arc<str>, Arc<ByPrincipal>>,
+    wildcard: Option<Arc<ByPrincipal>>,
     /// In the order of their texts.
     prefixes: Vec<Prefix>,
 }
 
+/// Prefixes while they change.
+type Prefixes = BTreeMap<Arc<str>, Arc<ByPrincipal>>;
+
 impl OfType {
+    fn apply(&mut self, change: Change<'_>, prefixes: &mut Prefixes) {
+        let rule = change.rule();
+        let name: &str = &rule.resource_name;
+        match rule.pattern {
+            PatternType::Literal if is_wildcard(rule) => {
+                let held = self.wildcard.get_or_insert_default();
+                Arc::make_mut(held).apply(change);
+                self.wildcard.take_if(|held| held.is_empty());
+            }
+            PatternType::Literal => {
+                let held = self.literal.entry(name.into()).or_default();
+                Arc::make_mut(held).apply(change);
+                if held.is_empty() {
+                    self.literal.remove(name);
+                }
+            }
+            PatternType::Prefixed => {
+                let held = prefixes.entry(name.into()).or_default();
+                Arc::make_mut(held).apply(change);
+                if held.is_empty() {
+                    prefixes.remove(name);
+                }
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.literal.is_empty() && self.wildcard.is_none() && self.prefixes.is_empty()
+    }
+
+    fn patterns(&self) -> impl Iterator<Item = &ByPrincipal> {
+        let prefixes = self.prefixes.iter().map(|prefix| &prefix.rules);
+        let all = self.literal.values().chain(&self.wildcard).chain(prefixes);
+        all.map(|held| &**held)
+    }
+
     fn look_up(&self, asked: &Asked<'_>, found: &mut Found) {
         if let Some(rules) = &self.wildcard {
             rules.look_up(asked, found);
@@ -120,12 +222,11 @@ impl OfType {
     }
 }
 
-/// All rules.
-#[derive(Debug, Default)]
+/// All rules. Cheap to clone.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    types: HashMap<ResourceType, OfType>,
-    /// For questions about any resource of a type.
-    by_type: HashMap<ResourceType, Vec<Rule>>,
+    /// None of them is empty.
+    types: HashMap<ResourceType, Arc<OfType>>,
 }
 
 /// One question.
@@ -156,28 +257,42 @@ impl Found {
 impl Index {
     pub(super) fn new<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Self {
         let mut index = Self::default();
-        let mut prefixes: HashMap<ResourceType, BTreeMap<Box<str>, ByPrincipal>> = HashMap::new();
-        for rule in rules {
-            let of_type = index.types.entry(rule.resource_type).or_default();
-            let name = || rule.resource_name.clone();
-            let by_principal = match rule.pattern {
-                PatternType::Literal if is_wildcard(rule) => {
-                    of_type.wildcard.get_or_insert_default()
-                }
-                PatternType::Literal => of_type.literal.entry(name()).or_default(),
-                PatternType::Prefixed => {
-                    let of_type = prefixes.entry(rule.resource_type).or_default();
-                    of_type.entry(name()).or_default()
-                }
-            };
-            by_principal.add(rule);
-            let of_type = index.by_type.entry(rule.resource_type).or_default();
-            of_type.push(rule.clone());
-        }
-        for (resource_type, sorted) in prefixes {
-            index.types.entry(resource_type).or_default().prefixes = link(sorted);
-        }
+        index.change(rules, []);
         index
+    }
+
+    /// Adds rules that are not there, and removes some that are.
+    pub(super) fn change<'a>(
+        &mut self,
+        added: impl IntoIterator<Item = &'a Rule>,
+        removed: impl IntoIterator<Item = &'a Rule>,
+    ) {
+        let added = added.into_iter().map(Change::Add);
+        let changes = added.chain(removed.into_iter().map(Change::Remove));
+        let mut by_type: HashMap<ResourceType, Vec<Change<'a>>> = HashMap::new();
+        for change in changes {
+            let of_type = by_type.entry(change.rule().resource_type).or_default();
+            of_type.push(change);
+        }
+        for (resource_type, changes) in by_type {
+            let of_type = Arc::make_mut(self.types.entry(resource_type).or_default());
+            let prefixed = |change: &Change<'_>| change.rule().pattern == PatternType::Prefixed;
+            let relinks = changes.iter().any(prefixed);
+            let mut prefixes = Prefixes::new();
+            if relinks {
+                let former = std::mem::take(&mut of_type.prefixes).into_iter();
+                prefixes.extend(former.map(|prefix| (prefix.text, prefix.rules)));
+            }
+            for change in changes {
+                of_type.apply(change, &mut prefixes);
+            }
+            if relinks {
+                of_type.prefixes = link(prefixes);
+            }
+            if of_type.is_empty() {
+                self.types.remove(&resource_type);
+            }
+        }
     }
 
     /// What the rules say about one resource.
@@ -198,14 +313,14 @@ impl Index {
         operation: Operation,
     ) -> bool {
         let is_asked = |rule: &&Rule| {
-            (rule.principal.as_str() == principal || rule.principal.as_str() == EVERY_USER)
-                && (&*rule.host == WILDCARD || &*canonical(&rule.host) == host)
+            (&*rule.host == WILDCARD || &*canonical(&rule.host) == host)
                 && (rule.operation == operation || rule.operation == Operation::All)
         };
-        let of_type = self.by_type.get(&resource_type);
+        let of_type = self.types.get(&resource_type).into_iter();
         let (denying, allowing): (Vec<&Rule>, Vec<&Rule>) = of_type
-            .into_iter()
-            .flatten()
+            .flat_map(|of_type| of_type.patterns())
+            .flat_map(|by_principal| by_principal.of(principal))
+            .flat_map(|by_host| &by_host.rules)
             .filter(is_asked)
             .partition(|rule| rule.permission == Permission::Deny);
         if denying.iter().any(|rule| is_wildcard(rule)) {
@@ -239,7 +354,7 @@ fn canonical(host: &str) -> Box<str> {
 
 /// Links each prefix to the longest other one that it begins with. In the order of texts, these are
 /// on a stack: what the next prefix does not begin with, no later one does.
-fn link(sorted: BTreeMap<Box<str>, ByPrincipal>) -> Vec<Prefix> {
+fn link(sorted: Prefixes) -> Vec<Prefix> {
     let mut prefixes: Vec<Prefix> = Vec::with_capacity(sorted.len());
     let mut open: Vec<usize> = Vec::new();
     for (text, rules) in sorted {
@@ -259,4 +374,63 @@ fn link(sorted: BTreeMap<Box<str>, ByPrincipal>) -> Vec<Prefix> {
         });
     }
     prefixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acl::RuleCodes;
+
+    fn rule(user: &str, name: &str, pattern: PatternType) -> Rule {
+        let codes = RuleCodes {
+            resource_type: ResourceType::Topic.code(),
+            resource_name: name.to_owned(),
+            pattern: pattern.code(),
+            principal: format!("User:{user}"),
+            host: "*".to_owned(),
+            operation: Operation::Read.code(),
+            permission: Permission::Allow.code(),
+        };
+        codes.check().expect("legal")
+    }
+
+    /// A change of one among 10,000 rules built all of them anew, which took 6 ms, and 20 on busy cores.
+    #[test]
+    fn a_change_shares_all_other_rules_with_the_index_before() {
+        let mut rules = Vec::new();
+        for n in 0..1_000 {
+            let name = format!("t{n}");
+            rules.push(rule("a", &name, PatternType::Literal));
+            rules.push(rule("a", &name, PatternType::Prefixed));
+            rules.push(rule(&n.to_string(), "*", PatternType::Literal));
+        }
+        let before = Index::new(&rules);
+        let mut after = before.clone();
+        let new = [
+            rule("b", "t7", PatternType::Literal),
+            rule("b", "t7", PatternType::Prefixed),
+            rule("b", "*", PatternType::Literal),
+        ];
+        after.change(&new, []);
+        let topics = |index: &Index| Arc::clone(&index.types[&ResourceType::Topic]);
+        let (old, new_ones) = (topics(&before), topics(&after));
+        let copied =
+            |(one, other): (&Arc<ByPrincipal>, &Arc<ByPrincipal>)| !Arc::ptr_eq(one, other);
+        let literals = old.literal.iter();
+        let literals = literals.map(|(name, rules)| (rules, &new_ones.literal[name]));
+        assert_eq!(literals.filter(|pair| copied(*pair)).count(), 1);
+        let prefixes = old.prefixes.iter().zip(&new_ones.prefixes);
+        let prefixes = prefixes.map(|(one, other)| (&one.rules, &other.rules));
+        assert_eq!(prefixes.filter(|pair| copied(*pair)).count(), 1);
+        let everywhere = |of_type: &OfType| of_type.wildcard.clone().expect("rules");
+        let (old, new_ones) = (everywhere(&old), everywhere(&new_ones));
+        let users = old.principals.iter();
+        assert!(users.clone().count() == 1_000);
+        for (user, rules) in users {
+            assert!(Arc::ptr_eq(rules, &new_ones.principals[user]), "{user}");
+        }
+        // Nothing is left of what has gone.
+        after.change([], rules.iter().chain(&new));
+        assert!(after.types.is_empty());
+    }
 }

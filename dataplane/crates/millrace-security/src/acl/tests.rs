@@ -399,7 +399,7 @@ proptest! {
     ) {
         let config = AuthorizerConfig { allow_if_no_rule: open, ..AuthorizerConfig::default() };
         let (first, rest) = rules.split_at(rules.len() / 2);
-        let authorizer = Authorizer::new(config, first.to_vec());
+        let authorizer = Authorizer::new(config.clone(), first.to_vec());
         let gone: Vec<Rule> = match rules.is_empty() {
             true => Vec::new(),
             false => removed.iter().map(|at| rules[at.index(rules.len())].clone()).collect(),
@@ -407,13 +407,18 @@ proptest! {
         authorizer.change(rest.to_vec(), &gone);
         let left: Vec<Rule> =
             rules.iter().filter(|rule| !gone.contains(rule)).cloned().collect();
+        let anew = Authorizer::new(config, left.clone());
         for resource_type in TYPES {
             for operation in resource_type.operations() {
                 for principal in ["User:a", "User:b", "User:c", "Group:a"] {
                     for host in ["10.0.0.1", "10.0.0.3"] {
+                        let client = Client { principal, host };
+                        let any = |authorizer: &Authorizer| {
+                            authorizer.allows_any(client, *operation, resource_type)
+                        };
+                        prop_assert_eq!(any(&authorizer), any(&anew));
                         for name in &names {
                             let asked = (principal, host, *operation, resource_type, &**name);
-                            let client = Client { principal, host };
                             let decided =
                                 authorizer.allows(client, *operation, resource_type, name);
                             prop_assert_eq!(decided, model(&left, asked, open), "{:?}", asked);
