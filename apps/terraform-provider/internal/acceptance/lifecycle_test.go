@@ -107,12 +107,15 @@ func TestAClusterChangesInPlace(t *testing.T) {
 	w.write(clusterConfig(before, `labels = { team = "a", kept = "b" }`))
 	w.apply()
 	id := w.attribute(main, "id")
-	w.write(clusterConfig(unique("after"), `labels = { team = "c" }`, `size = "small"`))
+	w.write(clusterConfig(unique("after"), `labels = { team = "c" }`, `size = "small"`, `plaintext_listener = false`))
 	w.wantPlan(planChanges, "0 to add, 1 to change, 0 to destroy")
 	w.apply()
 	after := w.state(main)
 	if after["id"] != id || after["size"] != "small" || after["state"] != "RUNNING" || len(after["labels"].(map[string]any)) != 1 {
 		t.Errorf("after %v", after)
+	}
+	if endpoints := after["endpoints"].([]any); len(endpoints) != 1 || endpoints[0].(map[string]any)["protocol"] != "SASL_SSL" {
+		t.Errorf("endpoints %v", endpoints)
 	}
 	w.wantPlan(planEmpty)
 	w.destroy()

@@ -46,6 +46,10 @@ func (r *clusterResource) modifyUpdate(ctx context.Context, req resource.ModifyP
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if !before.PlaintextListener.Equal(planned.PlaintextListener) {
+		endpoints := types.ListUnknown(types.ObjectType{AttrTypes: endpointType})
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoints"), endpoints)...)
+	}
 	unfinished, diags := req.Private.GetKey(ctx, unfinishedKey)
 	resp.Diagnostics.Append(diags...)
 	if !before.isSettled() || isUnfinished(unfinished) {

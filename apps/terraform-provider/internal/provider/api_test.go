@@ -421,11 +421,15 @@ func (f *fakeAPI) cluster() map[string]any {
 	if f.last != "" {
 		last = f.last
 	}
+	endpoints := []any{map[string]any{"name": "kafka-tls", "protocol": "SASL_SSL", "bootstrap_servers": "127.0.0.1:2"}}
+	if f.spec["plaintext_listener"] == true {
+		endpoints = append([]any{map[string]any{"name": "kafka", "protocol": "PLAINTEXT", "bootstrap_servers": "127.0.0.1:1"}}, endpoints...)
+	}
 	return map[string]any{
 		"metadata": map[string]any{"id": clusterID, "created_at": f.createdAt, "revision": f.revision, "etag": fmt.Sprint(len(f.calls)), "labels": labels},
 		"spec":     f.spec,
 		"status": map[string]any{
-			"phase": f.phase, "operation_id": last, "endpoints": []any{}, "conditions": []any{}, "drift": "unknown",
+			"phase": f.phase, "operation_id": last, "endpoints": endpoints, "conditions": []any{}, "drift": "unknown",
 			"estimated_monthly_cost_usd": 0, "observed_revision": f.observed, "provider": "local",
 		},
 	}
