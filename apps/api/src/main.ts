@@ -15,7 +15,7 @@ const DRAIN_MS_MAX = 5_000;
 /** Counts of limits are of no use once their windows, of an hour at most, are over. */
 const COUNTS_KEPT_MS = 2 * 3_600_000;
 const FORGET_INTERVAL_MS = 10 * 60_000;
-/** Processes with the replaced secret may go on for a while during a deployment. */
+/** Until then, processes that only know the replaced secret have ended: a deployment takes minutes. */
 const RESEAL_INTERVAL_MS = 10 * 60_000;
 
 const env = readEnvironment();
@@ -67,7 +67,6 @@ const forgetting = setInterval(() => {
 
 const resealing =
   secrets.replacedSecrets.length > 0 ? setInterval(reseal, RESEAL_INTERVAL_MS) : undefined;
-if (resealing) reseal();
 
 function reseal(): void {
   resealSecrets({ db, log, apiUrl: env.MILLRACE_API_URL, ...secrets }).catch((error: unknown) =>

@@ -25,8 +25,11 @@ export async function resealSecrets(options: ResealOptions): Promise<void> {
   const clientSecrets = await resealClientSecrets({ db, ssoSecrets });
   const counts = { second_factors: secondFactors, client_secrets: clientSecrets };
   if (secondFactors.left + clientSecrets.left > 0) {
-    log.warn(counts, "some secrets could not be sealed by MILLRACE_AUTH_SECRET");
+    log.warn(
+      counts,
+      "some second factors or client secrets could not be sealed by MILLRACE_AUTH_SECRET",
+    );
   } else {
-    log.info(counts, "all secrets are sealed by MILLRACE_AUTH_SECRET");
+    log.info(counts, "second factors and client secrets are sealed by MILLRACE_AUTH_SECRET");
   }
 }

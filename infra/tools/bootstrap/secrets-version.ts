@@ -8,6 +8,9 @@ const OPTION = "--secrets-version";
  */
 export function secretsVersion(asked: number | undefined, present: number | undefined): number {
   if (asked === undefined) return present ?? 1;
+  if (present === undefined && asked > 1) {
+    throw new Refused(`${OPTION}: a new installation has version 1; leave the option out`);
+  }
   if (present !== undefined && asked < present) {
     throw new Refused(
       `${OPTION}: the installation has version ${present}; give ${present + 1} to change its secrets, or leave the option out to keep them`,

@@ -61,14 +61,17 @@ export class SecondFactorRepository {
   }
 
   /**
-   * Replaces secrets and recovery codes that do not begin with `prefix` by what `reseal` makes of them. Those that it
+   * Replaces secrets and recovery codes of which one does not begin with `prefix` by what `reseal` makes of them. Those that it
    * throws for, or that change meanwhile, are left.
    */
   async reseal(prefix: string, reseal: (sealed: string) => Promise<string>): Promise<Resealed> {
     let [resealed, left] = [0, 0];
     for (let after = ""; ; ) {
       const rows = await this.#client.twoFactor.findMany({
-        where: { id: { gt: after }, NOT: { secret: { startsWith: prefix } } },
+        where: {
+          id: { gt: after },
+          NOT: { secret: { startsWith: prefix }, backupCodes: { startsWith: prefix } },
+        },
         orderBy: { id: "asc" },
         take: RESEAL_ROWS,
       });

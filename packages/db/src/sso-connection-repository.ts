@@ -49,10 +49,9 @@ export class SsoConnectionRepository {
     from: Uint8Array<ArrayBuffer>,
     to: Uint8Array<ArrayBuffer>,
   ): Promise<boolean> {
-    const { count } = await this.#client.ssoConnection.updateMany({
-      where: { id, clientSecret: from },
-      data: { clientSecret: to },
-    });
+    // Not as Prisma writes it: nobody has changed the connection, so its time stays.
+    const count = await this.#client.$executeRaw`
+      UPDATE sso_connection SET client_secret = ${to} WHERE id = ${id} AND client_secret = ${from}`;
     return count === 1;
   }
 

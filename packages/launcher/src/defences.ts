@@ -33,8 +33,8 @@ export const DEFENCES: readonly Defence[] = [
     check: 10,
     name: "the tenant is set for one transaction, not for the connection",
     file: "packages/db/src/tenancy.ts",
-    code: "${organizationId}, true)",
-    without: "${organizationId}, false)",
+    code: "{organizationId}, true)",
+    without: "{organizationId}, false)",
     ...{ folder: "packages/db", test: integration("row-level-security.test.ts") },
   },
   {

@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: [
       fileURLToPath(new URL("../../../../packages/testkit/src/postgres-setup.ts", import.meta.url)),
     ],
-    testTimeout: 3_600_000,
+    testTimeout: 7_200_000,
     hookTimeout: 600_000,
     disableConsoleIntercept: true,
   },

@@ -152,6 +152,11 @@ describe("tasks", () => {
       expect(after).not.toEqual(before);
       expect(variables(after?.at(-1)).DATABASE_URL).toBe(versionOf(`${name}-database-url`));
     }
+    const api = variables(containers("api", rotated).at(-1));
+    expect(api.MILLRACE_AUTH_SECRETS_REPLACED).toBe(`${api.MILLRACE_AUTH_SECRET}::AWSPREVIOUS:`);
+    expect(variables(containers("api").at(-1))).not.toHaveProperty(
+      "MILLRACE_AUTH_SECRETS_REPLACED",
+    );
     expect(containers("console", rotated)).toEqual(containers("console"));
     expect(rotated.output?.secrets_version).toMatchObject({ value: 2 });
   });

@@ -33,6 +33,8 @@ const HOME = "/var/lib/millrace";
 /** Each task of API and console serves many; two, so that one may be replaced. */
 const SERVING_TASKS = 2;
 
+/** Of a secret: `<ARN>:<JSON key>:<version stage>:<version id>`, as ECS takes it. */
+const PREVIOUS_VERSION = ":AWSPREVIOUS:";
 const MIGRATE = ["node", "packages/db/tools/migrate.ts"];
 const FIRST_ACCOUNT = ["node", "packages/provisioner/tools/first-account.ts"];
 
@@ -70,6 +72,10 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
     secrets: {
       DATABASE_URL: props.secrets.apiDatabaseUrl.filledArn,
       MILLRACE_AUTH_SECRET: props.secrets.session.filledArn,
+      // Opens what it sealed, until the API has sealed it again. The first version has replaced none.
+      ...(spec.secretsVersion > 1 && {
+        MILLRACE_AUTH_SECRETS_REPLACED: `${props.secrets.session.filledArn}:${PREVIOUS_VERSION}`,
+      }),
     },
     port: API_PORT,
     targetGroupArn: props.door.route({

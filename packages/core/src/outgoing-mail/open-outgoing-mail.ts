@@ -26,7 +26,7 @@ export async function openOutgoingMail(
   const { organizationId } = principal;
   const now = core.clock.now();
   assertUnlimited(principal, ACTION);
-  const { mail, sealed } = await core.db.transaction(async (tx) => {
+  return await core.db.transaction(async (tx) => {
     const found = isId("mai", id) ? await tx.outgoingMails.get(organizationId, id) : undefined;
     if (!found) throw notFound("mail", id);
     const invitation = await tx.invitations.get(organizationId, found.invitationId);
@@ -34,11 +34,11 @@ export async function openOutgoingMail(
     assertCovers(principal, invitation.role, ACTION);
     const taken = await tx.outgoingMails.takeText(organizationId, id, now);
     if (!taken) throw unavailable("The text was read already.");
-    return { mail: { ...found.mail, openedAt: now }, sealed: taken };
+    // Within the transaction: what cannot be opened is not removed.
+    const text = core.mailTexts.open(taken, [organizationId, id]);
+    if (text === undefined) throw unavailable("The installation's secret has changed.");
+    return { mail: { ...found.mail, openedAt: now }, text };
   });
-  const text = core.mailTexts.open(sealed, [organizationId, id]);
-  if (text === undefined) throw unavailable("The installation's secret has changed.");
-  return { mail, text };
 }
 
 function unavailable(message: string): DomainError {
