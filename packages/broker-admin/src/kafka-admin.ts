@@ -24,6 +24,7 @@ import { createAcls, deleteAcl, describeAcls } from "./acls.ts";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
 import { alterQuota, describeQuotas } from "./client-quotas.ts";
 import { describeGroups, type PickGroups } from "./group-lag.ts";
+import { survivingResets } from "./kafka-client.ts";
 import { OfflineTolerantAdmin } from "./offline-partitions.ts";
 import { describeUsers, putPassword, removeCredentials } from "./scram-users.ts";
 
@@ -84,16 +85,18 @@ export class KafkaAdmin {
 
   constructor(address: KafkaAddress) {
     this.#timeoutMs = address.timeoutMs ?? REQUEST_TIMEOUT_MS;
-    this.#admin = new OfflineTolerantAdmin({
-      clientId: "millrace-control-plane",
-      ...connectionOptions(address),
-      connectTimeout: Math.min(CONNECT_TIMEOUT_MS, this.#timeoutMs),
-      requestTimeout: this.#timeoutMs,
-      timeout: this.#timeoutMs,
-      // Callers retry with their own bound and their own idea of what a retry may do.
-      retries: 0,
-      autocreateTopics: false,
-    });
+    this.#admin = survivingResets(
+      new OfflineTolerantAdmin({
+        clientId: "millrace-control-plane",
+        ...connectionOptions(address),
+        connectTimeout: Math.min(CONNECT_TIMEOUT_MS, this.#timeoutMs),
+        requestTimeout: this.#timeoutMs,
+        timeout: this.#timeoutMs,
+        // Callers retry with their own bound and their own idea of what a retry may do.
+        retries: 0,
+        autocreateTopics: false,
+      }),
+    );
   }
 
   async createTopic(topic: NewTopic): Promise<void> {

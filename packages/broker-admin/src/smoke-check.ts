@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Consumer, Producer } from "@platformatic/kafka";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
 import { connectionOptions, type KafkaAddress, KafkaAdmin } from "./kafka-admin.ts";
+import { survivingResets } from "./kafka-client.ts";
 
 /** Names of the topics that checks use; `__` keeps them out of the lists that users see. */
 const TOPIC_PREFIX = "__millrace_smoke_";
@@ -54,7 +55,9 @@ async function produce(
   topic: string,
   values: readonly Buffer[],
 ): Promise<void> {
-  const producer = new Producer({ ...clientOptions(address), idempotent: true, acks: -1 });
+  const producer = survivingResets(
+    new Producer({ ...clientOptions(address), idempotent: true, acks: -1 }),
+  );
   try {
     await withDeadline(
       producer.send({ messages: values.map((value) => ({ topic, partition: 0, value })) }),
@@ -70,7 +73,9 @@ async function produce(
 
 /** Reads the topic from its beginning, without a group, so that no group is left behind. */
 async function consume(address: KafkaAddress, topic: string): Promise<Buffer[]> {
-  const consumer = new Consumer({ ...clientOptions(address), groupId: topic, autocommit: false });
+  const consumer = survivingResets(
+    new Consumer({ ...clientOptions(address), groupId: topic, autocommit: false }),
+  );
   try {
     return await withDeadline(
       fetchValues(consumer, topic),
