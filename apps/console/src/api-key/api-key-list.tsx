@@ -15,32 +15,31 @@ import {
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { ApiKey } from "@millrace/contract";
-import { covers, SERVICE_ACCOUNTS_PER_ORGANIZATION_MAX } from "@millrace/domain";
+import { SERVICE_ACCOUNTS_PER_ORGANIZATION_MAX } from "@millrace/domain";
 import { IconPlus, IconRefresh, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ago, day } from "../format/time.ts";
-import { useDenied, useRole } from "../session/use-allowed.ts";
+import { useAllowed, useDenied, useMayChange } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { CreateApiKeyDialog } from "./create-api-key-dialog.tsx";
-import { limitsOf } from "./key-limits.ts";
+import { limitsOf, permissionsOfKey } from "./key-limits.ts";
 import { RotateApiKeyDialog } from "./rotate-api-key-dialog.tsx";
 
 /** The organization's API keys. */
 export function ApiKeyList() {
   const trpc = useTRPC();
   const denied = useDenied("apikey:read");
+  const mayWrite = useAllowed("apikey:write");
   const [creating, dialog] = useDisclosure(false);
   const [revoking, setRevoking] = useState<ApiKey>();
   const [rotating, setRotating] = useState<ApiKey>();
   const { data, error, isPending } = useQuery(trpc.apiKey.list.queryOptions({ page_size: 200 }));
   if (denied) {
-    return (
-      <Empty title="No permission" text="Owners and admins of the organization manage API keys." />
-    );
+    return <Empty title="No permission" text="Your role does not include reading API keys." />;
   }
   return (
     <Stack gap="lg">
@@ -53,9 +52,11 @@ export function ApiKeyList() {
             For scripts and Terraform: <Code>Authorization: Bearer …</Code>
           </Text>
         </div>
-        <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
-          Create key
-        </Button>
+        {mayWrite && (
+          <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
+            Create key
+          </Button>
+        )}
       </Group>
       {error && <ProblemAlert error={error} title="Cannot load the API keys" />}
       {isPending && <Skeleton h={120} radius="md" />}
@@ -79,7 +80,7 @@ interface KeyTableProps {
 }
 
 function KeyTable({ keys, onRevoke, onRotate }: KeyTableProps) {
-  const own = useRole();
+  const mayChange = useMayChange("apikey:write");
   const accounts = useAccountNames();
   return (
     <Card padding={0}>
@@ -131,7 +132,7 @@ function KeyTable({ keys, onRevoke, onRotate }: KeyTableProps) {
                 <Table.Td>{key.expires_at ? day(key.expires_at) : "never"}</Table.Td>
                 <Table.Td>{ago(key.created_at)}</Table.Td>
                 <Table.Td>
-                  {own !== undefined && covers(own, key.role) && (
+                  {mayChange(permissionsOfKey(key)) && (
                     <Group gap={4} wrap="nowrap" justify="flex-end">
                       <ActionIcon
                         variant="subtle"

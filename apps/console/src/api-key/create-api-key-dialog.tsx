@@ -3,14 +3,16 @@
 import { MultiSelect, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import type { ServiceAccount } from "@millrace/contract";
-import { allows, PERMISSIONS, type Permission, type Role } from "@millrace/domain";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { covers, type Permission, permissionsOf, ROLES, type Role } from "@millrace/domain";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
-import { roleOptions } from "../member/role-words.ts";
+import { optionOf } from "../member/role-words.ts";
+import { holdsAll } from "../session/holds-all.ts";
+import { usePermissions, useRole } from "../session/use-allowed.ts";
 import { FormActions } from "../shell/form-actions.tsx";
 import { SecretDialog } from "../shell/secret-dialog.tsx";
 import { DEFAULT_EXPIRY, EXPIRIES, type Expiry, expiresAt } from "./expiry.ts";
-import { addressesIn } from "./key-limits.ts";
+import { addressesIn, permissionsToAsk, permissionsToGive } from "./key-limits.ts";
 
 interface DialogProps {
   opened: boolean;
@@ -98,8 +100,8 @@ function KeyForm(props: {
   onCreate: (key: NewKey) => void;
   onCancel: () => void;
 }) {
-  const trpc = useTRPC();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const own = useRole();
+  const held = usePermissions() ?? [];
   const form = useForm({
     initialValues: {
       name: "",
@@ -119,9 +121,10 @@ function KeyForm(props: {
       onSubmit={form.onSubmit(({ name, role, expiry, permissions, addresses }) => {
         if (role === "") return;
         const expires_at = expiresAt(expiry, Date.now());
+        const asked = permissionsToAsk(role, held, permissions);
         props.onCreate({
           ...{ name, role, allowed_addresses: addressesIn(addresses) },
-          ...(permissions.length > 0 && { permissions }),
+          ...(asked && { permissions: asked }),
           ...(expires_at !== undefined && { expires_at }),
         });
       })}
@@ -137,19 +140,14 @@ function KeyForm(props: {
           <Select
             label="Role"
             placeholder="Choose a role"
-            data={roleOptions(me?.role)}
+            data={ROLES.filter((role) => own && covers(own, role)).map(optionOf)}
             allowDeselect={false}
             {...form.getInputProps("role")}
           />
         )}
-        <MultiSelect
-          label="Permissions"
-          description="Narrow the role to these"
-          placeholder={form.values.permissions.length > 0 ? "" : "All of the role"}
-          data={PERMISSIONS.filter(
-            (permission) => form.values.role !== "" && allows(form.values.role, permission),
-          )}
-          searchable
+        <PermissionSelect
+          role={form.values.role}
+          held={held}
           {...form.getInputProps("permissions")}
         />
         <TextInput
@@ -173,5 +171,27 @@ function KeyForm(props: {
         />
       </Stack>
     </form>
+  );
+}
+
+interface PermissionSelectProps {
+  role: Role | "";
+  /** What the user has: nobody creates a key that may do more. */
+  held: readonly Permission[];
+  value?: Permission[];
+}
+
+function PermissionSelect({ role, held, ...input }: PermissionSelectProps) {
+  const isWhole = role === "" || holdsAll(held, permissionsOf(role));
+  const all = isWhole ? "All of the role" : "All that you have of the role";
+  return (
+    <MultiSelect
+      label="Permissions"
+      description="Narrow the role to these"
+      placeholder={input.value?.length ? "" : all}
+      data={role === "" ? [] : permissionsToGive(role, held)}
+      searchable
+      {...input}
+    />
   );
 }

@@ -1,5 +1,7 @@
 /** What narrows an API key, as forms and lists show it. Pure, so that it is tested alone. */
 import type { ApiKey } from "@millrace/contract";
+import { allows, PERMISSIONS, type Permission, permissionsOf, type Role } from "@millrace/domain";
+import { holdsAll } from "../session/holds-all.ts";
 
 /** Addresses and CIDR blocks that somebody typed, separated by commas, spaces or lines. */
 export function addressesIn(text: string): string[] {
@@ -15,6 +17,27 @@ export function limitsOf(key: Pick<ApiKey, "permissions" | "allowed_addresses">)
     ...(addresses.length > 1 ? [`from ${count(addresses.length, "address range")}`] : []),
   ];
   return parts.join(", ");
+}
+
+/** What the key may do: of a service account whose role was lowered, less than the key's own permissions. */
+export function permissionsOfKey(key: Pick<ApiKey, "role" | "permissions">): Permission[] {
+  const { role, permissions } = key;
+  return [...(permissions ?? permissionsOf(role))].filter((each) => allows(role, each));
+}
+
+/** Permissions that a user who has `held` can give a key of this role. */
+export function permissionsToGive(role: Role, held: readonly Permission[]): Permission[] {
+  return PERMISSIONS.filter((each) => allows(role, each) && held.includes(each));
+}
+
+/** What to ask for where the user chose these: without a choice all of the role, or as much of it as the user has. */
+export function permissionsToAsk(
+  role: Role,
+  held: readonly Permission[],
+  chosen: Permission[],
+): Permission[] | undefined {
+  if (chosen.length > 0) return chosen;
+  return holdsAll(held, permissionsOf(role)) ? undefined : permissionsToGive(role, held);
 }
 
 function count(number: number, what: string): string {

@@ -1,6 +1,6 @@
 /** The API as components find it in tests: what was answered before, and what it is asked to do. */
 import { MantineProvider } from "@mantine/core";
-import { permissionsOf, type Role } from "@millrace/domain";
+import { leastRoleWith, type Permission, permissionsOf, type Role } from "@millrace/domain";
 import type { AppRouter } from "@millrace/router";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { createTRPCClient } from "@trpc/client";
@@ -38,6 +38,20 @@ export class FakeApi {
 
   /** Who looks at it: somebody of that role. */
   signIn(role: Role): void {
+    this.#signIn(role, { permissions: [...permissionsOf(role)] });
+  }
+
+  /** Somebody with a custom role. */
+  signInWith(...permissions: Permission[]): void {
+    this.#signIn(leastRoleWith(permissions), { permissions });
+  }
+
+  /** As an API process answers that does not know custom roles. */
+  signInToOldApi(role: Role): void {
+    this.#signIn(role, {});
+  }
+
+  #signIn(role: Role, rest: { permissions?: Permission[] }): void {
     const organization = { id: "org_test", name: "Test" };
     this.queryClient.setQueryData(this.trpc.account.me.queryKey({}), {
       user: { id: "usr_test", email: "ada@example.com", name: "Ada" },
@@ -46,9 +60,9 @@ export class FakeApi {
       organization: { ...organization, slug: "test" },
       role,
       custom_role: null,
-      permissions: [...permissionsOf(role)],
       impersonation: null,
       organizations: [{ ...organization, role }],
+      ...(rest as { permissions: Permission[] }),
     });
   }
 

@@ -41,12 +41,7 @@ export function AuditPage() {
   const denied = useDenied("audit:read");
   const [filter, setFilter] = useState<AuditFilter>(ANY_EVENT);
   if (denied) {
-    return (
-      <Empty
-        title="No permission"
-        text="Owners and admins of the organization can read its audit log."
-      />
-    );
+    return <Empty title="No permission" text="Your role does not include reading the audit log." />;
   }
   return (
     <Stack gap="lg">

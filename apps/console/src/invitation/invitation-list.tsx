@@ -2,13 +2,13 @@
 
 import { ActionIcon, Badge, Card, Stack, Table, Title } from "@mantine/core";
 import type { Invitation } from "@millrace/contract";
-import { covers } from "@millrace/domain";
+import { permissionsOf } from "@millrace/domain";
 import { IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { day } from "../format/time.ts";
-import { useAllowed } from "../session/use-allowed.ts";
+import { useMayChange } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 
@@ -18,8 +18,7 @@ const SHOWN_MAX = 100;
 /** Invitations that nobody has accepted yet; nothing where there are none. */
 export function InvitationList() {
   const trpc = useTRPC();
-  const mayWrite = useAllowed("member:write");
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const mayChange = useMayChange("member:write");
   const [revoking, setRevoking] = useState<Invitation>();
   const { data, error } = useQuery(trpc.invitation.list.queryOptions({ page_size: SHOWN_MAX }));
   if (error) return <ProblemAlert error={error} title="Cannot load the invitations" />;
@@ -58,7 +57,7 @@ export function InvitationList() {
                   <Table.Td>{invitation.invited_by.name}</Table.Td>
                   <Table.Td>{day(invitation.expires_at)}</Table.Td>
                   <Table.Td>
-                    {mayWrite && me && covers(me.role, invitation.role) && (
+                    {mayChange(permissionsOf(invitation.role)) && (
                       <ActionIcon
                         variant="subtle"
                         color="red"

@@ -8,9 +8,10 @@ import {
   ROLE_LEAST,
   type Role,
 } from "@millrace/domain";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { roleOptions } from "../member/role-words.ts";
+import { usePermissions } from "../session/use-allowed.ts";
 import { FormActions } from "../shell/form-actions.tsx";
 import { SecretDialog } from "../shell/secret-dialog.tsx";
 
@@ -23,7 +24,7 @@ const EXPIRIES = [1, INVITATION_DAYS_DEFAULT, INVITATION_DAYS_MAX].map((days) =>
 export function InviteDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const held = usePermissions();
   const invite = useMutation(
     trpc.invitation.create.mutationOptions({
       onSuccess: () => {
@@ -73,7 +74,7 @@ export function InviteDialog({ opened, onClose }: { opened: boolean; onClose: ()
           />
           <Select
             label="Role"
-            data={roleOptions(me?.role, me?.permissions)}
+            data={roleOptions(held)}
             allowDeselect={false}
             {...form.getInputProps("role")}
           />

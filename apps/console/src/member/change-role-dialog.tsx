@@ -6,6 +6,8 @@ import { isRole, ROLE_LEAST } from "@millrace/domain";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useState } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { holdsAll } from "../session/holds-all.ts";
+import { usePermissions } from "../session/use-allowed.ts";
 import { FormActions } from "../shell/form-actions.tsx";
 import { roleOptions } from "./role-words.ts";
 
@@ -78,14 +80,11 @@ export function ChangeRoleDialog({ member, onClose }: DialogProps) {
 /** What the user can give away: roles up to their own, and custom roles with no more than they have. */
 function useOptions() {
   const trpc = useTRPC();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const held = usePermissions();
   const { data: custom } = useQuery(trpc.role.list.queryOptions({}));
-  const held = new Set(me?.permissions);
-  const mine = custom?.items.filter(({ permissions }) =>
-    permissions.every((each) => held.has(each)),
-  );
+  const mine = custom?.items.filter(({ permissions }) => held && holdsAll(held, permissions));
   return [
-    ...roleOptions(me?.role, me?.permissions),
+    ...roleOptions(held),
     ...(mine ?? []).map(({ id, name }) => ({ value: id, label: name })),
   ];
 }

@@ -2,19 +2,21 @@
 
 import { ActionIcon, Badge, Card, Group, Table, Text } from "@mantine/core";
 import type { Member } from "@millrace/contract";
-import { covers, type Role } from "@millrace/domain";
+import { type Permission, permissionsOf } from "@millrace/domain";
 import { IconPencil, IconTrash } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
-import { useAllowed } from "../session/use-allowed.ts";
+import { useMayChange } from "../session/use-allowed.ts";
 import { ChangeRoleDialog } from "./change-role-dialog.tsx";
 import { RemoveMemberDialog } from "./remove-member-dialog.tsx";
 
 export function MemberTable({ members }: { members: readonly Member[] }) {
   const trpc = useTRPC();
   const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const mayChange = useMayChange("member:write");
+  const permissionsOfMember = usePermissionsOfMember();
   const [changing, setChanging] = useState<Member>();
   const [removing, setRemoving] = useState<Member>();
   return (
@@ -62,7 +64,7 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
                   <Table.Td>
                     <Actions
                       member={member}
-                      own={me?.role}
+                      mayChange={mayChange(permissionsOfMember(member))}
                       isSelf={isSelf}
                       onChange={() => setChanging(member)}
                       onRemove={() => setRemoving(member)}
@@ -87,19 +89,28 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
 
 interface ActionsProps {
   member: Member;
-  own: Role | undefined;
+  mayChange: boolean;
   isSelf: boolean;
   onChange: () => void;
   onRemove: () => void;
 }
 
-/** Nothing is offered that the API would refuse for the caller's role. */
-function Actions({ member, own, isSelf, onChange, onRemove }: ActionsProps) {
-  const mayWrite = useAllowed("member:write");
-  const covered = mayWrite && own !== undefined && covers(own, member.role);
+/**
+ * Tells what a member may do: of a custom role that is not known, as much as the role that it narrows. That is more,
+ * so nothing is offered too early.
+ */
+function usePermissionsOfMember() {
+  const trpc = useTRPC();
+  const { data: custom } = useQuery(trpc.role.list.queryOptions({}));
+  return ({ role, custom_role }: Member): Iterable<Permission> =>
+    custom?.items.find(({ id }) => id === custom_role?.id)?.permissions ?? permissionsOf(role);
+}
+
+/** Nothing is offered that the API would refuse. */
+function Actions({ member, mayChange, isSelf, onChange, onRemove }: ActionsProps) {
   return (
     <Group gap={4} wrap="nowrap" justify="flex-end">
-      {covered && (
+      {mayChange && (
         <ActionIcon
           variant="subtle"
           color="gray"
@@ -109,7 +120,7 @@ function Actions({ member, own, isSelf, onChange, onRemove }: ActionsProps) {
           <IconPencil size={16} />
         </ActionIcon>
       )}
-      {(covered || isSelf) && (
+      {(mayChange || isSelf) && (
         <ActionIcon
           variant="subtle"
           color="red"

@@ -1,4 +1,5 @@
-import { covers, type Permission, permissionsOf, ROLES, type Role } from "@millrace/domain";
+import { type Permission, permissionsOf, ROLES, type Role } from "@millrace/domain";
+import { holdsAll } from "../session/holds-all.ts";
 
 /** What each role lets a person or a program do. */
 const ROLE_WORDS: Record<Role, string> = {
@@ -9,12 +10,13 @@ const ROLE_WORDS: Record<Role, string> = {
   viewer: "Viewer: read only, no records",
 };
 
-/** Roles that somebody of this role can give away: with these permissions, where they are fewer than the role's. */
+/** Roles that somebody with these permissions can give away. */
 export function roleOptions(
-  own: Role | undefined,
-  held?: readonly Permission[],
+  held: readonly Permission[] | undefined,
 ): { value: Role; label: string }[] {
-  return ROLES.filter((role) => own !== undefined && covers(own, role))
-    .filter((role) => held === undefined || [...permissionsOf(role)].every((p) => held.includes(p)))
-    .map((role) => ({ value: role, label: ROLE_WORDS[role] }));
+  return ROLES.filter((role) => held && holdsAll(held, permissionsOf(role))).map(optionOf);
+}
+
+export function optionOf(role: Role): { value: Role; label: string } {
+  return { value: role, label: ROLE_WORDS[role] };
 }

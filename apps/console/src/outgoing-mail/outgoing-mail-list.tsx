@@ -22,10 +22,7 @@ export function OutgoingMailList() {
   });
   if (denied) {
     return (
-      <Empty
-        title="No permission"
-        text="Owners and admins of the organization can read the mail outbox."
-      />
+      <Empty title="No permission" text="Your role does not include reading the mail outbox." />
     );
   }
   return (

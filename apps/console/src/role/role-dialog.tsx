@@ -9,9 +9,10 @@ import {
   LABEL_MAX,
   type Permission,
 } from "@millrace/domain";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { usePermissions } from "../session/use-allowed.ts";
 import { FormActions } from "../shell/form-actions.tsx";
 
 interface DialogProps {
@@ -28,8 +29,7 @@ interface Draft {
 }
 
 export function RoleDialog({ opened, edited: role, onClose }: DialogProps) {
-  const trpc = useTRPC();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const held = usePermissions();
   const form = useForm<Draft>({
     initialValues: { name: "", description: "", permissions: [] },
     validate: {
@@ -71,7 +71,7 @@ export function RoleDialog({ opened, edited: role, onClose }: DialogProps) {
           <MultiSelect
             label="Permissions"
             description="You can grant those that you have"
-            data={CUSTOM_ROLE_PERMISSIONS.filter((each) => me?.permissions.includes(each))}
+            data={CUSTOM_ROLE_PERMISSIONS.filter((each) => held?.includes(each))}
             searchable
             {...form.getInputProps("permissions")}
           />

@@ -3,21 +3,17 @@
 import { ActionIcon, Card, Group, Table, Text } from "@mantine/core";
 import type { CustomRole } from "@millrace/contract";
 import { IconPencil, IconTrash } from "@tabler/icons-react";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { useMayChange } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { RoleDialog } from "./role-dialog.tsx";
 
 export function RoleTable({ roles }: { roles: readonly CustomRole[] }) {
-  const trpc = useTRPC();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
   const [editing, setEditing] = useState<CustomRole>();
   const [deleting, setDeleting] = useState<CustomRole>();
-  // The API refuses changes of roles that have more than the user.
-  const mayChange = (role: CustomRole) =>
-    me?.permissions.includes("member:write") === true &&
-    role.permissions.every((permission) => me.permissions.includes(permission));
+  const mayChange = useMayChange("member:write");
   return (
     <Card padding={0}>
       <Table.ScrollContainer
@@ -47,7 +43,7 @@ export function RoleTable({ roles }: { roles: readonly CustomRole[] }) {
                 </Table.Td>
                 <Table.Td>{role.permissions.join(", ")}</Table.Td>
                 <Table.Td>
-                  {mayChange(role) && (
+                  {mayChange(role.permissions) && (
                     <Group gap={4} wrap="nowrap" justify="flex-end">
                       <ActionIcon
                         variant="subtle"

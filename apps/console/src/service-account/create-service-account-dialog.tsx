@@ -3,9 +3,10 @@
 import { Modal, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { DESCRIPTION_LENGTH_MAX, LABEL_MAX, ROLE_LEAST, type Role } from "@millrace/domain";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { roleOptions } from "../member/role-words.ts";
+import { usePermissions } from "../session/use-allowed.ts";
 import { FormActions } from "../shell/form-actions.tsx";
 
 interface DialogProps {
@@ -16,7 +17,7 @@ interface DialogProps {
 export function CreateServiceAccountDialog({ opened, onClose }: DialogProps) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
+  const held = usePermissions();
   const form = useForm({
     initialValues: { name: "", description: "", role: ROLE_LEAST as Role },
     validate: { name: (value) => (value.trim() ? null : "Enter a name") },
@@ -56,7 +57,7 @@ export function CreateServiceAccountDialog({ opened, onClose }: DialogProps) {
           />
           <Select
             label="Role"
-            data={roleOptions(me?.role, me?.permissions)}
+            data={roleOptions(held)}
             allowDeselect={false}
             {...form.getInputProps("role")}
           />

@@ -24,10 +24,7 @@ export function ServiceAccountList() {
   });
   if (denied) {
     return (
-      <Empty
-        title="No permission"
-        text="Owners and admins of the organization manage service accounts."
-      />
+      <Empty title="No permission" text="Your role does not include reading service accounts." />
     );
   }
   return (

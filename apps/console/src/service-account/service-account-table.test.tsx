@@ -24,3 +24,18 @@ test("offers keys, enabling and deletion", () => {
     expect(html).toContain(action);
   }
 });
+
+test("offers nothing to a custom role that has less than the account, even of the same role", () => {
+  const api = new FakeApi();
+  api.signInWith("apikey:read", "apikey:write");
+  const html = api.render(<ServiceAccountTable accounts={[{ ...ACCOUNT, role: "viewer" }]} />);
+  expect(html).toContain("deploy");
+  expect(html).not.toContain("Create a key for deploy");
+});
+
+test("offers what the role grants where the API does not tell permissions yet", () => {
+  const api = new FakeApi();
+  api.signInToOldApi("admin");
+  const account: ServiceAccount = { ...ACCOUNT, role: "admin" };
+  expect(api.render(<ServiceAccountTable accounts={[account]} />)).toContain("Delete deploy");
+});

@@ -2,14 +2,14 @@
 
 import { ActionIcon, Badge, Card, Group, Table, Text } from "@mantine/core";
 import type { ServiceAccount } from "@millrace/contract";
-import { covers } from "@millrace/domain";
+import { permissionsOf } from "@millrace/domain";
 import { IconKey, IconPlayerPause, IconPlayerPlay, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { CreateApiKeyDialog } from "../api-key/create-api-key-dialog.tsx";
 import { ago, moment } from "../format/time.ts";
-import { useAllowed, useRole } from "../session/use-allowed.ts";
+import { useMayChange } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 
@@ -86,18 +86,17 @@ interface ActionsProps {
   onDelete: () => void;
 }
 
-/** Nothing is offered that the API would refuse for the caller's role. */
+/** Nothing is offered that the API would refuse. */
 function Actions({ account, onKey, onDelete }: ActionsProps) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
-  const own = useRole();
-  const mayWrite = useAllowed("apikey:write");
+  const mayChange = useMayChange("apikey:write");
   const update = useMutation(
     trpc.serviceAccount.update.mutationOptions({
       onSuccess: () => void queryClient.invalidateQueries(trpc.serviceAccount.pathFilter()),
     }),
   );
-  if (!mayWrite || own === undefined || !covers(own, account.role)) return null;
+  if (!mayChange(permissionsOf(account.role))) return null;
   const verb = account.disabled ? "Enable" : "Disable";
   return (
     <>

@@ -16,7 +16,7 @@ import {
 import { useForm } from "@mantine/form";
 import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
-import { SSO_DOMAINS_MAX } from "@millrace/domain";
+import { permissionsOf, SSO_DOMAINS_MAX } from "@millrace/domain";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { messageOf, useTRPC } from "../api/client.tsx";
 import { roleOptions } from "../member/role-words.ts";
@@ -24,7 +24,7 @@ import { RemoveSingleSignOnDialog } from "./remove-single-sign-on-dialog.tsx";
 import { type Connection, draftOf, problemsOf, requestOf } from "./sso-draft.ts";
 
 /** Roles that a first sign-in can give: nobody becomes an owner by signing in. */
-const ROLES = roleOptions("admin");
+const ROLES = roleOptions([...permissionsOf("admin")]);
 
 export function SingleSignOnForm({ connection }: { connection: Connection | null }) {
   const trpc = useTRPC();

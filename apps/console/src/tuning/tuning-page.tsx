@@ -7,6 +7,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Fragment } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { useCluster } from "../cluster/live.ts";
+import { useAllowed, useDenied } from "../session/use-allowed.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { ChangeBar } from "./change-bar.tsx";
 import { ConfirmChange } from "./confirm-change.tsx";
@@ -21,13 +22,13 @@ const TUNING_POLL_MS = 3_000;
 /** A cluster's tuning settings with their bounds, applied without a restart, and their history. */
 export function TuningPage({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
   const { data, error } = useQuery(
     trpc.tuning.get.queryOptions({ cluster_id: clusterId }, { refetchInterval: TUNING_POLL_MS }),
   );
   const { data: cluster } = useCluster(clusterId);
   const edit = useTuningEdit(clusterId, data);
-  const readOnly = me !== undefined && !me.permissions.includes("tuning:write");
+  const mayWrite = useAllowed("tuning:write");
+  const readOnly = useDenied("tuning:write");
   return (
     <Stack gap="md">
       {error && <ProblemAlert error={error} title="Cannot load the tuning" />}
@@ -44,7 +45,7 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
             key={group.title}
             group={group}
             tuning={data}
-            edit={me && !readOnly ? edit : undefined}
+            edit={mayWrite ? edit : undefined}
           />
         ))}
       <ChangeBar edit={edit} />
