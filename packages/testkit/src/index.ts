@@ -1,3 +1,4 @@
+export { ArchivedPostgres } from "./archived-postgres.ts";
 export { ManualClock } from "./manual-clock.ts";
 export { tablesWith } from "./tables-with.ts";
 export {
