@@ -45,6 +45,7 @@ test("the partial indexes that Prisma does not see are there", async () => {
     "cluster_name_taken",
     "cluster_phase_idx",
     "environment_name_taken",
+    "impersonation_of_session",
     "operation_cluster_busy",
     "operation_look",
     "service_account_name_taken",
