@@ -190,23 +190,35 @@ test("nobody invites, changes or removes above their own role", async () => {
   expect((await remove(owner.id, ours.apiKey)).status).toBe(204);
 });
 
-test("a key with addresses or an expiry lets nobody in without them", async () => {
+test("a key with addresses or an expiry lets nobody in without them, and changes no custom role", async () => {
   const { app, ours } = fixture;
   const { id } = await join("viewer");
+  const role = { name: "held by many", permissions: ["cluster:read"] };
+  const made = await call(app, "POST", "/v1/roles", { apiKey: ours.apiKey, body: role });
+  const path = `/v1/roles/${made.body.id}`;
+  const roleChanges = [
+    ["POST", "/v1/roles", { ...role, name: "another" }],
+    ["PATCH", path, { permissions: ["cluster:read", "audit:read"] }],
+    ["DELETE", path, undefined],
+  ] as const;
   const limits = [
     { allowed_addresses: ["127.0.0.0/8"] },
     { expires_at: new Date(Date.now() + 3_600_000).toISOString() },
   ];
   for (const limit of limits) {
-    const made = await call(app, "POST", "/v1/api-keys", {
+    const key = await call(app, "POST", "/v1/api-keys", {
       ...{ apiKey: ours.apiKey, body: { name: "narrow", role: "admin", ...limit } },
     });
-    const apiKey = made.body.secret;
+    const apiKey = key.body.secret;
     const detail = "An API key that is limited by address or expiry cannot";
     expect((await invite(address(), "viewer", apiKey)).body.detail).toMatch(detail);
     const body = { role: "admin" };
     const raised = await call(app, "PATCH", `/v1/members/${id}`, { apiKey, body });
     expect(raised.body.detail).toMatch(detail);
+    for (const [method, path, change] of roleChanges) {
+      const refused = await call(app, method, path, { apiKey, ...(change && { body: change }) });
+      expect([refused.status, refused.body.detail]).toEqual([403, expect.stringMatching(detail)]);
+    }
   }
 });
 

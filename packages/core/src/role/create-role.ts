@@ -7,6 +7,7 @@ import {
   type Permission,
   type Principal,
 } from "@millrace/domain";
+import { assertUnlimited } from "../api-key/assert-no-wider.ts";
 import type { Core } from "../core.ts";
 import { assertHolds } from "../member/assert-covers.ts";
 
@@ -17,8 +18,8 @@ export interface CreateRoleInput {
 }
 
 /**
- * A custom role. Throws `forbidden` for a permission that the caller does not have, `role_name_taken` with the
- * id of the one that has the name, `limit_exceeded`.
+ * A custom role. Throws `forbidden` for a permission that the caller does not have, or where the caller is a key that
+ * is limited by address or expiry; `role_name_taken` with the id of the one that has the name; `limit_exceeded`.
  */
 export async function createRole(
   core: Core,
@@ -27,6 +28,7 @@ export async function createRole(
 ): Promise<CustomRole> {
   const { organizationId } = principal;
   assertHolds(principal, permissions, "create a role");
+  assertUnlimited(principal, "create a role");
   return core.db.transaction(async (tx) => {
     await tx.organizations.lock(organizationId);
     const known = await tx.customRoles.list(organizationId);

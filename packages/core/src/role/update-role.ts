@@ -1,4 +1,5 @@
 import type { CustomRole, CustomRoleId, Permission, Principal } from "@millrace/domain";
+import { assertUnlimited } from "../api-key/assert-no-wider.ts";
 import type { Core } from "../core.ts";
 import { assertHolds } from "../member/assert-covers.ts";
 import { completed } from "./create-role.ts";
@@ -12,7 +13,8 @@ export interface UpdateRoleInput {
 
 /**
  * Takes effect with the next request of each member that has the role. Throws `not_found`; `forbidden` where the
- * role has, or would have, a permission that the caller does not have.
+ * role has, or would have, a permission that the caller does not have, or the caller is a key that is limited by
+ * address or expiry.
  */
 export async function updateRole(
   core: Core,
@@ -26,6 +28,7 @@ export async function updateRole(
     for (const each of [found.permissions, permissions ?? []]) {
       assertHolds(principal, each, "change a role");
     }
+    assertUnlimited(principal, "change a role");
     await tx.customRoles.update(organizationId, roleId, {
       ...(description !== undefined && { description }),
       ...(permissions && { permissions: completed(permissions) }),
