@@ -389,7 +389,12 @@ describe("a custom role", () => {
     const first = await create("named", ["cluster:read"]);
     const again = await create("named", ["cluster:read"]);
     expect([again.status, again.body.existing_id]).toEqual([409, first.body.id]);
-    expect((await create("admin", ["cluster:read"])).body.code).toBe("role_name_taken");
+    const shouted = await create("NAMED", ["cluster:read"]);
+    expect([shouted.status, shouted.body.existing_id]).toEqual([409, first.body.id]);
+    for (const builtIn of ["admin", "Owner", "VIEWER"]) {
+      const refused = await create(builtIn, ["cluster:read"]);
+      expect([refused.status, refused.body.code]).toEqual([409, "role_name_taken"]);
+    }
     expect((await create("unknown", ["no:such"])).status).toBe(400);
     const { id } = await member("viewer");
     const both = { role: "viewer", custom_role_id: first.body.id };

@@ -24,10 +24,12 @@ export class CustomRoleRepository {
     this.#client = client;
   }
 
-  /** The caller has checked that the name is free, and holds the organization's lock. */
-  async create({ permissions, ...rest }: NewCustomRole): Promise<CustomRole> {
+  /** Undefined where the name, in any case, is taken: without an error, which would end the transaction. */
+  async create({ permissions, ...rest }: NewCustomRole): Promise<CustomRole | undefined> {
     const data = { id: newId("rol"), ...rest, permissions: [...permissions] };
-    return toCustomRole(await this.#client.customRole.create({ data }));
+    const { customRole } = this.#client;
+    const [row] = await customRole.createManyAndReturn({ data: [data], skipDuplicates: true });
+    return row && toCustomRole(row);
   }
 
   async get(organizationId: OrganizationId, id: CustomRoleId): Promise<CustomRole | undefined> {

@@ -137,3 +137,32 @@ test("clusters that are there get a port with TLS; creations under way get the s
     expect(open.filter(([, state]) => state === "PENDING")).toEqual([["create_user", "PENDING"]]);
   });
 });
+
+test("a member with a custom role is no owner, whoever writes, and role names differ by more than case", async () => {
+  const name = "20261123152000_custom_role_checks";
+  await withEmptyDatabase(fixture.url, async (client) => {
+    for (const before of await migrationsBefore(name)) await client.query(await sqlOf(before));
+    await client.query(TENANT);
+    await client.query(`
+      INSERT INTO "user" (id, name, email, email_verified, updated_at)
+        VALUES ('usr_1', 'Ada', 'ada@example.com', true, now());
+      INSERT INTO custom_role (id, organization_id, name, description, permissions, created_at)
+        VALUES ('rol_1', 'org_1', 'Auditor', '', '{}', '2026-11-23T10:00:00Z'),
+               ('rol_2', 'org_1', 'auditor', '', '{}', '2026-11-23T11:00:00Z'),
+               ('rol_3', 'org_1', 'OWNER', '', '{}', '2026-11-23T12:00:00Z');
+      INSERT INTO member (id, organization_id, user_id, role, custom_role_id)
+        VALUES ('mem_1', 'org_1', 'usr_1', 'owner', 'rol_1');`);
+    await client.query(await sqlOf(name));
+    const names = await client.query("SELECT name FROM custom_role ORDER BY id");
+    expect(names.rows.map((row) => row.name)).toEqual([
+      ...["Auditor", "auditor rol_2", "OWNER rol_3"],
+    ]);
+    expect((await client.query("SELECT role FROM member")).rows).toEqual([{ role: "viewer" }]);
+    const toOwner = client.query("UPDATE member SET role = 'owner'");
+    await expect(toOwner).rejects.toThrow("member_custom_role_least");
+    const another = `INSERT INTO custom_role (id, organization_id, name, description, permissions)
+      VALUES ('rol_4', 'org_1', 'AUDITOR', '', '{}')`;
+    await expect(client.query(another)).rejects.toThrow("custom_role_name_taken");
+    await client.query("UPDATE member SET custom_role_id = NULL, role = 'owner'");
+  });
+});

@@ -14,7 +14,7 @@ export const CUSTOM_ROLE_PERMISSIONS = PERMISSIONS.filter((each) => allows("admi
 export interface CustomRole {
   readonly id: CustomRoleId;
   readonly organizationId: OrganizationId;
-  /** Unique within the organization, and no role's. */
+  /** Unique within the organization, and no role's, in any case. */
   readonly name: string;
   readonly description: string;
   readonly permissions: readonly Permission[];

@@ -32,11 +32,15 @@ export async function createRole(
   return core.db.transaction(async (tx) => {
     await tx.organizations.lock(organizationId);
     const known = await tx.customRoles.list(organizationId);
-    const existing = known.find((each) => each.name === name);
-    if (existing || isRole(name)) throw nameTaken(name, existing?.id);
+    const existing = known.find((each) => each.name.toLowerCase() === name.toLowerCase());
+    if (existing || isRole(name.toLowerCase())) throw nameTaken(name, existing?.id);
     if (known.length >= CUSTOM_ROLES_PER_ORGANIZATION_MAX) throw tooMany();
     const complete = completed(permissions);
-    return tx.customRoles.create({ organizationId, name, description, permissions: complete });
+    const role = { organizationId, name, description, permissions: complete };
+    const created = await tx.customRoles.create(role);
+    // The database's lower case differs from ours in some scripts.
+    if (!created) throw nameTaken(name, undefined);
+    return created;
   });
 }
 
