@@ -107,6 +107,10 @@ func (r *clusterResource) ownSince(ctx context.Context, id string, planned model
 func isAskedFor(cluster *api.Cluster, planned model) bool {
 	seen := planned
 	seen.take(cluster)
+	if !says(planned.PlaintextListener) && !cluster.Spec.PlaintextListener {
+		// A creation that leaves the listener out turns it on.
+		return false
+	}
 	return maps.Equal(textsOf(seen.Labels), textsOf(planned.Labels)) && isWithin(creation(planned), creation(seen))
 }
 

@@ -51,7 +51,7 @@ func isKnown(ctx context.Context, config tfsdk.Config) bool {
 	}
 	for _, value := range []attr.Value{
 		written.Name, written.Region, written.Size, written.Labels, written.Brokers, written.Zones,
-		written.Wal, written.Network, written.Storage,
+		written.Wal, written.Network, written.Storage, written.PlaintextListener,
 	} {
 		raw, err := value.ToTerraformValue(ctx)
 		if err != nil || !raw.IsFullyKnown() {

@@ -10,13 +10,15 @@ import (
 func creation(planned model) api.Patch {
 	body := api.Patch{
 		"deletion_protection": planned.DeletionProtection.ValueBool(),
-		"plaintext_listener":  planned.PlaintextListener.ValueBool(),
 		"name":                planned.Name.ValueString(),
 		"region":              planned.Region.ValueString(),
 		"size":                planned.Size.ValueString(),
 	}
 	if !planned.EnvironmentID.IsUnknown() && !planned.EnvironmentID.IsNull() {
 		body["environment_id"] = planned.EnvironmentID.ValueString()
+	}
+	if says(planned.PlaintextListener) {
+		body["plaintext_listener"] = planned.PlaintextListener.ValueBool()
 	}
 	if labels := textsOf(planned.Labels); len(labels) > 0 {
 		body["labels"] = labels
@@ -33,6 +35,9 @@ func creation(planned model) api.Patch {
 	}
 	return body
 }
+
+// says tells whether the plan has a value, and does not leave it to the API.
+func says(value types.Bool) bool { return !value.IsUnknown() && !value.IsNull() }
 
 // patchOf is what the plan changes; nothing where Terraform alone is concerned.
 func patchOf(before, planned model) api.Patch {
@@ -51,7 +56,7 @@ func patchOf(before, planned model) api.Patch {
 	if !before.DeletionProtection.Equal(planned.DeletionProtection) {
 		patch["deletion_protection"] = planned.DeletionProtection.ValueBool()
 	}
-	if !before.PlaintextListener.Equal(planned.PlaintextListener) {
+	if says(planned.PlaintextListener) && !before.PlaintextListener.Equal(planned.PlaintextListener) {
 		patch["plaintext_listener"] = planned.PlaintextListener.ValueBool()
 	}
 	if !before.Labels.Equal(planned.Labels) {

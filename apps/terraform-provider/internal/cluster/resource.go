@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/boolplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
@@ -108,8 +109,10 @@ func arguments(ctx context.Context) map[string]schema.Attribute {
 		},
 		"plaintext_listener": schema.BoolAttribute{
 			Optional: true, Computed: true,
-			Default:             booldefault.StaticBool(true),
-			MarkdownDescription: "Whether clients may connect without TLS; `true` by default. It can be `false` in the region `local` only. A change restarts the broker.",
+			// No default: it would undo what was set in the console. A state older than the attribute has null,
+			// which must not be planned as the value.
+			PlanModifiers:       []planmodifier.Bool{boolplanmodifier.UseNonNullStateForUnknown()},
+			MarkdownDescription: "Whether clients may connect without TLS. Without this attribute a new cluster allows it, and an existing one keeps its setting. It can be `false` in the region `local` only. A change restarts the broker.",
 		},
 		"paused": schema.BoolAttribute{
 			Optional: true, Computed: true,

@@ -25,6 +25,9 @@ type fakeAPI struct {
 	*httptest.Server
 	mutex sync.Mutex
 	calls []string
+	// asked is the body of the last creation; previews counts those that only validate.
+	asked    map[string]any
+	previews int
 	// spec and phase of the cluster; no phase is no cluster.
 	spec  map[string]any
 	phase string
@@ -76,6 +79,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(raw, &body)
 	call := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/v1/")
 	if r.URL.Query().Get("validate_only") == "true" {
+		f.previews++
 		fmt.Fprint(w, `{"plan":{"summary":{}},"policy":[],"warnings":[]}`)
 		return
 	}
@@ -115,7 +119,7 @@ func (f *fakeAPI) answer(w http.ResponseWriter, r *http.Request, call string, bo
 	case path[0] == "api-keys":
 		f.answerKey(w, r.Method, path, body)
 	case call == "POST clusters":
-		f.createdAt = time.Now()
+		f.createdAt, f.asked = time.Now(), body
 		f.spec = map[string]any{"environment_id": "env_1", "brokers": 1, "zones": 1, "paused": false, "plaintext_listener": true}
 		maps.Copy(f.spec, body)
 		f.revision, f.observed = 1, 0

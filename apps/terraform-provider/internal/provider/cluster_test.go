@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
 const cluster = "millrace_cluster"
@@ -219,12 +221,89 @@ func TestThePlaintextListenerIsTurnedOffInPlace(t *testing.T) {
 		t.Errorf("created with %v", api.spec["plaintext_listener"])
 	}
 	wanted := config(object{"plaintext_listener": false})
+	if plan := tf.plan(cluster, made, config(object{"size": "small"})); !plan.knows(t, "endpoints") {
+		t.Error("another change makes the endpoints unknown")
+	}
 	made = tf.change(cluster, made, wanted)
 	if api.spec["plaintext_listener"] != false || api.count("PATCH") != 1 || api.count("GET operations") == 0 {
 		t.Errorf("%v: %v", api.spec, api.calls)
 	}
 	if plan := tf.plan(cluster, made, wanted); plan.changes(made) {
 		t.Errorf("the next plan is not empty: %s", plan.said)
+	}
+	tf.change(cluster, made, config(object{"plaintext_listener": true}))
+}
+
+// Whoever leaves the attribute out leaves the listener to the console.
+func TestAListenerThatTheConfigurationDoesNotNameStaysAsItIs(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(nil))
+	if asked, names := api.asked["plaintext_listener"]; names {
+		t.Errorf("a creation without the attribute asks for %v", asked)
+	}
+	api.now(func() { api.changed("cluster.update", "RUNNING", object{"plaintext_listener": false}) })
+	made, _ = tf.refresh(cluster, made)
+	if plan := tf.plan(cluster, made, config(nil)); plan.failed || plan.changes(made) {
+		t.Errorf("a change is planned: %s", plan.said)
+	}
+	found, said := tf.imported(cluster, clusterID)
+	if found == nil {
+		t.Fatal(said)
+	}
+	found, _ = tf.refresh(cluster, found)
+	for _, prior := range []*instance{made, found} {
+		prior = tf.change(cluster, prior, config(object{"size": "small"}))
+		if api.spec["plaintext_listener"] != false {
+			t.Error("an unrelated apply turned the listener on")
+		}
+		tf.change(cluster, prior, config(nil))
+	}
+}
+
+// A state that an older provider wrote has no value, and may be planned on without a refresh.
+func TestAStateWithoutTheListenerIsTakenOver(t *testing.T) {
+	for name, wanted := range map[string]object{
+		"left out": config(object{"size": "small"}),
+		"on":       config(object{"plaintext_listener": true}),
+		"off":      config(object{"plaintext_listener": false}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			tf := newTerraform(t, api.URL)
+			made := tf.change(cluster, nil, config(nil))
+			values := map[string]tftypes.Value{}
+			if err := made.value.As(&values); err != nil {
+				t.Fatal(err)
+			}
+			values["plaintext_listener"] = tftypes.NewValue(tftypes.Bool, nil)
+			made.value = tftypes.NewValue(made.value.Type(), values)
+			made = tf.change(cluster, made, wanted)
+			if on := api.spec["plaintext_listener"]; on != (name != "off") {
+				t.Errorf("the listener is %v", on)
+			}
+			if plan := tf.plan(cluster, made, wanted); plan.changes(made) {
+				t.Errorf("the next plan is not empty: %s", plan.said)
+			}
+		})
+	}
+}
+
+// An unknown value is no false, which the API refuses on AWS.
+func TestAnUnknownListenerIsNotPreviewed(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	wanted := object{"region": "us-east-1", "plaintext_listener": unknown}
+	tf.plan(cluster, nil, config(wanted))
+	made := tf.change(cluster, nil, config(object{"region": "us-east-1"}))
+	before := api.previews
+	plan := tf.plan(cluster, made, config(object{"region": "us-east-1", "size": "small", "plaintext_listener": unknown}))
+	if plan.failed || plan.knows(t, "endpoints") {
+		t.Errorf("the plan promises endpoints: %s", plan.said)
+	}
+	// The creation whose configuration is known was previewed.
+	if before != 1 || api.previews != before {
+		t.Errorf("%d previews, then %d", before, api.previews)
 	}
 }
 

@@ -64,6 +64,7 @@ func TestAClusterOfAnotherRunIsNotTakenOver(t *testing.T) {
 		"of another region":              func(api *fakeAPI) { api.spec["region"] = "eu-central-1" },
 		"of another name":                func(api *fakeAPI) { api.spec["name"] = "payments" },
 		"protected":                      func(api *fakeAPI) { api.spec["deletion_protection"] = true },
+		"without the plaintext listener": func(api *fakeAPI) { api.spec["plaintext_listener"] = false },
 		"of more brokers":                func(api *fakeAPI) { api.spec["brokers"] = 3 },
 		"of more zones":                  func(api *fakeAPI) { api.spec["zones"] = 3 },
 		"with another label":             func(api *fakeAPI) { api.spec["labels"] = map[string]any{"team": "b"} },
@@ -113,7 +114,7 @@ func TestACreationThatNeverArrivedTakesNothingOver(t *testing.T) {
 					return 0, "", ""
 				}
 				// Another pipeline, with the same configuration, was quicker.
-				api.createdAt, api.spec = time.Now(), config(object{"environment_id": "env_1", "brokers": 1, "zones": 1, "region": "local", "size": "dev"})
+				api.createdAt, api.spec = time.Now(), config(object{"environment_id": "env_1", "brokers": 1, "zones": 1, "region": "local", "size": "dev", "plaintext_listener": true})
 				api.begin("cluster.create", "PROVISIONING", "RUNNING")
 				return 409, "cluster_name_taken", `,"existing_id":"clu_1"`
 			}
