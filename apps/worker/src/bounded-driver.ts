@@ -82,7 +82,7 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
       bounded(deployment, options, () => driver.sweep(deployment, options)),
     allocate: (clusterId, taken) => driver.allocate(clusterId, taken),
     isPrepared: (deployment) => driver.isPrepared(deployment),
-    ensureRunning: (deployment) => driver.ensureRunning(deployment),
+    ensureRunning: (deployment, options) => driver.ensureRunning(deployment, options),
     waitReady: (deployment, options) => driver.waitReady(deployment, options),
     observe: (deployment) => driver.observe(deployment),
     lastExit: (clusterId) => driver.lastExit(clusterId),

@@ -5,9 +5,15 @@ import {
   type ClusterPhase,
   type Condition,
   canTransition,
+  type Operation,
   systemClock,
 } from "@millrace/domain";
-import { type ClusterDrivers, type Observation, ProvisionError } from "@millrace/provisioner";
+import {
+  type ClusterDrivers,
+  type Observation,
+  ProvisionError,
+  type StartOptions,
+} from "@millrace/provisioner";
 import { pino } from "pino";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ClusterSupervisor } from "./cluster-supervisor.ts";
@@ -27,6 +33,8 @@ let stops: number;
 let observation: Observation;
 let starts: number;
 let startFails: boolean;
+let asPrepared: boolean | undefined;
+let underWay: Operation | undefined;
 let now: number;
 let supervisor: ClusterSupervisor;
 
@@ -70,7 +78,8 @@ const driver = {
     return lastExit;
   },
   maintain: async () => {},
-  ensureRunning: async () => {
+  ensureRunning: async (_: unknown, options?: StartOptions) => {
+    asPrepared = options?.asPrepared;
     starts += 1;
     if (startFails) throw new ProvisionError("start_failed", "cannot start the broker program");
   },
@@ -89,9 +98,14 @@ beforeEach(() => {
   observation = "ready";
   starts = 0;
   startFails = false;
+  asPrepared = undefined;
+  underWay = undefined;
   now = 1_000_000;
   supervisor = new ClusterSupervisor({
-    db: { fleet: { clusters }, tenant: () => ({ clusters }) } as never,
+    db: {
+      fleet: { clusters },
+      tenant: () => ({ clusters, operations: { underWay: async () => underWay } }),
+    } as never,
     clock: systemClock,
     drivers: { find: () => driver } as unknown as ClusterDrivers,
     deploymentOf: ({ id }) => ({
@@ -125,6 +139,41 @@ async function ticks(count: number, stepMs = 1_000): Promise<void> {
 test("a healthy cluster is left alone", async () => {
   await ticks(5);
   expect([phase, starts]).toEqual(["RUNNING", 0]);
+});
+
+describe("while a change of the cluster waits for approval", () => {
+  const waiting = (from: ClusterPhase, attempt = 0) =>
+    ({
+      kind: "cluster.update",
+      steps: [
+        { name: "approve", attempt: 1 },
+        { name: "restart_broker", attempt },
+      ],
+      parameters: { origin: { phase: from, spec: {} } },
+    }) as unknown as Operation;
+
+  beforeEach(() => {
+    phase = "UPDATING";
+    observation = "stopped";
+  });
+
+  test("a broker that died is restarted with its configuration as it is", async () => {
+    underWay = waiting("RUNNING");
+    await ticks(1);
+    expect([starts, asPrepared]).toEqual([1, true]);
+  });
+
+  test("a broker that did not run is not started", async () => {
+    underWay = waiting("PAUSED");
+    await ticks(3);
+    expect(starts).toBe(0);
+  });
+
+  test("and once the operation changes the broker, it starts with the new configuration", async () => {
+    underWay = waiting("RUNNING", 1);
+    await ticks(1);
+    expect([starts, asPrepared]).toEqual([1, false]);
+  });
 });
 
 test("a broker that died is restarted at once; the cluster is DEGRADED until it is ready", async () => {

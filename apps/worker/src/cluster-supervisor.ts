@@ -1,4 +1,10 @@
-import { type BrokerHealth, forgetRestarts, reportDegraded, reportRecovered } from "@millrace/core";
+import {
+  type BrokerHealth,
+  forgetRestarts,
+  originBeforeChange,
+  reportDegraded,
+  reportRecovered,
+} from "@millrace/core";
 import type { Database } from "@millrace/db";
 import {
   type BrokerExit,
@@ -6,6 +12,7 @@ import {
   type Clock,
   type Cluster,
   type ClusterPhase,
+  type OperationOrigin,
   remedyOf,
   SERVING_PHASES,
 } from "@millrace/domain";
@@ -267,19 +274,28 @@ export class ClusterSupervisor {
     // The list is a moment old; the cluster may be in deletion by now.
     const current = await this.#options.db.fleet.clusters.load(cluster.id);
     if (current === undefined || current.paused) return;
-    if (!(SERVING_PHASES as readonly ClusterPhase[]).includes(current.phase)) return;
+    if (!isServing(current.phase)) return;
     const deployment = this.#options.deploymentOf(current);
     if (deployment === undefined) return;
+    const origin = await this.#originBeforeChange(current);
+    if (origin !== undefined && !isServing(origin.phase)) return;
     watch.backoff.started(this.#now());
     log.info({ start: watch.backoff.starts }, "restarting the broker");
     try {
-      await driver.ensureRunning(deployment);
+      await driver.ensureRunning(deployment, { asPrepared: origin !== undefined });
       watch.startFailure = undefined;
     } catch (error) {
       if (!(error instanceof ProvisionError)) throw error;
       watch.startFailure = { code: undefined, reason: error.message };
       log.error({ err: error, detail: error.detail }, "the broker did not start");
     }
+  }
+
+  /** A change that may still wait for approval must not take effect by a restart. */
+  async #originBeforeChange(cluster: Cluster): Promise<OperationOrigin | undefined> {
+    if (cluster.phase !== "UPDATING") return undefined;
+    const { operations } = this.#options.db.tenant(cluster.organizationId);
+    return originBeforeChange(await operations.underWay(cluster.id));
   }
 
   #watchOf(id: string): Watch {
@@ -300,6 +316,10 @@ export class ClusterSupervisor {
   #newBackoff(): RestartBackoff {
     return new RestartBackoff(this.#options.backoff ?? RESTART_BACKOFF);
   }
+}
+
+function isServing(phase: ClusterPhase): boolean {
+  return (SERVING_PHASES as readonly ClusterPhase[]).includes(phase);
 }
 
 function brokerDown(message: string): BrokerHealth {

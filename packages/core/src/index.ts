@@ -59,6 +59,7 @@ export {
 export {
   deploymentOf,
   LEASE_MS_DEFAULT,
+  originBeforeChange,
   removeLeftTopics,
   runOperation,
   terraformStatesIn,

@@ -81,6 +81,11 @@ export interface BrokerAccess {
  */
 export type Observation = "absent" | "stopped" | "starting" | "ready";
 
+export interface StartOptions {
+  /** Leaves the configuration as it is: the deployment is not approved yet. */
+  readonly asPrepared?: boolean;
+}
+
 export interface WaitOptions {
   /** Gives up after this many milliseconds. Each driver has its own default. */
   readonly timeoutMs?: number;
@@ -134,11 +139,11 @@ export interface ClusterDriver {
 
   /**
    * Starts the broker, or adopts the running one: never a second one on the same data. A new broker starts
-   * with this deployment's properties, whichever were prepared.
+   * with this deployment's properties, whichever were prepared, or with those alone if `asPrepared`.
    * Returns once the process exists, which is before it is ready.
    * Throws `ProvisionError` `not_prepared`, `start_failed`.
    */
-  ensureRunning(deployment: ClusterDeployment): Promise<void>;
+  ensureRunning(deployment: ClusterDeployment, options?: StartOptions): Promise<void>;
 
   /**
    * Waits until the broker serves clients. Throws `ProvisionError` `start_failed` at once when the

@@ -21,6 +21,7 @@ export {
   ProvisionError,
   type ProvisionErrorCode,
   plaintextAddress,
+  type StartOptions,
 } from "./cluster-driver.ts";
 export { ClusterDrivers, type ClusterPlanner } from "./cluster-drivers.ts";
 export { LocalDriver, localAccess, localKafka } from "./local/local-driver.ts";

@@ -157,6 +157,20 @@ describe("the TLS listener", () => {
 });
 
 describe("a running broker", () => {
+  test("starts as it was prepared where the deployment is not approved yet", async () => {
+    const wanted = await deployment("clu_a");
+    await driver.prepare(wanted);
+    const changed = { ...wanted, plaintextListener: !wanted.plaintextListener };
+    await driver.ensureRunning(changed, { asPrepared: true });
+    expect([await driver.isPrepared(wanted), await driver.isPrepared(changed)]).toEqual([
+      true,
+      false,
+    ]);
+    await driver.stop("clu_a");
+    await driver.ensureRunning(changed);
+    expect(await driver.isPrepared(changed)).toBe(true);
+  });
+
   test("starts, becomes ready, is found by another driver, stops on SIGTERM", async () => {
     const wanted = await deployment("clu_a", { "fake.ready.delay.ms": "300" });
     expect(await driver.observe(wanted)).toBe("absent");

@@ -2,7 +2,7 @@ import type { EnvironmentId, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { type PageInput, type PageResult, pageSizeOf } from "../page.ts";
 import { openCursor, type PageScope, sealCursor } from "../page-token.ts";
-import type { ClusterView } from "./get-cluster.ts";
+import { type ClusterView, listenersBeforeChange } from "./get-cluster.ts";
 
 export interface ListClustersInput extends PageInput {
   readonly environmentId?: EnvironmentId | undefined;
@@ -21,7 +21,13 @@ export async function listClusters(
   const page = await core.db.clusters.list(principal.organizationId, { limit, after }, filter);
   const latest = await core.db.operations.latestOf(page.items.map((cluster) => cluster.id));
   return {
-    items: page.items.map((cluster) => ({ cluster, operationId: latest.get(cluster.id) })),
+    items: await Promise.all(
+      page.items.map(async (cluster) => ({
+        cluster,
+        operationId: latest.get(cluster.id),
+        listeners: await listenersBeforeChange(core, cluster),
+      })),
+    ),
     nextPageToken: sealCursor(core.pageTokens, scope, page.next),
   };
 }

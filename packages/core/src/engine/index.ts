@@ -14,5 +14,5 @@ export {
 } from "./run-operation.ts";
 export { enterPhase, startOperation } from "./start-operation.ts";
 export { terraformStatesIn } from "./terraform-states.ts";
-export { recordUnfinished } from "./unfinished-operation.ts";
+export { originBeforeChange, recordUnfinished } from "./unfinished-operation.ts";
 export type { WorkerTools } from "./worker-tools.ts";

@@ -7,6 +7,7 @@ import {
   isObservation,
   type Operation,
   type OperationKind,
+  type OperationOrigin,
   type StepName,
 } from "@millrace/domain";
 import { readyCondition } from "./cluster-condition.ts";
@@ -36,6 +37,15 @@ function hasBegun({ steps }: Operation): boolean {
   return steps.some(
     ({ name, attempt }) => attempt > 0 && (CHANGING as readonly string[]).includes(name),
   );
+}
+
+/**
+ * How the cluster still is where an operation is to change it and has not begun to, because its plan waits for
+ * approval, for example. The cluster's row has the change already.
+ */
+export function originBeforeChange(operation: Operation | undefined): OperationOrigin | undefined {
+  const pending = operation !== undefined && !isObservation(operation.kind) && !hasBegun(operation);
+  return pending ? operation.parameters.origin : undefined;
 }
 
 /** Sets the phase and spec of a cluster whose operation failed or was cancelled. */

@@ -18,6 +18,7 @@ import {
   type Placement,
   ProvisionError,
   plaintextAddress,
+  type StartOptions,
   type WaitOptions,
 } from "../cluster-driver.ts";
 import { isRecoveryPlanId } from "../recovery-plan.ts";
@@ -87,13 +88,16 @@ export class LocalDriver implements ClusterDriver {
     return await this.#files(deployment.clusterId).isWritten(deployment);
   }
 
-  async ensureRunning(deployment: ClusterDeployment): Promise<void> {
+  async ensureRunning(
+    deployment: ClusterDeployment,
+    { asPrepared = false }: StartOptions = {},
+  ): Promise<void> {
     const files = this.#files(deployment.clusterId);
     const broker = new BrokerProcess(files, this.#table);
     await this.#lock.run(deployment.clusterId, async () => {
       if (!(await files.isStartable())) throw notPrepared(deployment.clusterId);
       if (broker.find() !== undefined) return;
-      await files.refresh(deployment);
+      if (!asPrepared) await files.refresh(deployment);
       if (hasTls(deployment)) await this.#certificates.ensure(files, deployment.placement.host);
       await boundLog(files.logFile);
       await broker.start(this.#options.program);

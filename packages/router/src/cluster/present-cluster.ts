@@ -3,7 +3,8 @@ import { type ClusterView, clusterEtag, estimateOf } from "@millrace/core";
 import { type Cluster, endpointsOf, providerOf, walCapacityOf } from "@millrace/domain";
 import { presentNetwork, presentStorage, presentWal } from "./present-aws-spec.ts";
 
-export function presentCluster({ cluster, operationId }: ClusterView): ClusterShape {
+export function presentCluster(view: ClusterView): ClusterShape {
+  const { cluster } = view;
   return {
     metadata: {
       id: cluster.id,
@@ -14,7 +15,7 @@ export function presentCluster({ cluster, operationId }: ClusterView): ClusterSh
       labels: { ...cluster.labels },
     },
     spec: presentSpec(cluster),
-    status: presentStatus({ cluster, operationId }),
+    status: presentStatus(view),
   };
 }
 
@@ -36,7 +37,7 @@ function presentSpec(cluster: Cluster): ClusterShape["spec"] {
   };
 }
 
-function presentStatus({ cluster, operationId }: ClusterView): ClusterShape["status"] {
+function presentStatus({ cluster, operationId, listeners }: ClusterView): ClusterShape["status"] {
   return {
     phase: publicPhase(cluster),
     provider: providerOf(cluster.region),
@@ -48,11 +49,13 @@ function presentStatus({ cluster, operationId }: ClusterView): ClusterShape["sta
       ...(condition.detail !== undefined && { detail: condition.detail }),
       last_transition_at: condition.lastTransitionAt,
     })),
-    endpoints: endpointsOf(cluster).map(({ name, protocol, bootstrapServers }) => ({
-      name,
-      protocol,
-      bootstrap_servers: bootstrapServers,
-    })),
+    endpoints: endpointsOf({ ...cluster, ...listeners }).map(
+      ({ name, protocol, bootstrapServers }) => ({
+        name,
+        protocol,
+        bootstrap_servers: bootstrapServers,
+      }),
+    ),
     observed_revision: cluster.observedRevision,
     purge_at: cluster.purgeAt?.toISOString() ?? null,
     drift: cluster.drift.status,
