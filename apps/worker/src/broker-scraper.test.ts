@@ -36,7 +36,7 @@ beforeEach(async () => {
     access: async ({ clusterId }: { clusterId: string }) => ({
       adminUrl,
       adminToken: clusterId,
-      kafka: { bootstrapServers: "127.0.0.1:1" },
+      kafka: async () => ({ bootstrapServers: "127.0.0.1:1" }),
     }),
   };
   scraper = new BrokerScraper({

@@ -146,7 +146,8 @@ export class BrokerScraper {
     const { metrics } = this.#options.db.tenant(cluster.organizationId);
     if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
     const access = await driver.access(deployment);
-    const groups = await this.#kafkaOf(target, access.kafka, (kafka) => kafka.listConsumerGroups());
+    const address = await access.kafka();
+    const groups = await this.#kafkaOf(target, address, (kafka) => kafka.listConsumerGroups());
     const at = clock.now();
     target.lagAt = at.getTime();
     const samples = target.groups

@@ -147,7 +147,7 @@ function tuningKeeper({ db, drivers, logger }: Parts): TuningKeeper {
   );
   const kafka = kafkaBy(async (deployment) => {
     const access = await drivers.of(deployment.region).access(deployment);
-    return access.kafka;
+    return await access.kafka();
   });
   return new TuningKeeper({ db, logger, brokerHttp, kafka });
 }

@@ -70,7 +70,8 @@ async function reach<T>(
   try {
     return await way(deployment);
   } catch (error) {
-    if (error instanceof ProvisionError) throw notThere(cluster, error);
+    if (error instanceof ProvisionError && error.code === "not_prepared")
+      throw notThere(cluster, error);
     throw error;
   }
 }

@@ -16,3 +16,14 @@ test.each<[BrokerErrorCode, string, number]>([
   await expect(call).rejects.toMatchObject({ code: ours, status });
   await expect(call).rejects.not.toThrow("a secret of ours");
 });
+
+test("a sign-in that the broker rejects has a remedy", async () => {
+  const kafkaError = "SASL_AUTHENTICATION_FAILED";
+  const call = atBroker("orders", () =>
+    Promise.reject(new BrokerError("refused", "wrong password", { kafkaError })),
+  );
+  await expect(call).rejects.toMatchObject({
+    code: "broker_failed",
+    remedy: expect.stringMatching(/^Pause and resume the cluster: /),
+  });
+});

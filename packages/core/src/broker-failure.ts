@@ -66,6 +66,7 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
         cause: error,
       });
     case "refused":
+      if (error.kafkaError === "SASL_AUTHENTICATION_FAILED") return signInFailed(error);
       return new DomainError("broker_failed", "The broker rejected the request.", {
         cause: error,
       });
@@ -74,6 +75,13 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
         cause: error,
       });
   }
+}
+
+function signInFailed(cause: BrokerError): DomainError {
+  return new DomainError("broker_failed", "The broker rejected the control plane's sign-in.", {
+    remedy: "Pause and resume the cluster: its broker runs with another token or version.",
+    cause,
+  });
 }
 
 function invalid(pointer: string, error: BrokerError): DomainError {

@@ -78,7 +78,7 @@ export class FakeDriver implements ClusterDriver {
   async access({ placement }: ClusterDeployment): Promise<BrokerAccess> {
     const { host, kafkaPort, adminPort } = placement;
     return {
-      kafka: { bootstrapServers: `${host}:${kafkaPort}` },
+      kafka: async () => ({ bootstrapServers: `${host}:${kafkaPort}` }),
       adminUrl: `http://${host}:${adminPort}`,
       adminToken: "token",
     };

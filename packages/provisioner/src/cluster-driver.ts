@@ -66,8 +66,11 @@ export interface ClusterDeployment {
 
 /** How to talk to a cluster's broker. The token is a secret: never log it, never store it. */
 export interface BrokerAccess {
-  /** As the control plane connects: with its own user where the broker knows it. */
-  readonly kafka: KafkaAddress;
+  /**
+   * As the control plane connects: with its own user where the broker knows it. A function, so that the admin HTTP
+   * needs neither the CA nor a sign-in. Throws `ProvisionError` `not_prepared`, `config`.
+   */
+  readonly kafka: () => Promise<KafkaAddress>;
   readonly adminUrl: string;
   readonly adminToken: string;
 }

@@ -140,10 +140,10 @@ describe("the TLS listener", () => {
     expect(properties()).not.toContain("SASL_SSL");
     expect(existsSync(join(folder, "server.pem"))).toBe(false);
     const plain = { bootstrapServers: `127.0.0.1:${placement.kafkaPort}` };
-    expect((await driver.access(wanted)).kafka).toEqual(plain);
+    expect(await (await driver.access(wanted)).kafka()).toEqual(plain);
     await driver.stop("clu_a");
     await driver.ensureRunning(wanted);
-    expect((await driver.access(wanted)).kafka).toMatchObject({
+    expect(await (await driver.access(wanted)).kafka()).toMatchObject({
       bootstrapServers: `127.0.0.1:${wanted.placement.tlsPort}`,
       signIn: { user: "__millrace" },
     });

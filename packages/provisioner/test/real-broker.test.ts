@@ -67,12 +67,12 @@ describe.skipIf(program === undefined)("the real broker", () => {
 
   /** As the control plane, over TLS. */
   const kafka = async <T>(work: (admin: KafkaAdmin) => Promise<T>) =>
-    withKafkaAdmin((await driver.access(deployment)).kafka, work);
+    withKafkaAdmin(await (await driver.access(deployment)).kafka(), work);
 
   test("passes the smoke check and keeps nothing of it", { timeout: TIMEOUT_MS }, async () => {
     const access = await driver.access(deployment);
-    expect(access.kafka).toMatchObject({ signIn: { user: "__millrace" } });
-    await smokeCheck(access.kafka);
+    expect(await access.kafka()).toMatchObject({ signIn: { user: "__millrace" } });
+    await smokeCheck(await access.kafka());
     const names = await kafka((admin) => admin.topicNames({ includeInternal: true }));
     expect(names.filter((name) => name.includes("smoke"))).toEqual([]);
     expect(await kafka((admin) => admin.listConsumerGroups())).toEqual([]);
@@ -207,14 +207,14 @@ describe.skipIf(program === undefined)("the real broker", () => {
     const later = /^(admin\.sasl|delegation)\..*\n/gm;
     expect(text.match(later)).toHaveLength(2);
     await writeFile(file, text.replace(later, ""));
-    const { kafka: before } = await driver.access(deployment);
+    const before = await (await driver.access(deployment)).kafka();
     expect(before).toEqual(plaintextAddress(deployment.placement));
     await smokeCheck(before);
     await driver.stop("clu_real");
     await driver.ensureRunning(deployment);
     await driver.waitReady(deployment);
     expect(await readFile(file, "utf8")).toBe(text);
-    const { kafka: after } = await driver.access(deployment);
+    const after = await (await driver.access(deployment)).kafka();
     expect(after).toMatchObject({ signIn: { user: "__millrace" } });
     await smokeCheck(after);
   });
@@ -231,7 +231,7 @@ describe.skipIf(program === undefined)("the real broker", () => {
     await driver.apply(deployment, id);
     await driver.waitReady(deployment);
     await expect(topics()).rejects.toMatchObject({ code: "unreachable" });
-    await smokeCheck((await driver.access(deployment)).kafka);
+    await smokeCheck(await (await driver.access(deployment)).kafka());
     const load: BenchmarkLoad = {
       ...{ workload: "produce", topic: "millrace-benchmark-1", partitions: 1 },
       ...{ recordSizeBytes: 100, recordsPerSecond: 100, bytesMax: 1_000_000 },

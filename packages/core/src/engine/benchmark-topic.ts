@@ -30,7 +30,7 @@ export async function removeTopic(
   let isGone = isSettled(benchmark, clock.now());
   if (deployment !== undefined) {
     const access = await driver.access(deployment);
-    await kafka(access.kafka, async (admin) => {
+    await kafka(await access.kafka(), async (admin) => {
       try {
         await admin.deleteTopic(topic);
         isGone = true;

@@ -192,7 +192,7 @@ export class AwsDriver implements ClusterDriver {
     const fresh = known !== undefined && performance.now() - known.at < TOKEN_AGE_MAX_MS;
     const adminToken = fresh ? known.token : await this.#askForToken(deployment);
     return {
-      kafka: plaintextAddress(placement),
+      kafka: async () => plaintextAddress(placement),
       adminUrl: adminUrlOf(placement),
       adminToken,
     };

@@ -1,12 +1,15 @@
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer } from "node:tls";
 import { type KafkaAddress, withKafkaAdmin } from "@millrace/broker-admin";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ClusterDeployment } from "../cluster-driver.ts";
+import { BrokerFiles } from "./broker-files.ts";
 import { CertificateAuthority } from "./certificate-authority.ts";
+import { localAccess, localKafka } from "./local-driver.ts";
 
 const LOOPBACK = "127.0.0.1";
 
@@ -48,5 +51,28 @@ test("a broker that died while the control plane signed in ended its process", a
   // Vitest fails the run for an exception that nobody catches.
   await expect(withKafkaAdmin(address, (kafka) => kafka.topicNames())).rejects.toMatchObject({
     code: "unreachable",
+  });
+});
+
+describe("the way to a broker that knows the control plane's user", () => {
+  const deployment = {
+    ...{ clusterId: "clu_a", organizationId: "org_a", environmentId: "env_a", name: "orders" },
+    ...{ region: "local", size: "dev", brokers: 1, paused: false, labels: {}, properties: {} },
+    placement: { host: LOOPBACK, kafkaPort: 19_092, tlsPort: 19_093, adminPort: 19_592 },
+    ...{ plaintextListener: false, walCapacityBytes: 1 },
+  } as const satisfies ClusterDeployment;
+
+  beforeEach(() => new BrokerFiles(home, "clu_a").write(deployment));
+
+  test("its admin HTTP does not depend on the CA, which only Kafka's protocol needs", async () => {
+    await mkdir(join(home, "keys"));
+    await writeFile(join(home, "keys", "ca.pem"), "damaged");
+    const { adminToken, kafka } = await localAccess(home)(deployment);
+    expect(adminToken).toMatch(/^[0-9a-f]{64}$/);
+    await expect(kafka()).rejects.toMatchObject({ code: "config" });
+  });
+
+  test("without a CA, the control plane trusts no public root instead", async () => {
+    await expect(localKafka(home)(deployment)).rejects.toMatchObject({ code: "not_prepared" });
   });
 });

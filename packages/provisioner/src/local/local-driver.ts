@@ -234,7 +234,7 @@ export class LocalDriver implements ClusterDriver {
   ): Promise<BenchmarkReport> {
     const { kafka } = await this.access(deployment);
     const { perfFile } = this.#files(deployment.clusterId);
-    return await this.#perf().run(load, { kafka, perfFile }, options);
+    return await this.#perf().run(load, { kafka: await kafka(), perfFile }, options);
   }
 
   async endLoad(topic: string): Promise<void> {
@@ -273,7 +273,7 @@ export function localAccess(home: string): ClusterDriver["access"] {
     const { clusterId, placement } = deployment;
     const adminToken = await new BrokerFiles(home, clusterId).readToken();
     if (adminToken === undefined) throw notPrepared(clusterId);
-    return { kafka: await kafkaOf(deployment), adminUrl: adminUrlOf(placement), adminToken };
+    return { kafka: () => kafkaOf(deployment), adminUrl: adminUrlOf(placement), adminToken };
   };
 }
 
@@ -293,11 +293,12 @@ export function localKafka(
     }
     const [password, root] = await Promise.all([files.readToken(), authority.root()]);
     if (password === undefined) throw notPrepared(clusterId);
-    // The first start makes the CA. Without it, no broker's certificate is accepted.
-    const rootCertificate = root ?? "";
+    // For Node, an empty root means the public ones. The CA is made with the first certificate.
+    if (root === undefined)
+      throw new ProvisionError("not_prepared", "this installation has no CA yet");
     return {
       bootstrapServers: `${host}:${tlsPort}`,
-      signIn: { rootCertificate, user: CONTROL_PLANE_USER, password },
+      signIn: { rootCertificate: root, user: CONTROL_PLANE_USER, password },
     };
   };
 }

@@ -106,6 +106,17 @@ describe("the cluster's file", () => {
     expect(await newAuthority().isCurrent(pem(), NAMES, 0)).toBe(true);
   });
 
+  test("is checked at once when a lost CA was replaced by a new one", async () => {
+    const other = new BrokerFiles(home, "clu_b");
+    await mkdir(other.folder, { recursive: true });
+    const certificates = newCertificates();
+    await certificates.ensure(files, HOST);
+    await rm(join(home, "keys"), { recursive: true });
+    await certificates.ensure(other, HOST);
+    await certificates.renew(files, HOST);
+    expect(await newAuthority().isCurrent(pem(), NAMES, 0)).toBe(true);
+  });
+
   test("is renewed 30 days before it expires, and looked at once an hour", async () => {
     const certificates = newCertificates();
     await certificates.ensure(files, HOST);

@@ -28,9 +28,13 @@ export class ServerCertificates {
     this.#checkedAt.set(files.folder, this.#now());
     const names = namesOf(host);
     const pem = await readIfThere(files.certificateFile);
-    if (pem === undefined || !(await this.#authority.isCurrent(pem, names, RENEWAL_MS))) {
-      await replaceFile(files.certificateFile, await this.#authority.issue(host, names));
-    }
+    if (pem !== undefined && (await this.#authority.isCurrent(pem, names, RENEWAL_MS))) return;
+    const isFirst = (await this.#authority.root()) === undefined;
+    await replaceFile(files.certificateFile, await this.#authority.issue(host, names));
+    if (!isFirst) return;
+    // Certificates of a root that was lost are not accepted any more.
+    this.#checkedAt.clear();
+    this.#checkedAt.set(files.folder, this.#now());
   }
 
   /** `ensure`, once an hour for each cluster. */

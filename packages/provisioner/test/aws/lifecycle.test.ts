@@ -154,7 +154,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
   test("gives its token only to the control plane", async () => {
     const { adminToken, kafka } = await driver.access(wanted);
     expect(adminToken).toMatch(/^[\w-]{43}$/);
-    expect(kafka).toEqual({ bootstrapServers: `${wanted.placement.host}:9092` });
+    expect(await kafka()).toEqual({ bootstrapServers: `${wanted.placement.host}:9092` });
     const folder = join(home, "terraform", CLUSTER);
     const { readFile } = await import("node:fs/promises");
     const state = await readFile(join(folder, "terraform.tfstate"), "utf8");

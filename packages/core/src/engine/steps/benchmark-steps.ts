@@ -68,7 +68,7 @@ const createTopic: Step = {
     const { partitions } = benchmark.request;
     const configs = { "retention.ms": String(RETENTION_MS) };
     const { kafka } = await driver.access(deployment(context));
-    await tools.kafka(kafka, (admin) => admin.createTopic({ name, partitions, configs }));
+    await tools.kafka(await kafka(), (admin) => admin.createTopic({ name, partitions, configs }));
     tell(context, `Created topic ${name} with ${partitions} partitions.`);
     return undefined;
   },

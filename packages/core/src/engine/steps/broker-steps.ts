@@ -62,7 +62,7 @@ const smokeCheck: Step = {
   async do(context) {
     const { kafka } = await context.driver.access(deployment(context));
     try {
-      await context.tools.smokeCheck(kafka);
+      await context.tools.smokeCheck(await kafka());
     } catch (error) {
       if (isOutOfReach(context, error)) {
         return { skipped: "not reachable from here: the listeners are private to the network" };

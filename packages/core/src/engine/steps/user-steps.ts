@@ -35,7 +35,7 @@ type Admin = Parameters<Parameters<StepContext["tools"]["kafka"]>[1]>[0];
 
 async function atBroker<T>(context: StepContext, work: (admin: Admin) => Promise<T>): Promise<T> {
   const { kafka } = await context.driver.access(deployment(context));
-  return await context.tools.kafka(kafka, work);
+  return await context.tools.kafka(await kafka(), work);
 }
 
 export const USER_STEPS = { create_user: createUser } satisfies Partial<Record<StepName, Step>>;
