@@ -242,6 +242,8 @@ async fn failed_sign_ins_have_lines() {
     sign_in::fails(&world, "PLAIN", b"\0alice\0wrong").await;
     sign_in::fails(&world, "PLAIN", b"\0evil\nline\0wrong").await;
     sign_in::fails(&world, "PLAIN", b"garbage").await;
+    // A client that forgets the first part: its password is where the name should be.
+    sign_in::fails(&world, "PLAIN", b"alice\0secret").await;
     sign_in::fails(&world, "SCRAM-SHA-256", b"").await;
     let line = |claimed: &str, mechanism: &str, reason: &str| {
         format!(
@@ -251,6 +253,7 @@ async fn failed_sign_ins_have_lines() {
     let expected = [
         line("claimed=alice ", "PLAIN", "wrong_credentials"),
         line("claimed=evil\\nline ", "PLAIN", "wrong_credentials"),
+        line("", "PLAIN", "malformed_message"),
         line("", "PLAIN", "malformed_message"),
         line("", "SCRAM-SHA-256", "mechanism_not_enabled"),
     ];

@@ -10,13 +10,9 @@ pub(super) fn authenticate<'a>(
     users: &PlainUsers,
     token: &'a [u8],
 ) -> Result<&'a str, AuthenticationError> {
-    let text = std::str::from_utf8(token).map_err(|_| AuthenticationError::Malformed)?;
-    let mut parts = text.split('\0');
-    let (Some(authzid), Some(user), Some(password), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return Err(AuthenticationError::Malformed);
-    };
+    let [authzid, user, password] = parts(token).ok_or(AuthenticationError::Malformed)?;
+    let text = |part| std::str::from_utf8(part).map_err(|_| AuthenticationError::Malformed);
+    let (authzid, user, password) = (text(authzid)?, text(user)?, text(password)?);
     if user.is_empty() || user.len() > USER_BYTES_MAX || password.is_empty() {
         return Err(AuthenticationError::Malformed);
     }
@@ -30,10 +26,19 @@ pub(super) fn authenticate<'a>(
     Ok(user)
 }
 
-/// Who a client says it is, whether it can prove it or not.
-pub(super) fn claimed(token: &[u8]) -> Option<String> {
-    let user = token.split(|byte| *byte == 0).nth(1)?;
-    Some(String::from_utf8_lossy(user).into_owned())
+/// Who a client says it is, whether it can prove it or not. Only a message in the right form has a name: in
+/// `alice NUL password` or `alice NUL password NUL`, the password is where the name should be.
+pub(super) fn claimed(token: &[u8]) -> Option<&str> {
+    let [_, user, password] = parts(token)?;
+    let user = std::str::from_utf8(user).ok()?;
+    (!password.is_empty()).then_some(user)
+}
+
+/// Authorization identity, user and password; none unless there are exactly these three.
+fn parts(token: &[u8]) -> Option<[&[u8]; 3]> {
+    let mut parts = token.split(|byte| *byte == 0);
+    let three = [parts.next()?, parts.next()?, parts.next()?];
+    parts.next().is_none().then_some(three)
 }
 
 #[cfg(test)]
@@ -66,6 +71,24 @@ mod tests {
         ];
         for (token, error) in wrong {
             assert_eq!(answer(token), Err(error), "{token:?}");
+        }
+    }
+
+    /// The audit log has it: what may be a password must not be taken for a name.
+    #[test]
+    fn only_a_message_in_the_right_form_claims_a_name() {
+        for (token, name) in [
+            (&b"\0alice\0secret"[..], Some("alice")),
+            (b"bob\0alice\0secret", Some("alice")),
+            (b"\0alice\0\xff", Some("alice")),
+            (b"alice\0secret", None),
+            (b"alice\0secret\0", None),
+            (b"\0alice\0secret\0", None),
+            (b"\0al\xffce\0secret", None),
+            (b"alice", None),
+            (b"", None),
+        ] {
+            assert_eq!(claimed(token), name, "{token:?}");
         }
     }
 

@@ -224,7 +224,7 @@ impl Claim {
     /// By the first message of an exchange.
     fn of(users: Users<'_>, mechanism: Mechanism, token: &[u8]) -> Self {
         let (user, delegation_token) = match mechanism {
-            Mechanism::Plain => (plain::claimed(token), None),
+            Mechanism::Plain => (plain::claimed(token).map(str::to_owned), None),
             Mechanism::Scram(_) => match scram::claimed(token) {
                 Some((id, true)) => (None, Some(id)),
                 named => (named.map(|(user, _)| user), None),
