@@ -9,8 +9,8 @@
 //! operations. So a decision costs a binary search and, per pattern that fits, at most four lookups.
 //!
 //! Decisions go on while rules change, so a change is made to a copy. The copy shares what does not change: a
-//! change of one rule copies the tables on the way to it, whose entries are pointers, and builds the rules of one
-//! principal on one pattern anew.
+//! change of one rule copies the tables on the way to it, whose entries are pointers, and the rules of one principal
+//! on one pattern. What these say is computed anew once per change, however many of them are removed.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
@@ -52,21 +52,38 @@ struct ByHost {
 }
 
 impl ByHost {
-    fn add(&mut self, rule: &Rule) {
+    fn apply(&mut self, changes: &Changes<'_>) {
+        for rule in &changes.added {
+            self.count(rule);
+            self.rules.push((*rule).clone());
+        }
+        if !changes.removed.is_empty() {
+            self.rules.retain(|rule| !changes.removed.contains(rule));
+            self.recount();
+        }
+    }
+
+    fn count(&mut self, rule: &Rule) {
         let verdicts = match &*rule.host {
             WILDCARD => &mut self.everywhere,
             host => self.hosts.entry(canonical(host)).or_default(),
         };
         verdicts.add(rule);
-        self.rules.push(rule.clone());
     }
 
-    fn remove(&mut self, rule: &Rule) {
-        let left = std::mem::take(self).rules;
-        left.iter()
-            .filter(|other| *other != rule)
-            .for_each(|other| self.add(other));
+    fn recount(&mut self) {
+        #[cfg(test)]
+        RECOUNTS.with(|recounts| recounts.set(recounts.get() + 1));
+        let rules = std::mem::take(self).rules;
+        rules.iter().for_each(|rule| self.count(rule));
+        self.rules = rules;
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often the rules of a principal on a pattern were counted anew.
+    pub(super) static RECOUNTS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// The rules on one pattern.
@@ -78,16 +95,15 @@ struct ByPrincipal {
 }
 
 impl ByPrincipal {
-    fn apply(&mut self, change: Change<'_>) {
-        let rule = change.rule();
-        if rule.principal.as_str() == EVERY_USER {
-            return change.apply(Arc::make_mut(&mut self.everyone));
+    fn apply(&mut self, principal: &str, changes: &Changes<'_>) {
+        if principal == EVERY_USER {
+            return Arc::make_mut(&mut self.everyone).apply(changes);
         }
-        let mut held = match self.principals.entry(rule.principal.as_str().into()) {
+        let mut held = match self.principals.entry(principal.into()) {
             Entry::Occupied(held) => held,
             Entry::Vacant(place) => place.insert_entry(Arc::default()),
         };
-        change.apply(Arc::make_mut(held.get_mut()));
+        Arc::make_mut(held.get_mut()).apply(changes);
         if held.get().rules.is_empty() {
             held.remove();
         }
@@ -119,27 +135,33 @@ impl ByPrincipal {
     }
 }
 
-/// One rule comes or goes.
-#[derive(Debug, Clone, Copy)]
-enum Change<'a> {
-    Add(&'a Rule),
-    Remove(&'a Rule),
+/// Whose rules change, on which pattern of a type of resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place<'a> {
+    pattern: PatternType,
+    name: &'a str,
+    principal: &'a str,
 }
 
-impl<'a> Change<'a> {
-    const fn rule(self) -> &'a Rule {
-        match self {
-            Self::Add(rule) | Self::Remove(rule) => rule,
-        }
-    }
-
-    fn apply(self, to: &mut ByHost) {
-        match self {
-            Self::Add(rule) => to.add(rule),
-            Self::Remove(rule) => to.remove(rule),
+impl<'a> Place<'a> {
+    fn of(rule: &'a Rule) -> Self {
+        Self {
+            pattern: rule.pattern,
+            name: &rule.resource_name,
+            principal: rule.principal.as_str(),
         }
     }
 }
+
+/// What changes in one place. A rule that is added and removed is removed.
+#[derive(Debug, Default)]
+struct Changes<'a> {
+    added: Vec<&'a Rule>,
+    removed: HashSet<&'a Rule>,
+}
+
+/// What changes in one type of resource.
+type OfPlaces<'a> = HashMap<Place<'a>, Changes<'a>>;
 
 #[derive(Debug, Clone)]
 struct Prefix {
@@ -162,25 +184,28 @@ struct OfType {
 type Prefixes = BTreeMap<Arc<str>, Arc<ByPrincipal>>;
 
 impl OfType {
-    fn apply(&mut self, change: Change<'_>, prefixes: &mut Prefixes) {
-        let rule = change.rule();
-        let name: &str = &rule.resource_name;
-        match rule.pattern {
-            PatternType::Literal if is_wildcard(rule) => {
+    fn apply(&mut self, place: Place<'_>, changes: &Changes<'_>, prefixes: &mut Prefixes) {
+        let Place {
+            pattern,
+            name,
+            principal,
+        } = place;
+        match pattern {
+            PatternType::Literal if name == WILDCARD => {
                 let held = self.wildcard.get_or_insert_default();
-                Arc::make_mut(held).apply(change);
+                Arc::make_mut(held).apply(principal, changes);
                 self.wildcard.take_if(|held| held.is_empty());
             }
             PatternType::Literal => {
                 let held = self.literal.entry(name.into()).or_default();
-                Arc::make_mut(held).apply(change);
+                Arc::make_mut(held).apply(principal, changes);
                 if held.is_empty() {
                     self.literal.remove(name);
                 }
             }
             PatternType::Prefixed => {
                 let held = prefixes.entry(name.into()).or_default();
-                Arc::make_mut(held).apply(change);
+                Arc::make_mut(held).apply(principal, changes);
                 if held.is_empty() {
                     prefixes.remove(name);
                 }
@@ -267,24 +292,27 @@ impl Index {
         added: impl IntoIterator<Item = &'a Rule>,
         removed: impl IntoIterator<Item = &'a Rule>,
     ) {
-        let added = added.into_iter().map(Change::Add);
-        let changes = added.chain(removed.into_iter().map(Change::Remove));
-        let mut by_type: HashMap<ResourceType, Vec<Change<'a>>> = HashMap::new();
-        for change in changes {
-            let of_type = by_type.entry(change.rule().resource_type).or_default();
-            of_type.push(change);
+        let mut by_type: HashMap<ResourceType, OfPlaces<'a>> = HashMap::new();
+        for rule in added {
+            let places = by_type.entry(rule.resource_type).or_default();
+            places.entry(Place::of(rule)).or_default().added.push(rule);
         }
-        for (resource_type, changes) in by_type {
+        for rule in removed {
+            let places = by_type.entry(rule.resource_type).or_default();
+            let changes = places.entry(Place::of(rule)).or_default();
+            changes.removed.insert(rule);
+        }
+        for (resource_type, places) in by_type {
             let of_type = Arc::make_mut(self.types.entry(resource_type).or_default());
-            let prefixed = |change: &Change<'_>| change.rule().pattern == PatternType::Prefixed;
-            let relinks = changes.iter().any(prefixed);
+            let prefixed = |place: &Place<'_>| place.pattern == PatternType::Prefixed;
+            let relinks = places.keys().any(prefixed);
             let mut prefixes = Prefixes::new();
             if relinks {
                 let former = std::mem::take(&mut of_type.prefixes).into_iter();
                 prefixes.extend(former.map(|prefix| (prefix.text, prefix.rules)));
             }
-            for change in changes {
-                of_type.apply(change, &mut prefixes);
+            for (place, changes) in places {
+                of_type.apply(place, &changes, &mut prefixes);
             }
             if relinks {
                 of_type.prefixes = link(prefixes);

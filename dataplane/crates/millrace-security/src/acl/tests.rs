@@ -315,6 +315,36 @@ fn the_number_of_rules_has_a_bound() {
     assert_eq!(full.has_room(&[new]), Ok(()));
 }
 
+/// Each removed rule had all others of its principal on its pattern counted anew, which took 17 ms for 10,000 of
+/// them: minutes for one DeleteAcls that removed them all.
+#[test]
+fn many_rules_of_one_principal_are_removed_at_once() {
+    let address = |n: usize| format!("10.0.{}.{}", n / 256, n % 256);
+    let from = |n| {
+        let topic = (ResourceType::Topic, "t");
+        rule(
+            Permission::Allow,
+            "User:alice",
+            Operation::Read,
+            topic,
+            &address(n),
+        )
+    };
+    let rules: Vec<Rule> = (0..10_000).map(from).collect();
+    let full = authorizer(rules.clone());
+    let reads = |n| {
+        let host = &*address(n);
+        let client = Client { host, ..ALICE };
+        may(&full, client, Operation::Read, "t")
+    };
+    assert!(reads(0) && reads(9_999));
+    let before = index::RECOUNTS.get();
+    full.change([], &rules[1..]);
+    assert_eq!(index::RECOUNTS.get() - before, 1);
+    assert!(reads(0) && !reads(1) && !reads(9_999));
+    assert_eq!(full.len(), 1);
+}
+
 /// The same decisions, rule by rule.
 fn model(rules: &[Rule], asked: (&str, &str, Operation, ResourceType, &str), open: bool) -> bool {
     let (principal, host, operation, resource_type, name) = asked;
