@@ -239,6 +239,9 @@ export const CASES: Record<string, Case> = {
     body: { role: "viewer" },
   },
   "member.delete": { kind: "by_id", path: (ids) => `/v1/members/${ids.memberId}` },
+  "accessReview.get": { kind: "own" },
+  "accessReview.create": { kind: "own" },
+  "accessReview.export": { kind: "own" },
   // Taken by us, as above.
   "role.create": { kind: "own", body: { name: "own role", permissions: ["cluster:read"] } },
   "role.list": { kind: "list" },

@@ -22,6 +22,8 @@ const ORGANIZATION_COOKIE = /(?:^|; *)millrace-organization=(org_[0-9A-Z]+)(?:;|
 
 /** A key's last use is noted at most this often. */
 const TOUCH_INTERVAL_MS = 60_000;
+/** A member's, too: the access review counts days. */
+const MEMBER_TOUCH_INTERVAL_MS = 3_600_000;
 const BEARER = /^Bearer +(\S+)$/i;
 
 export interface Authenticator {
@@ -106,7 +108,7 @@ async function liveServiceAccount(
  * is out with the next one, whatever the session says. A session by single sign-on is good for one tenant.
  */
 async function byMembership(
-  { db }: Authenticator,
+  { db, clock }: Authenticator,
   { userId, id, authenticatedAt, ssoOrganizationId }: LiveSession,
   wanted: string | null,
   preferred: string | undefined,
@@ -124,6 +126,11 @@ async function byMembership(
   if (membership) {
     const { organizationId, role, customRole, organization } = membership;
     if (membership.requiresSso && !isSingleSignOn) throw ssoRequired(organization);
+    const now = clock.now();
+    const touched = membership.lastUsedAt?.getTime() ?? 0;
+    if (now.getTime() - touched > MEMBER_TOUCH_INTERVAL_MS) {
+      await db.tenant(organizationId).members.touch(organizationId, userId, now);
+    }
     const session = { id, authenticatedAt, isSingleSignOn };
     return { organizationId, role, customRole, userId, apiKeyId: undefined, session };
   }

@@ -1,3 +1,6 @@
+import { createAccessReview } from "./access-review/create-access-review.ts";
+import { exportAccessReview } from "./access-review/export-access-review.ts";
+import { getAccessReview } from "./access-review/get-access-review.ts";
 import { getMe } from "./account/get-me.ts";
 import { applyAclTemplate } from "./acl/apply-acl-template.ts";
 import { createAcl } from "./acl/create-acl.ts";
@@ -161,6 +164,9 @@ export const contracts: readonly Contract[] = [
   getMember,
   updateMember,
   deleteMember,
+  getAccessReview,
+  createAccessReview,
+  exportAccessReview,
   createRole,
   listRoles,
   getRole,

@@ -1,3 +1,7 @@
+export { Access, AccessReview, AccessReviewRecord } from "./access-review/access-review.ts";
+export { createAccessReview } from "./access-review/create-access-review.ts";
+export { exportAccessReview } from "./access-review/export-access-review.ts";
+export { getAccessReview } from "./access-review/get-access-review.ts";
 export { getMe } from "./account/get-me.ts";
 export { Acl } from "./acl/acl.ts";
 export { applyAclTemplate } from "./acl/apply-acl-template.ts";

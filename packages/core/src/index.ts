@@ -1,3 +1,5 @@
+export { createAccessReview } from "./access-review/create-access-review.ts";
+export { getAccessReview } from "./access-review/get-access-review.ts";
 export { getAccount } from "./account/get-account.ts";
 export { createAcls } from "./acl/create-acls.ts";
 export { deleteAcl } from "./acl/delete-acl.ts";

@@ -1,4 +1,5 @@
 import type { Changer, OperationId, OrganizationId } from "@millrace/domain";
+import { AccessReviewRepository } from "./access-review-repository.ts";
 import { ApiKeyRepository } from "./api-key-repository.ts";
 import { AuditRepository } from "./audit-repository.ts";
 import { BenchmarkRepository } from "./benchmark-repository.ts";
@@ -36,6 +37,7 @@ const REPOSITORIES = {
   customRoles: CustomRoleRepository,
   invitations: InvitationRepository,
   outgoingMails: OutgoingMailRepository,
+  accessReviews: AccessReviewRepository,
   sessions: SessionRepository,
   ssoConnections: SsoConnectionRepository,
   apiKeys: ApiKeyRepository,

@@ -63,6 +63,12 @@ export class MemberRepository {
     await this.#client.member.updateMany({ where: { id, organizationId }, data });
   }
 
+  /** Notes that the member was here at `now`. */
+  async touch(organizationId: OrganizationId, userId: UserId, now: Date): Promise<void> {
+    const data = { lastUsedAt: now };
+    await this.#client.member.updateMany({ where: { organizationId, userId }, data });
+  }
+
   async remove(organizationId: OrganizationId, id: MemberId): Promise<void> {
     await this.#client.member.deleteMany({ where: { id, organizationId } });
   }

@@ -19,6 +19,8 @@ export interface MembershipWithOrganization extends Membership {
   readonly organization: Organization;
   /** Whether a password gives this member no access here: the organization wants single sign-on. */
   readonly requiresSso: boolean;
+  /** Exact to an hour. */
+  readonly lastUsedAt: Date | undefined;
 }
 
 type OrganizationFields = Pick<OrganizationRow, "id" | "name" | "slug" | "createdAt">;
@@ -28,6 +30,7 @@ type MembershipRow = OrganizationFields & {
   readonly customRoleId: string | null;
   readonly customRoleName: string;
   readonly customRolePermissions: string[];
+  readonly lastUsedAt: Date | null;
 };
 
 /** Tenants, their members and their environments. */
@@ -59,7 +62,7 @@ export class OrganizationRepository {
     const rows = await this.#client.$queryRaw<MembershipRow[]>`
       SELECT organization_id AS id, role, name, slug, created_at AS "createdAt", sso_required AS "ssoRequired",
         custom_role_id AS "customRoleId", custom_role_name AS "customRoleName",
-        custom_role_permissions AS "customRolePermissions"
+        custom_role_permissions AS "customRolePermissions", last_used_at AS "lastUsedAt"
       FROM memberships_of(${userId})`;
     return rows.flatMap((row) => {
       if (!isRole(row.role)) return [];
@@ -68,7 +71,9 @@ export class OrganizationRepository {
       const grant = grantIn(row.role, id === null ? undefined : { id, name, permissions });
       // Owners keep their passwords: a provider that fails must not lock everybody out.
       const requiresSso = row.ssoRequired && grant.role !== "owner";
-      return [{ organizationId: organization.id, userId, ...grant, organization, requiresSso }];
+      const lastUsedAt = row.lastUsedAt ?? undefined;
+      const { id: organizationId } = organization;
+      return [{ organizationId, userId, ...grant, organization, requiresSso, lastUsedAt }];
     });
   }
 

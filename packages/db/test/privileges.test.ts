@@ -9,6 +9,7 @@ const GRANTED: Record<string, Record<string, string>> = {
     "pgboss.job_common": "SI",
     "pgboss.queue": "S",
     "pgboss.version": "S",
+    "public.access_review": "SI",
     "public.account": "SIUD",
     "public.api_key": "SIU",
     "public.audit_event": "SI",

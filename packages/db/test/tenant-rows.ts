@@ -99,6 +99,9 @@ export async function fillTenant(client: pg.Client): Promise<string> {
       ...{ id: newId("key"), organization_id: org, name: "k", role: "viewer", hint: "h" },
       secret_hash: Buffer.from(org ?? ""),
     },
+    access_review: {
+      ...{ id: newId("rev"), organization_id: org, reviewed_by: {}, counts: {} },
+    },
     custom_role: {
       ...{ id: newId("rol"), organization_id: org, name: "r", description: "", permissions: [] },
     },

@@ -12,6 +12,7 @@ export const ID_PREFIXES = [
   "key",
   "svc",
   "rol",
+  "rev",
   "usr",
   "ses",
   "acc",

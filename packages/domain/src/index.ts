@@ -1,3 +1,4 @@
+export * from "./access-review.ts";
 export * from "./account.ts";
 export * from "./acl.ts";
 export * from "./audit.ts";

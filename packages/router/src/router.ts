@@ -1,3 +1,6 @@
+import { createAccessReviewProcedure } from "./access-review/create-access-review.ts";
+import { exportAccessReviewProcedure } from "./access-review/export-access-review.ts";
+import { getAccessReviewProcedure } from "./access-review/get-access-review.ts";
 import { getMeProcedure } from "./account/get-me.ts";
 import { applyAclTemplateProcedure } from "./acl/apply-acl-template.ts";
 import { createAclProcedure } from "./acl/create-acl.ts";
@@ -183,6 +186,11 @@ export const appRouter = router({
     stream: streamRecordsProcedure,
   }),
   region: router({ list: listRegionsProcedure }),
+  accessReview: router({
+    get: getAccessReviewProcedure,
+    create: createAccessReviewProcedure,
+    export: exportAccessReviewProcedure,
+  }),
   role: router({
     create: createRoleProcedure,
     list: listRolesProcedure,

@@ -18,6 +18,7 @@ const PERIOD_MS = { day: 24 * 3_600_000, week: 7 * 24 * 3_600_000 } as const;
 export const ANY_EVENT: AuditFilter = { kind: "", result: "", targetId: "", period: "all" };
 
 const TITLES: Readonly<Record<string, string>> = {
+  accessReview: "Access reviews",
   account: "Accounts",
   acl: "ACLs",
   apiKey: "API keys",

@@ -12,6 +12,7 @@ const TABS = [
   ["sessions", "Sessions"],
   ["security", "Security"],
   ["single-sign-on", "Single sign-on"],
+  ["access-review", "Access review"],
   ["mail-outbox", "Mail outbox"],
 ] as const;
 

@@ -18,6 +18,216 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for AccessFindings.
+const (
+	AccessFindingsNeverUsed      AccessFindings = "never_used"
+	AccessFindingsNoSecondFactor AccessFindings = "no_second_factor"
+	AccessFindingsOwner          AccessFindings = "owner"
+	AccessFindingsUnused         AccessFindings = "unused"
+)
+
+// Valid indicates whether the value is a known member of the AccessFindings enum.
+func (e AccessFindings) Valid() bool {
+	switch e {
+	case AccessFindingsNeverUsed:
+		return true
+	case AccessFindingsNoSecondFactor:
+		return true
+	case AccessFindingsOwner:
+		return true
+	case AccessFindingsUnused:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AccessKind.
+const (
+	AccessKindApiKey         AccessKind = "api_key"
+	AccessKindInvitation     AccessKind = "invitation"
+	AccessKindMember         AccessKind = "member"
+	AccessKindServiceAccount AccessKind = "service_account"
+)
+
+// Valid indicates whether the value is a known member of the AccessKind enum.
+func (e AccessKind) Valid() bool {
+	switch e {
+	case AccessKindApiKey:
+		return true
+	case AccessKindInvitation:
+		return true
+	case AccessKindMember:
+		return true
+	case AccessKindServiceAccount:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AccessPermissions.
+const (
+	AccessPermissionsAccountRead      AccessPermissions = "account:read"
+	AccessPermissionsAccountWrite     AccessPermissions = "account:write"
+	AccessPermissionsAclRead          AccessPermissions = "acl:read"
+	AccessPermissionsAclWrite         AccessPermissions = "acl:write"
+	AccessPermissionsApikeyRead       AccessPermissions = "apikey:read"
+	AccessPermissionsApikeyWrite      AccessPermissions = "apikey:write"
+	AccessPermissionsAuditRead        AccessPermissions = "audit:read"
+	AccessPermissionsBenchmarkRun     AccessPermissions = "benchmark:run"
+	AccessPermissionsCatalogRead      AccessPermissions = "catalog:read"
+	AccessPermissionsClusterCreate    AccessPermissions = "cluster:create"
+	AccessPermissionsClusterDelete    AccessPermissions = "cluster:delete"
+	AccessPermissionsClusterRead      AccessPermissions = "cluster:read"
+	AccessPermissionsClusterUpdate    AccessPermissions = "cluster:update"
+	AccessPermissionsEnvironmentRead  AccessPermissions = "environment:read"
+	AccessPermissionsEnvironmentWrite AccessPermissions = "environment:write"
+	AccessPermissionsGroupRead        AccessPermissions = "group:read"
+	AccessPermissionsMailRead         AccessPermissions = "mail:read"
+	AccessPermissionsMemberRead       AccessPermissions = "member:read"
+	AccessPermissionsMemberWrite      AccessPermissions = "member:write"
+	AccessPermissionsMetricsRead      AccessPermissions = "metrics:read"
+	AccessPermissionsOperationCancel  AccessPermissions = "operation:cancel"
+	AccessPermissionsOperationRead    AccessPermissions = "operation:read"
+	AccessPermissionsOperationWrite   AccessPermissions = "operation:write"
+	AccessPermissionsQuotaRead        AccessPermissions = "quota:read"
+	AccessPermissionsQuotaWrite       AccessPermissions = "quota:write"
+	AccessPermissionsRecordRead       AccessPermissions = "record:read"
+	AccessPermissionsRecordWrite      AccessPermissions = "record:write"
+	AccessPermissionsSsoRead          AccessPermissions = "sso:read"
+	AccessPermissionsSsoWrite         AccessPermissions = "sso:write"
+	AccessPermissionsTopicRead        AccessPermissions = "topic:read"
+	AccessPermissionsTopicWrite       AccessPermissions = "topic:write"
+	AccessPermissionsTuningRead       AccessPermissions = "tuning:read"
+	AccessPermissionsTuningWrite      AccessPermissions = "tuning:write"
+	AccessPermissionsUserRead         AccessPermissions = "user:read"
+	AccessPermissionsUserWrite        AccessPermissions = "user:write"
+)
+
+// Valid indicates whether the value is a known member of the AccessPermissions enum.
+func (e AccessPermissions) Valid() bool {
+	switch e {
+	case AccessPermissionsAccountRead:
+		return true
+	case AccessPermissionsAccountWrite:
+		return true
+	case AccessPermissionsAclRead:
+		return true
+	case AccessPermissionsAclWrite:
+		return true
+	case AccessPermissionsApikeyRead:
+		return true
+	case AccessPermissionsApikeyWrite:
+		return true
+	case AccessPermissionsAuditRead:
+		return true
+	case AccessPermissionsBenchmarkRun:
+		return true
+	case AccessPermissionsCatalogRead:
+		return true
+	case AccessPermissionsClusterCreate:
+		return true
+	case AccessPermissionsClusterDelete:
+		return true
+	case AccessPermissionsClusterRead:
+		return true
+	case AccessPermissionsClusterUpdate:
+		return true
+	case AccessPermissionsEnvironmentRead:
+		return true
+	case AccessPermissionsEnvironmentWrite:
+		return true
+	case AccessPermissionsGroupRead:
+		return true
+	case AccessPermissionsMailRead:
+		return true
+	case AccessPermissionsMemberRead:
+		return true
+	case AccessPermissionsMemberWrite:
+		return true
+	case AccessPermissionsMetricsRead:
+		return true
+	case AccessPermissionsOperationCancel:
+		return true
+	case AccessPermissionsOperationRead:
+		return true
+	case AccessPermissionsOperationWrite:
+		return true
+	case AccessPermissionsQuotaRead:
+		return true
+	case AccessPermissionsQuotaWrite:
+		return true
+	case AccessPermissionsRecordRead:
+		return true
+	case AccessPermissionsRecordWrite:
+		return true
+	case AccessPermissionsSsoRead:
+		return true
+	case AccessPermissionsSsoWrite:
+		return true
+	case AccessPermissionsTopicRead:
+		return true
+	case AccessPermissionsTopicWrite:
+		return true
+	case AccessPermissionsTuningRead:
+		return true
+	case AccessPermissionsTuningWrite:
+		return true
+	case AccessPermissionsUserRead:
+		return true
+	case AccessPermissionsUserWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AccessRole.
+const (
+	AccessRoleAdmin     AccessRole = "admin"
+	AccessRoleDeveloper AccessRole = "developer"
+	AccessRoleOperator  AccessRole = "operator"
+	AccessRoleOwner     AccessRole = "owner"
+	AccessRoleViewer    AccessRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the AccessRole enum.
+func (e AccessRole) Valid() bool {
+	switch e {
+	case AccessRoleAdmin:
+		return true
+	case AccessRoleDeveloper:
+		return true
+	case AccessRoleOperator:
+		return true
+	case AccessRoleOwner:
+		return true
+	case AccessRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AccessSignIn.
+const (
+	AccessSignInPassword     AccessSignIn = "password"
+	AccessSignInSingleSignOn AccessSignIn = "single_sign_on"
+)
+
+// Valid indicates whether the value is a known member of the AccessSignIn enum.
+func (e AccessSignIn) Valid() bool {
+	switch e {
+	case AccessSignInPassword:
+		return true
+	case AccessSignInSingleSignOn:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for AclOperation.
 const (
 	AclOperationAll             AclOperation = "all"
@@ -3687,6 +3897,82 @@ func (e SizeListParamsRegion) Valid() bool {
 	}
 }
 
+// Access defines model for Access.
+type Access struct {
+	// CreatedAt RFC 3339, UTC
+	CreatedAt time.Time `json:"created_at"`
+
+	// CustomRole The custom role, if there is one; `role` is then the least role that has all of its permissions
+	CustomRole *struct {
+		Id   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"custom_role"`
+
+	// Disabled Of a service account and its keys
+	Disabled  bool       `json:"disabled"`
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Findings unused: for 90 days. no_second_factor: a password alone opens it
+	Findings []AccessFindings `json:"findings"`
+	Id       string           `json:"id"`
+	Kind     AccessKind       `json:"kind"`
+
+	// LastUsedAt Of a member exact to an hour
+	LastUsedAt *time.Time `json:"last_used_at"`
+
+	// Name An email address, or a name
+	Name string `json:"name"`
+
+	// Permissions Permissions of the role that an API key has. null: all of them
+	Permissions *[]AccessPermissions `json:"permissions"`
+	Role        AccessRole           `json:"role"`
+
+	// SecondFactor null: not a person
+	SecondFactor *bool `json:"second_factor"`
+
+	// SignIn How a member can sign in
+	SignIn []AccessSignIn `json:"sign_in"`
+}
+
+// AccessFindings defines model for Access.Findings.
+type AccessFindings string
+
+// AccessKind defines model for Access.Kind.
+type AccessKind string
+
+// AccessPermissions defines model for Access.Permissions.
+type AccessPermissions string
+
+// AccessRole defines model for Access.Role.
+type AccessRole string
+
+// AccessSignIn defines model for Access.SignIn.
+type AccessSignIn string
+
+// AccessReview defines model for AccessReview.
+type AccessReview struct {
+	// Complete false: there are more than 2000 API keys, of which the newest are listed
+	Complete bool     `json:"complete"`
+	Items    []Access `json:"items"`
+
+	// LastReview null: never reviewed
+	LastReview *AccessReviewRecord `json:"last_review"`
+}
+
+// AccessReviewRecord defines model for AccessReviewRecord.
+type AccessReviewRecord struct {
+	Counts struct {
+		Findings map[string]int `json:"findings"`
+		Kinds    map[string]int `json:"kinds"`
+		Total    int            `json:"total"`
+	} `json:"counts"`
+	Id string `json:"id"`
+
+	// ReviewedAt RFC 3339, UTC
+	ReviewedAt time.Time `json:"reviewed_at"`
+	ReviewedBy Actor     `json:"reviewed_by"`
+}
+
 // AccountLeaveRequest defines model for AccountLeaveRequest.
 type AccountLeaveRequest struct {
 	// OrganizationId ID with the prefix org_
@@ -5884,6 +6170,12 @@ type WalVolumeLimits struct {
 // WalVolumeLimitsType defines model for WalVolumeLimits.Type.
 type WalVolumeLimitsType string
 
+// AccessReviewCreateParams defines parameters for AccessReviewCreate.
+type AccessReviewCreateParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ApiKeyListParams defines parameters for ApiKeyList.
 type ApiKeyListParams struct {
 	// PageSize Items per page, 50 by default
@@ -6800,6 +7092,27 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 
 // The interface specification for the client above.
 type ClientInterface interface {
+
+	// AccessReviewGet Review access
+	//
+	// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.
+	//
+	// Corresponds with GET /v1/access-review (the `AccessReviewGet` operationId).
+	AccessReviewGet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AccessReviewCreate Record an access review
+	//
+	// Records that the caller reviewed the access that there is now. The audit log has an event with the counts.
+	//
+	// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
+	AccessReviewCreate(ctx context.Context, params *AccessReviewCreateParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AccessReviewExport Export the access review
+	//
+	// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe.
+	//
+	// Corresponds with GET /v1/access-review/export (the `AccessReviewExport` operationId).
+	AccessReviewExport(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApiKeyList List API keys
 	//
@@ -7819,6 +8132,57 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/versions (the `VersionList` operationId).
 	VersionList(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+// AccessReviewGet Review access
+//
+// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.
+//
+// Corresponds with GET /v1/access-review (the `AccessReviewGet` operationId).
+func (c *Client) AccessReviewGet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAccessReviewGetRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AccessReviewCreate Record an access review
+//
+// Records that the caller reviewed the access that there is now. The audit log has an event with the counts.
+//
+// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
+func (c *Client) AccessReviewCreate(ctx context.Context, params *AccessReviewCreateParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAccessReviewCreateRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AccessReviewExport Export the access review
+//
+// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe.
+//
+// Corresponds with GET /v1/access-review/export (the `AccessReviewExport` operationId).
+func (c *Client) AccessReviewExport(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAccessReviewExportRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
 }
 
 // ApiKeyList List API keys
@@ -10168,6 +10532,102 @@ func (c *Client) VersionList(ctx context.Context, reqEditors ...RequestEditorFn)
 		return nil, err
 	}
 	return c.Client.Do(req)
+}
+
+// NewAccessReviewGetRequest constructs an http.Request for the AccessReviewGet method
+func NewAccessReviewGetRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/access-review")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAccessReviewCreateRequest constructs an http.Request for the AccessReviewCreate method
+func NewAccessReviewCreateRequest(server string, params *AccessReviewCreateParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/access-review")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewAccessReviewExportRequest constructs an http.Request for the AccessReviewExport method
+func NewAccessReviewExportRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/access-review/export")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
 }
 
 // NewApiKeyListRequest constructs an http.Request for the ApiKeyList method
@@ -16133,6 +16593,33 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// AccessReviewGetWithResponse Review access
+	//
+	// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/access-review (the `AccessReviewGet` operationId).
+	AccessReviewGetWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AccessReviewGetResponse, error)
+
+	// AccessReviewCreateWithResponse Record an access review
+	//
+	// Records that the caller reviewed the access that there is now. The audit log has an event with the counts.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
+	AccessReviewCreateWithResponse(ctx context.Context, params *AccessReviewCreateParams, reqEditors ...RequestEditorFn) (*AccessReviewCreateResponse, error)
+
+	// AccessReviewExportWithResponse Export the access review
+	//
+	// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/access-review/export (the `AccessReviewExport` operationId).
+	AccessReviewExportWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AccessReviewExportResponse, error)
+
 	// ApiKeyListWithResponse List API keys
 	//
 	// Newest first, without revoked keys.
@@ -17289,6 +17776,143 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/versions (the `VersionList` operationId).
 	VersionListWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*VersionListResponse, error)
+}
+
+type AccessReviewGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AccessReview
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AccessReviewGetResponse) GetJSON200() *AccessReview {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AccessReviewGetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AccessReviewGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AccessReviewGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AccessReviewGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AccessReviewGetResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AccessReviewCreateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *AccessReviewRecord
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r AccessReviewCreateResponse) GetJSON201() *AccessReviewRecord {
+	return r.JSON201
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AccessReviewCreateResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AccessReviewCreateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AccessReviewCreateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AccessReviewCreateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AccessReviewCreateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AccessReviewExportResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AccessReviewExportResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AccessReviewExportResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AccessReviewExportResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AccessReviewExportResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AccessReviewExportResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 type ApiKeyListResponse struct {
@@ -21940,6 +22564,51 @@ func (r VersionListResponse) ContentType() string {
 	return ""
 }
 
+// AccessReviewGetWithResponse Review access
+//
+// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/access-review (the `AccessReviewGet` operationId).
+func (c *ClientWithResponses) AccessReviewGetWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AccessReviewGetResponse, error) {
+	rsp, err := c.AccessReviewGet(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAccessReviewGetResponse(rsp)
+}
+
+// AccessReviewCreateWithResponse Record an access review
+//
+// Records that the caller reviewed the access that there is now. The audit log has an event with the counts.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
+func (c *ClientWithResponses) AccessReviewCreateWithResponse(ctx context.Context, params *AccessReviewCreateParams, reqEditors ...RequestEditorFn) (*AccessReviewCreateResponse, error) {
+	rsp, err := c.AccessReviewCreate(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAccessReviewCreateResponse(rsp)
+}
+
+// AccessReviewExportWithResponse Export the access review
+//
+// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/access-review/export (the `AccessReviewExport` operationId).
+func (c *ClientWithResponses) AccessReviewExportWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AccessReviewExportResponse, error) {
+	rsp, err := c.AccessReviewExport(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAccessReviewExportResponse(rsp)
+}
+
 // ApiKeyListWithResponse List API keys
 //
 // Newest first, without revoked keys.
@@ -23893,6 +24562,98 @@ func (c *ClientWithResponses) VersionListWithResponse(ctx context.Context, reqEd
 		return nil, err
 	}
 	return ParseVersionListResponse(rsp)
+}
+
+// ParseAccessReviewGetResponse parses an HTTP response from a AccessReviewGetWithResponse call
+func ParseAccessReviewGetResponse(rsp *http.Response) (*AccessReviewGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AccessReviewGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AccessReview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAccessReviewCreateResponse parses an HTTP response from a AccessReviewCreateWithResponse call
+func ParseAccessReviewCreateResponse(rsp *http.Response) (*AccessReviewCreateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AccessReviewCreateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest AccessReviewRecord
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAccessReviewExportResponse parses an HTTP response from a AccessReviewExportWithResponse call
+func ParseAccessReviewExportResponse(rsp *http.Response) (*AccessReviewExportResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AccessReviewExportResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
 }
 
 // ParseApiKeyListResponse parses an HTTP response from a ApiKeyListWithResponse call

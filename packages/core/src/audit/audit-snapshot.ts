@@ -38,6 +38,10 @@ export async function snapshot(
     const { recipient, subject, openedAt } = found ?? {};
     return auditDetail(found && { recipient, subject, openedAt });
   }
+  if (isId("rev", id)) {
+    const review = await tx.accessReviews.get(organizationId, id);
+    return auditDetail(review?.counts);
+  }
   if (isId("rol", id)) {
     const role = await tx.customRoles.get(organizationId, id);
     return auditDetail(

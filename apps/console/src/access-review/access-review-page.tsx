@@ -1,0 +1,114 @@
+"use client";
+
+import { Button, Card, Group, Skeleton, Stack, Switch, Text, Title } from "@mantine/core";
+import type { AccessReview } from "@millrace/contract";
+import { IconCheck, IconDownload } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTRPC } from "../api/client.tsx";
+import { ago, moment } from "../format/time.ts";
+import { useAllowed, useDenied } from "../session/use-allowed.ts";
+import { Empty } from "../shell/empty.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { AccessTable } from "./access-table.tsx";
+
+/** Every way into the organization, and what of it somebody should look at. */
+export function AccessReviewPage() {
+  const trpc = useTRPC();
+  const denied = useDenied("audit:read");
+  const { data, error, isPending } = useQuery({
+    ...trpc.accessReview.get.queryOptions({}),
+    enabled: !denied,
+  });
+  if (denied) {
+    return (
+      <Empty
+        title="No permission"
+        text="Owners and admins of the organization can review its access."
+      />
+    );
+  }
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between" align="flex-start">
+        <div>
+          <Title order={2} fz="h3">
+            Access review
+          </Title>
+          <Text className="quiet" fz="sm">
+            Everybody and everything that has access to this organization
+          </Text>
+          {data && <LastReview review={data.last_review} />}
+        </div>
+        <Group>
+          <Button
+            component="a"
+            href="/v1/access-review/export"
+            download="access-review.csv"
+            variant="default"
+            leftSection={<IconDownload size={16} />}
+          >
+            Export as CSV
+          </Button>
+          <ReviewedButton />
+        </Group>
+      </Group>
+      {error && <ProblemAlert error={error} title="Cannot load the access review" />}
+      {isPending && <Skeleton h={240} radius="md" />}
+      {data && <AccessList review={data} />}
+    </Stack>
+  );
+}
+
+function LastReview({ review }: { review: AccessReview["last_review"] }) {
+  if (!review) return <Text fz="sm">Not reviewed yet</Text>;
+  return (
+    <Text fz="sm" title={moment(review.reviewed_at)}>
+      Last reviewed {ago(review.reviewed_at)} by {review.reviewed_by.name}
+    </Text>
+  );
+}
+
+function ReviewedButton() {
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const mayWrite = useAllowed("member:write");
+  const record = useMutation(
+    trpc.accessReview.create.mutationOptions({
+      onSuccess: () => void queryClient.invalidateQueries(trpc.accessReview.pathFilter()),
+    }),
+  );
+  if (!mayWrite) return null;
+  return (
+    <>
+      <Button
+        leftSection={<IconCheck size={16} />}
+        loading={record.isPending}
+        onClick={() => record.mutate({})}
+      >
+        Mark as reviewed
+      </Button>
+      {record.error && <ProblemAlert error={record.error} title="Cannot record the review" />}
+    </>
+  );
+}
+
+function AccessList({ review: { items, complete } }: { review: AccessReview }) {
+  const [onlyFindings, setOnlyFindings] = useState(false);
+  const found = items.filter(({ findings }) => findings.length > 0);
+  return (
+    <>
+      <Switch
+        label={`Only those with findings (${found.length} of ${items.length})`}
+        checked={onlyFindings}
+        onChange={(event) => setOnlyFindings(event.currentTarget.checked)}
+      />
+      {!complete && (
+        <Text fz="sm">There are more API keys than are listed. The newest are listed.</Text>
+      )}
+      <Card padding={0}>
+        <AccessTable items={onlyFindings ? found : items} />
+      </Card>
+    </>
+  );
+}

@@ -1,0 +1,181 @@
+import {
+  ACCESS_REVIEW_KEYS_MAX,
+  type Access,
+  type AccessReview,
+  type AccessReviewCounts,
+  type ApiKeyId,
+  type Changer,
+  type InvitationId,
+  isPermission,
+  isRole,
+  type MemberId,
+  newId,
+  type OrganizationId,
+  ROLE_LEAST,
+  type Role,
+  type ServiceAccountId,
+  type SignInMethod,
+} from "@millrace/domain";
+import type { Client } from "./client.ts";
+import { grantIn } from "./custom-role-repository.ts";
+import type { AccessReview as AccessReviewRow } from "./generated/client.ts";
+
+/** better-auth's name for accounts with a password. */
+const PASSWORD_PROVIDER = "credential";
+const NONE = {
+  ...{ customRole: undefined, permissions: undefined, lastUsedAt: undefined, expiresAt: undefined },
+  ...{ hasSecondFactor: undefined, signIn: [], isDisabled: false },
+} as const;
+
+interface OrganizationAccess {
+  readonly access: readonly Access[];
+  /** False where there are more API keys than a review has. */
+  readonly isComplete: boolean;
+}
+
+/** Who and what has access to a tenant, and when that was reviewed. */
+export class AccessReviewRepository {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** Every way in at `now`: members, service accounts, live API keys, pending invitations. */
+  async access(organizationId: OrganizationId, now: Date): Promise<OrganizationAccess> {
+    const members = await this.#members(organizationId);
+    const accounts = await this.#serviceAccounts(organizationId);
+    const keys = await this.#apiKeys(organizationId, now);
+    const invitations = await this.#invitations(organizationId, now);
+    return {
+      access: [...members, ...accounts, ...keys.slice(0, ACCESS_REVIEW_KEYS_MAX), ...invitations],
+      isComplete: keys.length <= ACCESS_REVIEW_KEYS_MAX,
+    };
+  }
+
+  async create(
+    organizationId: OrganizationId,
+    reviewedBy: Changer,
+    counts: AccessReviewCounts,
+  ): Promise<AccessReview> {
+    const data = { organizationId, reviewedBy: { ...reviewedBy }, counts: { ...counts } };
+    return toReview(
+      await this.#client.accessReview.create({ data: { id: newId("rev"), ...data } }),
+    );
+  }
+
+  async get(
+    organizationId: OrganizationId,
+    id: AccessReview["id"],
+  ): Promise<AccessReview | undefined> {
+    const row = await this.#client.accessReview.findFirst({ where: { id, organizationId } });
+    return row ? toReview(row) : undefined;
+  }
+
+  async newest(organizationId: OrganizationId): Promise<AccessReview | undefined> {
+    const row = await this.#client.accessReview.findFirst({
+      where: { organizationId },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+    });
+    return row ? toReview(row) : undefined;
+  }
+
+  async #members(organizationId: OrganizationId): Promise<Access[]> {
+    const sso = await this.#client.ssoConnection.findUnique({ where: { organizationId } });
+    // Accounts at the providers of other tenants are none of this one's.
+    const providerId = { in: [PASSWORD_PROVIDER, ...(sso ? [sso.id] : [])] };
+    const rows = await this.#client.member.findMany({
+      where: { organizationId },
+      orderBy: [{ createdAt: "asc" }, { id: "asc" }],
+      include: {
+        customRole: { select: { id: true, name: true, permissions: true } },
+        user: {
+          select: {
+            ...{ email: true, twoFactorEnabled: true },
+            accounts: { where: { providerId }, select: { providerId: true } },
+          },
+        },
+      },
+    });
+    return rows.map(({ user, ...row }) => {
+      const grant = grantIn(row.role, row.customRole);
+      const providers = new Set(user.accounts.map((account) => account.providerId));
+      const opensWithPassword = !sso?.required || grant.role === "owner";
+      const signIn: SignInMethod[] = [
+        ...(providers.has(PASSWORD_PROVIDER) && opensWithPassword ? ["password" as const] : []),
+        ...(sso && providers.has(sso.id) ? ["single_sign_on" as const] : []),
+      ];
+      return {
+        ...{ ...NONE, kind: "member", id: row.id as MemberId, name: user.email, ...grant },
+        ...{ createdAt: row.createdAt, lastUsedAt: row.lastUsedAt ?? undefined },
+        ...{ hasSecondFactor: user.twoFactorEnabled, signIn },
+      };
+    });
+  }
+
+  async #serviceAccounts(organizationId: OrganizationId): Promise<Access[]> {
+    const rows = await this.#client.serviceAccount.findMany({
+      where: { organizationId, deletedAt: null },
+      orderBy: [{ createdAt: "asc" }, { id: "asc" }],
+    });
+    const uses = await this.#client.apiKey.groupBy({
+      by: ["serviceAccountId"],
+      where: { organizationId, serviceAccountId: { not: null } },
+      _max: { lastUsedAt: true },
+    });
+    const lastUses = new Map(uses.map((use) => [use.serviceAccountId, use._max.lastUsedAt]));
+    return rows.map((row) => ({
+      ...{ ...NONE, kind: "service_account", id: row.id as ServiceAccountId, name: row.name },
+      ...{ role: roleIn(row.role), createdAt: row.createdAt },
+      lastUsedAt: lastUses.get(row.id) ?? undefined,
+      isDisabled: row.disabledAt !== null,
+    }));
+  }
+
+  /** One more than a review has, where there are more. */
+  async #apiKeys(organizationId: OrganizationId, now: Date): Promise<Access[]> {
+    const rows = await this.#client.apiKey.findMany({
+      where: {
+        organizationId,
+        revokedAt: null,
+        OR: [{ expiresAt: null }, { expiresAt: { gt: now } }],
+      },
+      include: { serviceAccount: { select: { name: true, role: true, disabledAt: true } } },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: ACCESS_REVIEW_KEYS_MAX + 1,
+    });
+    return rows.map(({ serviceAccount: account, ...row }) => ({
+      ...{ ...NONE, kind: "api_key", id: row.id as ApiKeyId, createdAt: row.createdAt },
+      name: account ? `${account.name}/${row.name}` : row.name,
+      role: roleIn(account?.role ?? row.role),
+      permissions: row.permissions.length > 0 ? row.permissions.filter(isPermission) : undefined,
+      ...{ lastUsedAt: row.lastUsedAt ?? undefined, expiresAt: row.expiresAt ?? undefined },
+      isDisabled: account?.disabledAt != null,
+    }));
+  }
+
+  async #invitations(organizationId: OrganizationId, now: Date): Promise<Access[]> {
+    const rows = await this.#client.invitation.findMany({
+      where: { organizationId, acceptedAt: null, revokedAt: null, expiresAt: { gt: now } },
+      orderBy: [{ createdAt: "asc" }, { id: "asc" }],
+    });
+    return rows.map((row) => ({
+      ...{ ...NONE, kind: "invitation", id: row.id as InvitationId, name: row.email },
+      ...{ role: roleIn(row.role), createdAt: row.createdAt, expiresAt: row.expiresAt },
+    }));
+  }
+}
+
+/** A role that this version does not know grants the least. */
+function roleIn(role: string): Role {
+  return isRole(role) ? role : ROLE_LEAST;
+}
+
+function toReview(row: AccessReviewRow): AccessReview {
+  return {
+    id: row.id as AccessReview["id"],
+    reviewedBy: row.reviewedBy as unknown as Changer,
+    reviewedAt: row.createdAt,
+    counts: row.counts as unknown as AccessReviewCounts,
+  };
+}

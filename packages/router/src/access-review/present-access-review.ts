@@ -1,0 +1,28 @@
+import type { AccessReviewRecord, Access as AccessShape } from "@millrace/contract";
+import { type Access, type AccessReview, findingsOf } from "@millrace/domain";
+
+/** With what of it somebody should look at, as of `at`. */
+export function presentAccess(access: Access, at: Date): AccessShape {
+  const { customRole, permissions } = access;
+  return {
+    ...{ kind: access.kind, id: access.id, name: access.name, role: access.role },
+    custom_role: customRole ? { id: customRole.id, name: customRole.name } : null,
+    permissions: permissions ? [...permissions] : null,
+    created_at: access.createdAt.toISOString(),
+    last_used_at: access.lastUsedAt?.toISOString() ?? null,
+    expires_at: access.expiresAt?.toISOString() ?? null,
+    second_factor: access.hasSecondFactor ?? null,
+    sign_in: [...access.signIn],
+    disabled: access.isDisabled,
+    findings: findingsOf(access, at),
+  };
+}
+
+export function presentReview({ counts, ...review }: AccessReview): AccessReviewRecord {
+  return {
+    id: review.id,
+    reviewed_at: review.reviewedAt.toISOString(),
+    reviewed_by: { ...review.reviewedBy },
+    counts: { total: counts.total, kinds: { ...counts.kinds }, findings: { ...counts.findings } },
+  };
+}
