@@ -110,7 +110,7 @@ impl Authorizer {
 
     /// The index of now. The lock is not held while it is searched, which takes long for
     /// [`Self::allows_any`]: a change would wait for it, and all decisions for the change.
-    fn index(&self) -> Arc<Index> {
+    pub(super) fn index(&self) -> Arc<Index> {
         Arc::clone(&self.index.read())
     }
 

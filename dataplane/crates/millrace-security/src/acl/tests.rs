@@ -1,10 +1,17 @@
 //! Decisions compared with those of a model that reads every rule, and what Kafka's semantics say.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{
+    index::{Asked, Index},
+    *,
+};
 use crate::principal::Principal;
 
 /// A rule as a text: `allow User:alice read topic orders* from host`; a `*` behind a name is a prefix.
@@ -356,9 +363,10 @@ fn model(rules: &[Rule], asked: (&str, &str, Operation, ResourceType, &str), ope
             PatternType::Prefixed => name.starts_with(&*rule.resource_name),
         })
         .collect();
+    let address = |host: &str| host.parse::<IpAddr>().expect("an address");
     let fits = |rule: &&&Rule| {
         [principal, "User:*"].contains(&rule.principal.as_str())
-            && [host, "*"].contains(&&*rule.host)
+            && (&*rule.host == "*" || address(&rule.host) == address(host))
     };
     let implied: &[Operation] = match operation {
         Operation::Describe => &[
@@ -383,7 +391,8 @@ fn model(rules: &[Rule], asked: (&str, &str, Operation, ResourceType, &str), ope
 }
 
 const PRINCIPALS: [&str; 4] = ["User:a", "User:b", "User:*", "Group:a"];
-const HOSTS: [&str; 3] = ["10.0.0.1", "10.0.0.2", "*"];
+/// Two of them are one address.
+const HOSTS: [&str; 5] = ["10.0.0.1", "10.0.0.2", "*", "::1", "0:0:0:0:0:0:0:1"];
 const TYPES: [ResourceType; 3] = [
     ResourceType::Topic,
     ResourceType::Group,
@@ -416,45 +425,91 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     )
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+/// The rules that a change adds, and which of those that are there by then it removes; all of them now and then.
+type Step = (Vec<Rule>, Vec<prop::sample::Index>, bool);
 
-    /// Rules come and go, and each decision is that of the model.
+fn any_step() -> impl Strategy<Value = Step> {
+    (
+        prop::collection::vec(any_rule(), 0..12),
+        prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+        prop::bool::weighted(0.1),
+    )
+}
+
+/// What an index says to every question about these names.
+fn answers(index: &Index, names: &[String]) -> Vec<(bool, bool, bool, bool)> {
+    let mut answers = Vec::new();
+    for (resource_type, operation, Client { principal, host }) in questions() {
+        let any = index.any_allowed(resource_type, (principal, host), operation);
+        for name in names {
+            let asked = Asked {
+                principal,
+                host,
+                operation,
+                name,
+            };
+            let found = index.look_up(resource_type, &asked);
+            answers.push((any, found.any_rule, found.allowed, found.denied));
+        }
+    }
+    answers
+}
+
+fn questions() -> impl Iterator<Item = (ResourceType, Operation, Client<'static>)> {
+    TYPES.into_iter().flat_map(|resource_type| {
+        resource_type
+            .operations()
+            .iter()
+            .flat_map(move |operation| {
+                ["User:a", "User:b", "User:c", "Group:a"]
+                    .into_iter()
+                    .flat_map(move |principal| {
+                        ["10.0.0.1", "10.0.0.3", "::1"]
+                            .map(|host| (resource_type, *operation, Client { principal, host }))
+                    })
+            })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    /// Rules come and go in many steps. After each, the index answers as one that is built of the rules that are
+    /// left; those before keep their answers. In the end, each decision is that of the model.
     #[test]
     fn decisions_are_those_of_the_model(
-        rules in prop::collection::vec(any_rule(), 0..24),
-        removed in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
-        names in prop::collection::vec("([ab]{0,5}|\\*)", 1..6),
+        steps in prop::collection::vec(any_step(), 1..6),
+        names in prop::collection::vec("([ab]{0,5}|\\*)", 1..4),
         open in any::<bool>(),
     ) {
         let config = AuthorizerConfig { allow_if_no_rule: open, ..AuthorizerConfig::default() };
-        let (first, rest) = rules.split_at(rules.len() / 2);
-        let authorizer = Authorizer::new(config.clone(), first.to_vec());
-        let gone: Vec<Rule> = match rules.is_empty() {
-            true => Vec::new(),
-            false => removed.iter().map(|at| rules[at.index(rules.len())].clone()).collect(),
-        };
-        authorizer.change(rest.to_vec(), &gone);
-        let left: Vec<Rule> =
-            rules.iter().filter(|rule| !gone.contains(rule)).cloned().collect();
-        let anew = Authorizer::new(config, left.clone());
-        for resource_type in TYPES {
-            for operation in resource_type.operations() {
-                for principal in ["User:a", "User:b", "User:c", "Group:a"] {
-                    for host in ["10.0.0.1", "10.0.0.3"] {
-                        let client = Client { principal, host };
-                        let any = |authorizer: &Authorizer| {
-                            authorizer.allows_any(client, *operation, resource_type)
-                        };
-                        prop_assert_eq!(any(&authorizer), any(&anew));
-                        for name in &names {
-                            let asked = (principal, host, *operation, resource_type, &**name);
-                            let decided =
-                                authorizer.allows(client, *operation, resource_type, name);
-                            prop_assert_eq!(decided, model(&left, asked, open), "{:?}", asked);
-                        }
-                    }
-                }
+        let authorizer = Authorizer::new(config.clone(), []);
+        let mut left: BTreeSet<Rule> = BTreeSet::new();
+        let mut before = Vec::new();
+        for (added, removed, removes_all) in steps {
+            left.extend(added.iter().cloned());
+            let there: Vec<Rule> = left.iter().cloned().collect();
+            let gone: Vec<Rule> = match (removes_all, there.is_empty()) {
+                (true, _) => there,
+                (false, true) => Vec::new(),
+                (false, false) => removed.iter().map(|at| at.get(&there).clone()).collect(),
+            };
+            authorizer.change(added, &gone);
+            left.retain(|rule| !gone.contains(rule));
+            let anew = Authorizer::new(config.clone(), left.clone());
+            let now = answers(&authorizer.index(), &names);
+            prop_assert_eq!(&now, &answers(&anew.index(), &names));
+            before.push((authorizer.index(), now));
+        }
+        for (index, then) in before {
+            prop_assert_eq!(answers(&index, &names), then);
+        }
+        let left: Vec<Rule> = left.into_iter().collect();
+        for (resource_type, operation, client) in questions() {
+            for name in &names {
+                let asked = (client.principal, client.host, operation, resource_type, &**name);
+                let decided = authorizer.allows(client, operation, resource_type, name);
+                prop_assert_eq!(decided, model(&left, asked, open), "{:?}", asked);
             }
         }
     }
