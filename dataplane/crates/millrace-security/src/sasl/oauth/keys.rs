@@ -2,7 +2,8 @@
 //!
 //! Keys of one set should have different ids; keys of different types may share one as equivalent alternatives
 //! (section 4.5). So an id may lead to several keys, as long as no two of them verify the same algorithm. Where
-//! two do, nobody can tell which is meant, and none of the id's keys is used.
+//! two do, nobody can tell which is meant, and none of the id's keys is used. One public key that is listed more than
+//! once under an id, with different certificates, uses or algorithms, is one key.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,8 +47,10 @@ pub(super) struct Keys(HashMap<String, Vec<SigningKey>>);
 #[derive(Debug)]
 pub(super) struct SigningKey {
     pub(super) key: DecodingKey,
+    /// Type and numbers of the public key, which tell whether two are the same.
+    material: AlgorithmParameters,
     /// What it may have signed by.
-    pub(super) algorithms: Vec<Algorithm>,
+    pub(super) algorithms: HashSet<Algorithm>,
 }
 
 #[derive(Deserialize)]
@@ -65,13 +68,11 @@ impl Keys {
             return Err(InvalidKeySet::TooMany(set.keys.len()));
         }
         let mut keys: HashMap<String, Vec<SigningKey>> = HashMap::new();
-        for (at, json) in set.keys.iter().enumerate() {
-            // The same key twice is one key.
-            if set.keys.iter().take(at).any(|earlier| earlier == json) {
-                continue;
-            }
-            if let Some((id, key)) = signing_key(json) {
-                keys.entry(id).or_default().push(key);
+        for (id, key) in set.keys.iter().filter_map(signing_key) {
+            let of_id = keys.entry(id).or_default();
+            match of_id.iter_mut().find(|held| held.material == key.material) {
+                Some(held) => held.algorithms.extend(key.algorithms),
+                None => of_id.push(key),
             }
         }
         let ambiguous = keys.extract_if(|_, keys| is_ambiguous(keys));
@@ -125,7 +126,12 @@ fn signing_key(json: &serde_json::Value) -> Option<(String, SigningKey)> {
         algorithms.retain(|one| names(*one) == Some(only));
     }
     let key = DecodingKey::from_jwk(&jwk).ok()?;
-    (!algorithms.is_empty()).then_some((id, SigningKey { key, algorithms }))
+    let key = SigningKey {
+        key,
+        material: jwk.algorithm,
+        algorithms: algorithms.into_iter().collect(),
+    };
+    (!key.algorithms.is_empty()).then_some((id, key))
 }
 
 /// An algorithm as keys name it.

@@ -257,6 +257,44 @@ fn keys_that_share_an_id_and_an_algorithm_are_not_used() {
     assert!(tokens.accept(&world.issuer.sign(&claims)).is_ok());
 }
 
+/// An issuer may list a key once plainly and once with its certificate, or once per algorithm.
+#[test]
+fn one_key_that_is_listed_twice_is_not_ambiguous() {
+    let open = TokenRules {
+        audiences: Vec::new(),
+        issuer: None,
+        ..rules()
+    };
+    let world = world(open);
+    let set = |keys: [&Value; 2]| {
+        let keys = json!({ "keys": keys }).to_string();
+        world.tokens.set_keys(keys.as_bytes())
+    };
+    let with = |key: &Value, member: &str, value: &str| {
+        let mut key = key.clone();
+        key[member] = json!(value);
+        key
+    };
+    let own = world.issuer.jwk();
+    let token = world.issuer.sign(&world.claims(json!({})));
+    for other in [
+        with(&own, "x5t", "dGh1bWJwcmludA"),
+        with(&own, "use", "sig"),
+        own.clone(),
+    ] {
+        assert_eq!(set([&own, &other]), Ok(vec![]), "{other}");
+        assert!(world.tokens.accept(&token).is_ok());
+    }
+
+    let rsa: Value = serde_json::from_str(RSA_KEY).expect("JSON");
+    let rsa = with(&rsa, "kid", "rsa");
+    let by = |algorithm| with(&rsa, "alg", algorithm);
+    assert_eq!(set([&by("RS256"), &by("PS256")]), Ok(vec![]));
+    for token in [RS256, PS256] {
+        assert!(world.tokens.accept(token).is_ok());
+    }
+}
+
 /// RFC 7517, section 4.5: equivalent alternatives of different types.
 #[test]
 fn keys_of_different_types_may_share_an_id() {
