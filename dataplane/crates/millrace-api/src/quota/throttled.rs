@@ -64,13 +64,17 @@ impl Throttled {
             owner,
         } = spender;
         waits.sweep(now);
-        let wait = waits.by_connection.entry((peer.id, kind)).or_insert(Wait {
-            peer: Arc::downgrade(peer),
-            client_id: client_id.clone(),
-            owner: owner.clone(),
-            until,
-        });
-        wait.until = wait.until.max(until);
+        let held = waits.by_connection.get(&(peer.id, kind));
+        // A connection may use several client ids. Its wait is that of the one that waits longest.
+        if held.is_none_or(|held| held.until <= until) {
+            let wait = Wait {
+                peer: Arc::downgrade(peer),
+                client_id: client_id.clone(),
+                owner: owner.clone(),
+                until,
+            };
+            waits.by_connection.insert((peer.id, kind), wait);
+        }
         peer.throttle.until(until);
         Some(until)
     }
@@ -157,6 +161,36 @@ mod tests {
         throttled.reconsider(NOW, |_, _| None);
         assert_eq!((left(&one), left(&other)), (None, None));
         assert!(throttled.waits.lock().by_connection.is_empty());
+    }
+
+    /// The wait kept the first client id of its connection: to raise the quota of another did not end it.
+    #[test]
+    fn a_wait_is_that_of_the_client_id_that_waits_longest() {
+        let throttled = Throttled::default();
+        let kind = QuotaKind::ProducerByteRate;
+        let first = spender(1);
+        let with = |client_id: &str| Spender {
+            peer: Arc::clone(&first.peer),
+            client_id: client_id.into(),
+            owner: client_id.into(),
+        };
+        let left = || first.peer.throttle.left(NOW);
+        throttled.add((kind, &first), NOW, || seconds(10));
+        throttled.add((kind, &with("longest")), NOW, || seconds(50));
+        throttled.add((kind, &with("brief")), NOW, || seconds(5));
+        throttled.reconsider(NOW, |_, spender| {
+            let is_longest = (&*spender.client_id, &*spender.owner) == ("longest", "longest");
+            (!is_longest).then_some(Duration::from_secs(50))
+        });
+        assert_eq!(left(), None);
+        // Also where both wait equally long: the later one spends now.
+        throttled.add((kind, &first), NOW, || seconds(10));
+        throttled.add((kind, &with("later")), NOW, || seconds(10));
+        throttled.reconsider(NOW, |_, spender| match &*spender.client_id {
+            "later" => seconds(2),
+            _ => seconds(10),
+        });
+        assert_eq!(left(), seconds(2));
     }
 
     #[test]
