@@ -461,7 +461,10 @@ fn records(
     if !config.admin_records {
         return None;
     }
-    let client = own_client::config(server, advertised.first()?);
+    let endpoint = advertised
+        .first()
+        .expect("a configuration without a listener is refused");
+    let client = own_client::config(server, endpoint);
     Some(Records::new(client, service.inspection_places()))
 }
 

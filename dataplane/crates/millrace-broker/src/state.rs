@@ -81,7 +81,7 @@ pub(crate) struct Serving {
     pub(crate) held_back: HeldBack,
     pub(crate) catch_up: CatchUp,
     pub(crate) service: Arc<ApiService>,
-    /// None where no listener is advertised.
+    /// None where `admin.records.enabled` is false.
     pub(crate) records: Option<Records>,
 }
 

@@ -354,6 +354,10 @@ fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {
         return (Vec::new(), Vec::new());
     };
     listeners.retain(|listener| !controllers.contains(&listener.name.as_str()));
+    if listeners.is_empty() {
+        let problem = "all of them are in controller.listener.names, and none is left for clients";
+        r.fail("listeners", problem, "add a listener for clients");
+    }
     let advertised = r
         .optional("advertised.listeners")
         .map(|text| text.parse::<Endpoints>());

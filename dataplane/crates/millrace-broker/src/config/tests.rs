@@ -88,6 +88,16 @@ fn all_errors_come_at_once_and_name_key_place_and_remedy() {
     }
 }
 
+/// As Kafka has it. Such a broker served nobody, and its admin HTTP said that records were disabled.
+#[test]
+fn a_broker_has_a_listener_for_clients() {
+    let text = "listeners=CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER";
+    for advertised in ["", "\nadvertised.listeners=PLAINTEXT://h:9092"] {
+        let errors = errors(&format!("{text}{advertised}"));
+        assert!(errors[0].contains("none is left for clients"), "{errors:?}");
+    }
+}
+
 #[test]
 fn clients_must_be_told_an_address_that_they_can_use() {
     assert!(errors("listeners=PLAINTEXT://:9092")[0].contains("advertised.listeners"));
