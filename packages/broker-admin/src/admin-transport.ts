@@ -15,6 +15,7 @@ const CODE_BY_STATUS: Readonly<Partial<Record<number, BrokerErrorCode>>> = {
 /** Errors that the broker names; the name says more than the status. */
 const CODE_BY_NAME: Readonly<Record<string, BrokerErrorCode>> = {
   UNKNOWN_TOPIC_OR_PARTITION: "topic_not_found",
+  RECORDS_DISABLED: "records_disabled",
 };
 /** An error's body is one sentence and its name. */
 const ERROR_BYTES_MAX = 64 * 1024;

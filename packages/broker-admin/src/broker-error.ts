@@ -28,6 +28,8 @@ export type BrokerErrorCode =
   | "invalid_user"
   /** The broker has no authorizer: ACLs have no effect. */
   | "authorization_off"
+  /** `admin.records.enabled` is false: the broker has no records over its admin HTTP. `said` tells what to do. */
+  | "records_disabled"
   | "group_not_found"
   /** The group has members; stop them first. */
   | "group_not_empty"

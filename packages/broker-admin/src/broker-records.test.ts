@@ -42,6 +42,7 @@ test("a page is asked for with the topic and the filters encoded", async () => {
 test.each([
   [400, "OFFSET_OUT_OF_RANGE", "invalid_request"],
   [404, "UNKNOWN_TOPIC_OR_PARTITION", "topic_not_found"],
+  [404, "RECORDS_DISABLED", "records_disabled"],
   [413, "MESSAGE_TOO_LARGE", "request_too_large"],
   [429, "TOO_MANY_STREAMS", "busy"],
   [503, "BROKER_NOT_AVAILABLE", "not_ready"],

@@ -23,7 +23,8 @@ const POINTERS: Readonly<Record<string, string>> = { OFFSET_OUT_OF_RANGE: "/offs
 /**
  * Runs a call for the records of a tenant's topic, which may be an internal one. Throws `not_found`
  * also for a partition, `cluster_not_ready`, `validation_failed` where the broker refuses a
- * parameter, `payload_too_large`, `rate_limited`, `broker_unavailable`, `broker_failed`.
+ * parameter, `payload_too_large`, `rate_limited`, `not_supported` where the broker
+ * has records over HTTP disabled, `broker_unavailable`, `broker_failed`.
  */
 export async function atTopic<T>(
   core: Core,
@@ -53,6 +54,12 @@ export function recordFailure(error: unknown): DomainError | undefined {
       return said === undefined
         ? undefined
         : new DomainError("not_found", sentence(said), { cause: error });
+    case "records_disabled":
+      return new DomainError(
+        "not_supported",
+        capitalized(sentence(said ?? "this broker does not serve records over HTTP")),
+        { cause: error },
+      );
     case "invalid_request":
       return validationFailed(
         [
@@ -79,6 +86,8 @@ export function recordFailure(error: unknown): DomainError | undefined {
       return undefined;
   }
 }
+
+const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** As the broker wrote it: it may begin with a topic's name, which has no other spelling. */
 function sentence(words: string): string {

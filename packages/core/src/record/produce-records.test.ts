@@ -27,6 +27,15 @@ test.each<BrokerErrorCode>(["timeout", "unreachable", "malformed_answer"])(
   },
 );
 
+test("a broker that has records over HTTP disabled says what to do", async () => {
+  const said = "this broker does not serve records over HTTP; use a Kafka client";
+  const failure = produce(new BrokerError("records_disabled", said, { said }));
+  await expect(failure).rejects.toMatchObject({
+    code: "not_supported",
+    message: "This broker does not serve records over HTTP; use a Kafka client.",
+  });
+});
+
 test("a refused connection has written nothing", async () => {
   const refused = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
   const cause = new TypeError("fetch failed", { cause: refused });
