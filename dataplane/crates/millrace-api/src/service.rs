@@ -140,7 +140,7 @@ impl Service for ApiService {
             principal: None,
             mechanism: "TLS",
             claimed: refused.subject,
-            delegation_token: None,
+            claimed_delegation_token: None,
             reason: refused.reason,
         });
     }

@@ -224,7 +224,7 @@ impl SignIn {
             principal: peer.identity.principal(),
             mechanism,
             claimed: claim.user.as_deref(),
-            delegation_token: claim.delegation_token.as_deref(),
+            claimed_delegation_token: claim.delegation_token.as_deref(),
             reason,
         });
     }

@@ -72,7 +72,7 @@ pub(crate) struct FailedSignIn<'a> {
     /// A user, or the subject of a certificate.
     pub(crate) claimed: Option<&'a str>,
     /// The id of a delegation token, instead of a user.
-    pub(crate) delegation_token: Option<&'a str>,
+    pub(crate) claimed_delegation_token: Option<&'a str>,
     /// A stable word.
     pub(crate) reason: &'static str,
 }
@@ -173,7 +173,7 @@ impl Audit {
             event = "sign_in_failed",
             principal = failed.principal,
             claimed = failed.claimed.map(shown).as_deref(),
-            delegation_token = failed.delegation_token.map(shown).as_deref(),
+            claimed_delegation_token = failed.claimed_delegation_token.map(shown).as_deref(),
             mechanism = &*shown(failed.mechanism),
             listener = failed.listener,
             address = %failed.address,
@@ -232,10 +232,11 @@ fn is_denial(error: i16) -> bool {
 }
 
 /// A client's text as lines have it: two different ones never look the same. Control characters are escaped here,
-/// because JSON leaves some of them as they are.
+/// because JSON leaves some of them as they are, and so are backslashes, which escapes begin with.
 fn shown(text: &str) -> Cow<'_, str> {
     let beginning = &text[..text.floor_char_boundary(NAME_BYTES_MAX)];
-    let mut line = match beginning.contains(char::is_control) {
+    let must_be_escaped = |character: char| character == '\\' || character.is_control();
+    let mut line = match beginning.contains(must_be_escaped) {
         false => Cow::Borrowed(beginning),
         true => Cow::Owned(escaped(beginning)),
     };
@@ -380,10 +381,12 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_escaped() {
-        assert_eq!(shown("orders \\ ä"), "orders \\ ä");
+    fn control_characters_and_backslashes_are_escaped() {
+        assert_eq!(shown("orders / ä"), "orders / ä");
+        assert_eq!(shown("orders \\ ä"), "orders \\\\ ä");
         assert_eq!(shown("a\n\u{9b}\u{7f}ä"), "a\\n\\u{9b}\\u{7f}ä");
         assert_ne!(shown("a\n\u{7f}"), shown("a\\n\u{7f}"));
+        assert_ne!(shown("a\n"), shown("a\\n"));
     }
 
     #[test]

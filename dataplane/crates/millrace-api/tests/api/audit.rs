@@ -23,7 +23,7 @@ use crate::{
     authorization::{alice, client, world},
     calls::topic_name,
     delegation_tokens::{create_token, token_config},
-    sign_in,
+    scram, sign_in,
     versions::{create_partitions, delete_records, incremental_alter_configs},
     world::{Settings, World},
 };
@@ -75,7 +75,12 @@ impl Visit for Line {
             "resource_type" => value.clone_into(&mut self.shown),
             "resource" | "result" => self.shown += &format!(" {value}"),
             "delegation_token" => self.by = format!(" by {value}"),
-            "principal" | "claimed" | "mechanism" | "listener" | "reason" => {
+            "principal"
+            | "claimed"
+            | "claimed_delegation_token"
+            | "mechanism"
+            | "listener"
+            | "reason" => {
                 self.sign_in += &format!("{}={value} ", field.name());
             }
             _ => {}
@@ -268,4 +273,24 @@ async fn failed_sign_ins_have_lines() {
     let expected = "claimed=CN=Duke mechanism=TLS listener=SSL address=10.0.0.1:7 \
                     reason=certificate_mapping ";
     assert_eq!(last.as_deref(), Some(expected));
+}
+
+/// `delegation_token` is that of a client that has authenticated; this one is only claimed.
+#[tokio::test]
+async fn a_failed_sign_in_by_a_token_has_a_line_with_the_claimed_id() {
+    let changes = Changes::default();
+    let _recording = tracing::subscriber::set_default(changes.clone());
+    let world = World::with(Settings {
+        security: scram::security,
+        tokens: Some((token_config(), ManualClock::shared())),
+        ..Settings::default()
+    })
+    .await;
+    let stranger = sign_in::stranger(3, "SCRAM");
+    let first = "n=some-id,r=abcdef,tokenauth=true";
+    let refused = scram::exchange(&world, &stranger, first, "wrong").await;
+    assert_ne!(refused.error_code, 0);
+    let expected = "claimed_delegation_token=some-id mechanism=SCRAM-SHA-256 listener=SCRAM \
+                    address=127.0.0.1:50000 reason=wrong_credentials ";
+    assert_eq!(*changes.0.lock(), [expected]);
 }
