@@ -156,6 +156,17 @@ test("a protected cluster is not deleted by a retry", async () => {
   expect((await of.load(cluster)).phase).toBe("FAILED");
 });
 
+test("whoever may not delete a cluster does not retry its deletion either", async () => {
+  const tools = of.tools();
+  const { cluster, operation } = await of.notDeleted(tools, 0);
+  const operator = { ...fixture.principal, role: "operator" } as const;
+  await expect(retryOperation(of.core(), operator, operation.id)).rejects.toMatchObject({
+    code: "forbidden",
+    message: "The role operator does not grant cluster:delete.",
+  });
+  expect((await of.load(cluster)).phase).toBe("FAILED");
+});
+
 test("a retried deletion keeps the data for as long as was asked, from then on", async () => {
   const tools = of.tools();
   const { cluster, operation } = await of.notDeleted(tools, 7);

@@ -30,6 +30,11 @@ export function cancelPermission(kind: OperationKind): Permission {
   return kind === "cluster.benchmark" ? "benchmark:run" : "operation:write";
 }
 
+/** What retrying an operation takes besides `operation:write`: a retried deletion deletes. */
+export function retryPermission(kind: OperationKind): Permission {
+  return isDeletion(kind) ? "cluster:delete" : "operation:write";
+}
+
 /** Leaves the cluster's spec and phase as they are. */
 export function isObservation(kind: OperationKind): boolean {
   return kind === "cluster.check_drift" || kind === "cluster.benchmark";

@@ -1,4 +1,5 @@
 import type { Operation } from "@millrace/contract";
+import type { Role } from "@millrace/domain";
 import { beforeEach, expect, test, vi } from "vitest";
 import { FakeApi } from "../api/api.fixture.tsx";
 import { awsCluster } from "../cluster/cluster.fixture.ts";
@@ -23,9 +24,14 @@ const FAILED = { phase: "FAILED", done: true } as const;
 beforeEach(reset);
 
 /** The actions of an operation of a cluster that names `latest` as its own. */
-function actions(change: Partial<Operation>, latest = "op_test", api = new FakeApi()): FakeApi {
+function actions(
+  change: Partial<Operation>,
+  latest = "op_test",
+  api = new FakeApi(),
+  role: Role = "owner",
+): FakeApi {
   const { queryClient, trpc } = api;
-  api.signIn("owner");
+  api.signIn(role);
   const cluster = awsCluster({ status: { operation_id: latest } });
   queryClient.setQueryData(trpc.cluster.get.queryKey({ cluster_id: "clu_test" }), cluster);
   api.render(<OperationActions operation={operation(change)} clusterId="clu_test" />);
@@ -60,6 +66,14 @@ test("only the operation that the cluster names as its own is retried", () => {
   actions({ kind: "cluster.update", ...FAILED }, "op_later");
   expect(labels()).toEqual([]);
   actions({ kind: "cluster.update", ...FAILED }, "op_test");
+  expect(labels()).toEqual(["Retry"]);
+});
+
+test("a deletion is not retried by those who may not delete", () => {
+  const api = new FakeApi();
+  actions({ kind: "cluster.delete", ...FAILED }, "op_test", api, "operator");
+  expect(labels()).toEqual([]);
+  actions({ kind: "cluster.update", ...FAILED }, "op_test", api, "operator");
   expect(labels()).toEqual(["Retry"]);
 });
 

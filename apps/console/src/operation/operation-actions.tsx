@@ -3,7 +3,7 @@
 import { Button, Group } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { Operation } from "@millrace/contract";
-import { cancelPermission } from "@millrace/domain";
+import { cancelPermission, retryPermission } from "@millrace/domain";
 import { useMutation } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { useCluster } from "../cluster/live.ts";
@@ -20,7 +20,7 @@ interface ActionsProps {
 
 /** Cancels or retries an operation. */
 export function OperationActions({ operation, clusterId }: ActionsProps) {
-  const mayRetry = useAllowed("operation:write");
+  const mayRetry = useAllowed(retryPermission(operation.kind));
   const mayCancel = useAllowed(cancelPermission(operation.kind));
   const { data: cluster } = useCluster(clusterId);
   const [asked, dialog] = useDisclosure(false);

@@ -7919,7 +7919,7 @@ type ClientInterface interface {
 
 	// OperationRetry Retry an operation
 	//
-	// Resumes a failed or cancelled operation at its first unfinished step.
+	// Resumes a failed or cancelled operation at its first unfinished step. Retrying a deletion also needs the permission `cluster:delete`.
 	//
 	// Corresponds with POST /v1/operations/{operation_id}/retry (the `OperationRetry` operationId).
 	OperationRetry(ctx context.Context, operationId string, params *OperationRetryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -10040,7 +10040,7 @@ func (c *Client) OperationPlan(ctx context.Context, operationId string, reqEdito
 
 // OperationRetry Retry an operation
 //
-// Resumes a failed or cancelled operation at its first unfinished step.
+// Resumes a failed or cancelled operation at its first unfinished step. Retrying a deletion also needs the permission `cluster:delete`.
 //
 // Corresponds with POST /v1/operations/{operation_id}/retry (the `OperationRetry` operationId).
 func (c *Client) OperationRetry(ctx context.Context, operationId string, params *OperationRetryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -17535,7 +17535,7 @@ type ClientWithResponsesInterface interface {
 
 	// OperationRetryWithResponse Retry an operation
 	//
-	// Resumes a failed or cancelled operation at its first unfinished step.
+	// Resumes a failed or cancelled operation at its first unfinished step. Retrying a deletion also needs the permission `cluster:delete`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -24154,7 +24154,7 @@ func (c *ClientWithResponses) OperationPlanWithResponse(ctx context.Context, ope
 
 // OperationRetryWithResponse Retry an operation
 //
-// Resumes a failed or cancelled operation at its first unfinished step.
+// Resumes a failed or cancelled operation at its first unfinished step. Retrying a deletion also needs the permission `cluster:delete`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -7,7 +7,8 @@ export const retryOperation = defineContract({
   method: "POST",
   path: "/v1/operations/{operation_id}/retry",
   summary: "Retry an operation",
-  description: "Resumes a failed or cancelled operation at its first unfinished step.",
+  description:
+    "Resumes a failed or cancelled operation at its first unfinished step. Retrying a deletion also needs the permission `cluster:delete`.",
   tag: "Operations",
   permission: "operation:write",
   successStatus: 202,

@@ -1,3 +1,4 @@
+import { authorize } from "@millrace/auth";
 import {
   DomainError,
   isDeletion,
@@ -6,6 +7,7 @@ import {
   type Operation,
   type OperationId,
   type Principal,
+  retryPermission,
 } from "@millrace/domain";
 import { protectedFromDeletion } from "../cluster/delete-cluster.ts";
 import { checkFit } from "../cluster/update-cluster.ts";
@@ -17,7 +19,7 @@ import { requireOperation } from "./require-operation.ts";
 /**
  * Lets an operation that failed or was cancelled go on from the step that is not done. Only the
  * cluster's last one: what came after has made of the cluster what an older one does not know.
- * Throws `not_found`, `operation_not_retryable`, `cluster_busy`, `cluster_not_ready`,
+ * Throws `not_found`, `forbidden` where the caller may not start such an operation, `operation_not_retryable`, `cluster_busy`, `cluster_not_ready`,
  * `deletion_protected`, `tuning_refused`, and `cluster_name_taken` where it gives the cluster a name that is taken now.
  */
 export async function retryOperation(
@@ -26,6 +28,7 @@ export async function retryOperation(
   id: OperationId,
 ): Promise<Operation> {
   const operation = await requireOperation(core, principal, id);
+  authorize(principal, retryPermission(operation.kind));
   const { organizationId } = principal;
   const { clusterId } = operation;
   if (isObservation(operation.kind)) throw startAnother(operation);
