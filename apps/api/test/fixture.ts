@@ -8,6 +8,7 @@ import {
 import { BrokerError, type BrokerSettings, type CatchUpAnswer } from "@millrace/broker-admin";
 import type { Contract } from "@millrace/contract";
 import {
+  addPlatformOperator,
   type BootstrapAnswer,
   type BrokerHttpAccess,
   bootstrapTenant,
@@ -85,6 +86,8 @@ export interface ApiFixture {
   deferredWrites: DeferredWrites;
   /** The database as its owner sees it. */
   ownerUrl: string;
+  /** The database as the API sees it. */
+  apiDbUrl: string;
   kafka: FakeKafka;
   /** Holds the records of every cluster's topics. */
   records: RecordBroker;
@@ -118,6 +121,7 @@ export function apiFixture(
     const db = openDatabase({ url: database.apiUrl });
     fixture.apiDb = db;
     fixture.ownerUrl = database.url;
+    fixture.apiDbUrl = database.apiUrl;
     fixture.records = await RecordBroker.start();
     fixture.kafka = new FakeKafka(fixture.records);
     fixture.planner = new FakePlanner();
@@ -202,15 +206,13 @@ export async function platformOperator({
   app,
   apiDb: db,
   ownerUrl,
-}: ApiFixture): Promise<{ email: string; cookie: string }> {
+}: ApiFixture): Promise<{ email: string; password: string; cookie: string }> {
   const identity = createIdentity({ db, secret: SECRET, apiUrl: API_URL, trustedOrigins: [] });
   const email = `platform-${newId("usr")}@example.com`.toLowerCase();
-  const password = "a long enough password";
-  await identity.createUser({ email, name: "Platform operator", password });
   const operators = await PlatformOperators.open(ownerUrl);
-  await operators.add(email);
+  const password = await addPlatformOperator({ operators, identity }, email);
   await operators.close();
-  return { email, ...(await sessionOf(app, { email, password })) };
+  return { email, password, ...(await sessionOf(app, { email, password })) };
 }
 
 /** Has a platform operator act as the first owner of `ours`, or as another member. */

@@ -1,10 +1,15 @@
 /** Platform operators: what they see, and whom they act as. Their 403 and 404 tables are in the files of these numbers. */
+import { spawn } from "node:child_process";
+import { text } from "node:stream/consumers";
+import { createIdentity } from "@millrace/auth";
+import { addPlatformOperator } from "@millrace/core";
 import { PlatformOperators } from "@millrace/db";
 import { IMPERSONATION_MINUTES, type Role } from "@millrace/domain";
 import { runSql } from "@millrace/testkit";
 import { expect, test } from "vitest";
 import {
   type Answer,
+  API_URL,
   apiFixture,
   CONSOLE_URL,
   call,
@@ -12,14 +17,17 @@ import {
   personOfRole,
   platformOperator,
   runningCluster,
+  SECRET,
   sessionOf,
 } from "./fixture.ts";
+import { totpCode } from "./totp.ts";
 
 const fixture = apiFixture({ impersonationMayWrite: true });
 const ORGANIZATIONS = "/api/platform/organizations";
 
 interface Operator {
   readonly email: string;
+  readonly password: string;
   readonly cookie: string;
 }
 
@@ -72,8 +80,9 @@ test("for everybody else these routes do not exist", async () => {
   const operators = await PlatformOperators.open(ownerUrl);
   expect(await operators.list()).toContain(removed.email);
   await operators.remove(removed.email);
-  await expect(operators.remove(removed.email)).rejects.toThrow("is no platform operator");
-  await expect(operators.add(ours.email)).rejects.toThrow("is a member of an organization");
+  await expect(operators.remove(removed.email)).rejects.toThrow("is not a platform operator.");
+  const reset = operators.reset(ours.email, () => Promise.reject(new Error("set a password")));
+  await expect(reset).rejects.toThrow("is not a platform operator.");
   await operators.close();
   // A session that a tenant's identity provider opened has no power over other tenants.
   const sso = await platformOperator(fixture);
@@ -181,7 +190,7 @@ test("an impersonation ends by itself, by hand, with its session, and with the o
   expect((await ask(signedOut, "POST", "/api/auth/sign-out", {})).status).toBe(200);
   expect(await status(signedOut)).toBe(401);
   expect(await events("impersonation.end")).toHaveLength(endsBefore + 1);
-  const again = await sessionOf(fixture.app, { ...signedOut, password: "a long enough password" });
+  const again = await sessionOf(fixture.app, signedOut);
   expect(await status({ ...signedOut, ...again })).toBe(404);
 
   const removed = await acting();
@@ -193,4 +202,75 @@ test("an impersonation ends by itself, by hand, with its session, and with the o
   const expired = await acting();
   await runSql(ownerUrl, "UPDATE impersonation SET expires_at = now()");
   expect(await status(expired)).toBe(404);
+});
+
+/** Runs the command line as an operator of the installation does. */
+async function command(url: string, ...args: string[]) {
+  const program = new URL("../src/platform-operator.ts", import.meta.url).pathname;
+  const env = { ...process.env, DATABASE_URL: url, MILLRACE_AUTH_SECRET: SECRET };
+  const child = spawn(process.execPath, [program, ...args], { env });
+  const [out, error] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { out, error };
+}
+
+test("nobody becomes a platform operator with an account that somebody else may hold", async () => {
+  const { app, apiDb: db, ours, ownerUrl } = fixture;
+  const email = "ops@corp.example";
+  const invitation = await call(app, "POST", "/v1/invitations", {
+    ...{ apiKey: ours.apiKey, body: { email, role: "viewer" } },
+  });
+  const password = "known to the inviter";
+  const body = { token: invitation.body.token, name: "Ops", password };
+  const accepted = await call(app, "POST", "/api/invitations/accept", { body });
+  expect(accepted.status).toBe(200);
+  const { cookie } = await sessionOf(app, { email, password });
+  const left = await ask({ cookie }, "POST", "/v1/me/leave", {
+    organization_id: ours.organization.id,
+  });
+  expect(left.status).toBe(204);
+
+  const identity = createIdentity({ db, secret: SECRET, apiUrl: API_URL, trustedOrigins: [] });
+  const operators = await PlatformOperators.open(ownerUrl);
+  const added = addPlatformOperator({ operators, identity }, email);
+  await expect(added).rejects.toThrow("has an account already");
+  expect(await operators.list()).not.toContain(email);
+  await operators.close();
+  expect((await ask({ cookie }, "GET", ORGANIZATIONS)).status).toBe(404);
+});
+
+test("a platform operator is created with the account, or neither is", async () => {
+  const { apiDb: db, ownerUrl } = fixture;
+  const identity = createIdentity({ db, secret: SECRET, apiUrl: API_URL, trustedOrigins: [] });
+  const email = "half@corp.example";
+  const operators = await PlatformOperators.open(ownerUrl);
+  const crash = operators.add(email, async (store) => {
+    await identity.createUser({ email, name: "Half", password: "a long enough password" }, store);
+    throw new Error("crashed");
+  });
+  await expect(crash).rejects.toThrow("crashed");
+  await operators.close();
+  expect(await fixture.db.organizations.findUserByEmail(email)).toBeUndefined();
+});
+
+test("the command line adds and resets, with the owner's address alone", async () => {
+  const { app, apiDbUrl, ownerUrl } = fixture;
+  const email = "command@corp.example";
+  const { password } = JSON.parse((await command(ownerUrl, "add", email.toUpperCase())).out);
+  const { cookie } = await sessionOf(app, { email, password });
+  const begun = await ask({ cookie }, "POST", "/api/auth/two-factor/enable", { password });
+  const code = totpCode(begun.body.totpURI);
+  const enabled = await ask({ cookie }, "POST", "/api/auth/two-factor/verify-totp", { code });
+  expect(enabled.status).toBe(200);
+  const session = { cookie: enabled.headers.get("set-cookie")?.split(";")[0] ?? "" };
+  expect((await ask(session, "GET", ORGANIZATIONS)).status).toBe(200);
+
+  const reset = JSON.parse((await command(ownerUrl, "reset", email)).out);
+  expect((await ask(session, "GET", ORGANIZATIONS)).status).toBe(401);
+  const old = { body: { email, password } };
+  expect((await call(app, "POST", "/api/auth/sign-in/email", old)).status).toBe(401);
+  const again = await sessionOf(app, reset);
+  expect((await ask(again, "GET", ORGANIZATIONS)).status).toBe(200);
+
+  const api = await command(apiDbUrl, "list");
+  expect(api.error).toMatch(/^DATABASE_URL is the address of the role \S+, which must not change/);
 });

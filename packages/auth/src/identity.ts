@@ -109,8 +109,8 @@ export interface Identity {
   cookie(name: string): { readonly name: string; readonly attributes: CookieAttributes };
   /** `store` is that of a transaction, where the user is created with other things or not at all. */
   createUser(user: NewUser, store?: IdentityStore): Promise<UserId>;
-  /** Replaces the password and ends every session of the user. */
-  setPassword(userId: UserId, password: string): Promise<void>;
+  /** Replaces the password and ends every session of the user. `store` is as in `createUser`. */
+  setPassword(userId: UserId, password: string, store?: IdentityStore): Promise<void>;
   verifyPassword(userId: UserId, password: string): Promise<boolean>;
   /** Seals second factors by the secret in use where a replaced one sealed them. */
   resealSecondFactors(): Promise<Resealed>;
@@ -153,8 +153,7 @@ export function createIdentity(options: IdentityOptions): Identity {
       return { name: `${cookiePrefix}.${name}`, attributes: defaultCookieAttributes };
     },
     async createUser({ email, name, password }, store = options.db.identityStore) {
-      const own = { ...options, db: { ...options.db, identityStore: store } };
-      const { internalAdapter, password: hasher } = await configure(own).$context;
+      const { internalAdapter, password: hasher } = await contextIn(options, store);
       const user = await internalAdapter.createUser(
         // No mail is sent, so nobody has proved that the address is theirs.
         { email: email.toLowerCase(), name, emailVerified: false },
@@ -170,8 +169,8 @@ export function createIdentity(options: IdentityOptions): Identity {
       }
       return user.id as UserId;
     },
-    async setPassword(userId, password) {
-      const { internalAdapter, password: hasher } = await auth.$context;
+    async setPassword(userId, password, store = options.db.identityStore) {
+      const { internalAdapter, password: hasher } = await contextIn(options, store);
       await internalAdapter.updatePassword(userId, await hasher.hash(password));
       await internalAdapter.deleteUserSessions(userId);
     },
@@ -222,6 +221,11 @@ async function verifyPassword(auth: Auth, userId: UserId, password: string): Pro
   const accounts = await internalAdapter.findAccounts(userId);
   const hash = accounts.find((account) => account.providerId === "credential")?.password;
   return hash ? hasher.verify({ hash, password }) : false;
+}
+
+/** The library's own parts, which write to `store`. */
+function contextIn(options: IdentityOptions, identityStore: IdentityStore) {
+  return configure({ ...options, db: { ...options.db, identityStore } }).$context;
 }
 
 function unhandled(error: unknown): never {

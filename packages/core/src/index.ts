@@ -93,9 +93,14 @@ export { scheduleOperations } from "./operation/schedule-operations.ts";
 export { watchOperation } from "./operation/watch-operation.ts";
 export { listOutgoingMails } from "./outgoing-mail/list-outgoing-mails.ts";
 export { openOutgoingMail } from "./outgoing-mail/open-outgoing-mail.ts";
+export {
+  addPlatformOperator,
+  type PlatformOperatorTools,
+} from "./platform/add-platform-operator.ts";
 export { beginImpersonation } from "./platform/begin-impersonation.ts";
 export { endImpersonation } from "./platform/end-impersonation.ts";
 export { listPlatformOrganizations } from "./platform/list-platform-organizations.ts";
+export { resetPlatformOperator } from "./platform/reset-platform-operator.ts";
 export { deleteQuota } from "./quota/delete-quota.ts";
 export { getQuotaUsage } from "./quota/get-quota-usage.ts";
 export { listQuotas } from "./quota/list-quotas.ts";

@@ -1,4 +1,7 @@
-import pg from "pg";
+import type { UserId } from "@millrace/domain";
+import { type Client, createClient } from "./client.ts";
+import type { IdentityStore } from "./database.ts";
+import type { PrismaClient } from "./generated/client.ts";
 
 /** The command was wrong; the message says what to do. */
 export class PlatformOperatorRefused extends Error {
@@ -7,57 +10,89 @@ export class PlatformOperatorRefused extends Error {
 
 /** Who may run the installation, as the owner of the tables sets it. For the command line alone. */
 export class PlatformOperators {
-  readonly #client: pg.Client;
+  readonly #client: PrismaClient;
 
-  private constructor(client: pg.Client) {
+  private constructor(client: PrismaClient) {
     this.#client = client;
   }
 
-  /** `ownerUrl` is the address that migrations have. */
+  /** `ownerUrl` is the address that migrations have. Throws {@link PlatformOperatorRefused} for that of another role. */
   static async open(ownerUrl: string): Promise<PlatformOperators> {
-    const client = new pg.Client({ connectionString: ownerUrl });
-    await client.connect();
-    await client.query("SELECT set_config('app.owner_path', 'on', false)");
-    return new PlatformOperators(client);
+    const client = createClient(ownerUrl, 1);
+    try {
+      const [row] = await client.$queryRaw<{ role: string; mayWrite: boolean | null }[]>`
+        SELECT current_user::text AS role,
+          has_table_privilege(to_regclass('platform_operator'), 'INSERT') AS "mayWrite"`;
+      if (row?.mayWrite) return new PlatformOperators(client);
+      throw new PlatformOperatorRefused(
+        `DATABASE_URL is the address of the role ${row?.role}, which must not change platform operators. Set it to the address of the owner of the tables, by which the migrations ran.`,
+      );
+    } catch (error) {
+      await client.$disconnect();
+      throw error;
+    }
   }
 
   async list(): Promise<string[]> {
-    const { rows } = await this.#client.query<{ email: string }>(
-      'SELECT u.email FROM platform_operator p JOIN "user" u ON u.id = p.user_id ORDER BY 1',
-    );
+    const rows = await this.#client.$queryRaw<{ email: string }[]>`
+      SELECT u.email FROM platform_operator p JOIN "user" u ON u.id = p.user_id ORDER BY 1`;
     return rows.map(({ email }) => email);
   }
 
-  /** False where the address, in lower case, has no account. Throws {@link PlatformOperatorRefused} for a member. */
-  async add(email: string): Promise<boolean> {
-    const { rows } = await this.#client.query<{ id: string; member: boolean }>(
-      'SELECT u.id, EXISTS (SELECT 1 FROM member m WHERE m.user_id = u.id) AS member FROM "user" u WHERE u.email = $1',
-      [email],
-    );
-    const [user] = rows;
-    if (user === undefined) return false;
-    if (user.member) {
-      throw new PlatformOperatorRefused(
-        `${email} is a member of an organization: a platform operator needs an account of its own.`,
-      );
-    }
-    await this.#client.query(
-      "INSERT INTO platform_operator (user_id) VALUES ($1) ON CONFLICT DO NOTHING",
-      [user.id],
-    );
-    return true;
+  /**
+   * `createUser` creates the account in the same transaction. Throws {@link PlatformOperatorRefused} for an address, in
+   * lower case, that has an account: whoever has invited that address may know the password.
+   */
+  async add(email: string, createUser: (store: IdentityStore) => Promise<UserId>): Promise<void> {
+    await this.#transaction(async (tx) => {
+      const [taken] = await tx.$queryRaw<object[]>`SELECT 1 FROM "user" WHERE email = ${email}`;
+      if (taken) {
+        throw new PlatformOperatorRefused(
+          `${email} has an account already, and somebody else may know its password. Name an address without an account. For a new password of a platform operator, run reset.`,
+        );
+      }
+      const id = await createUser(tx as unknown as IdentityStore);
+      await tx.$executeRaw`INSERT INTO platform_operator (user_id) VALUES (${id})`;
+    });
   }
 
-  /** Its impersonations end with it. Throws {@link PlatformOperatorRefused}. */
+  /**
+   * Removes the operator's second factor; `setPassword` sets a password and ends the sessions, in the same transaction.
+   * Throws {@link PlatformOperatorRefused}.
+   */
+  async reset(
+    email: string,
+    setPassword: (id: UserId, store: IdentityStore) => Promise<void>,
+  ): Promise<void> {
+    await this.#transaction(async (tx) => {
+      const [found] = await tx.$queryRaw<{ id: UserId }[]>`
+        SELECT u.id FROM platform_operator p JOIN "user" u ON u.id = p.user_id WHERE u.email = ${email}`;
+      if (!found) throw notAnOperator(email);
+      await tx.twoFactor.deleteMany({ where: { userId: found.id } });
+      await tx.user.update({ where: { id: found.id }, data: { twoFactorEnabled: false } });
+      await setPassword(found.id, tx as unknown as IdentityStore);
+    });
+  }
+
+  /** Its impersonations end with it; the account stays, without any rights. Throws {@link PlatformOperatorRefused}. */
   async remove(email: string): Promise<void> {
-    const { rowCount } = await this.#client.query(
-      'DELETE FROM platform_operator p USING "user" u WHERE u.id = p.user_id AND u.email = $1',
-      [email],
-    );
-    if (rowCount === 0) throw new PlatformOperatorRefused(`${email} is no platform operator.`);
+    const count = await this.#client.$executeRaw`
+      DELETE FROM platform_operator p USING "user" u WHERE u.id = p.user_id AND u.email = ${email}`;
+    if (count === 0) throw notAnOperator(email);
   }
 
   async close(): Promise<void> {
-    await this.#client.end();
+    await this.#client.$disconnect();
   }
+
+  #transaction(work: (tx: Client) => Promise<void>): Promise<void> {
+    return this.#client.$transaction(async (tx) => {
+      await tx.$executeRaw`SELECT set_config('app.owner_path', 'on', true)`;
+      await work(tx);
+    });
+  }
+}
+
+function notAnOperator(email: string): PlatformOperatorRefused {
+  return new PlatformOperatorRefused(`${email} is not a platform operator.`);
 }

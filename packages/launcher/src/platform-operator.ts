@@ -1,5 +1,5 @@
 /**
- * `npm run platform-operator -- add|remove|list [EMAIL]`: who runs the installation. For a running `npm start`; elsewhere
+ * `npm run platform-operator -- add|reset|remove|list [EMAIL]`: who runs the installation. For a running `npm start`; elsewhere
  * set DATABASE_URL to the address that migrations have, and MILLRACE_AUTH_SECRET.
  */
 import { spawnSync } from "node:child_process";

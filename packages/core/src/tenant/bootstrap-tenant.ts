@@ -1,10 +1,8 @@
-import { randomBytes } from "node:crypto";
 import { apiKeyHash, type Identity, newApiKeySecret } from "@millrace/auth";
 import type { Database, TenantDatabase } from "@millrace/db";
 import { type Clock, newId, type OrganizationId, type UserId } from "@millrace/domain";
+import { newPassword } from "./new-password.ts";
 
-/** 144 bits, 24 characters. */
-const PASSWORD_BYTES = 18;
 const API_KEY_NAME = "first key";
 
 export interface BootstrapTools {
@@ -55,7 +53,7 @@ async function ensureOperator(
   { email, userName, known }: BootstrapInput,
 ): Promise<{ userId: UserId; password: string }> {
   const user = await organizations.findUserByEmail(email);
-  const fresh = randomBytes(PASSWORD_BYTES).toString("base64url");
+  const fresh = newPassword();
   if (!user) {
     const password = known?.password ?? fresh;
     return { userId: await identity.createUser({ email, name: userName, password }), password };
