@@ -130,7 +130,10 @@ test("an impersonation has a reason, an end and the rights of the member", async
   const foreign = { cookie: operator.cookie, "millrace-organization": theirs.organization.id };
   expect((await call(app, "GET", "/v1/me", { headers: foreign })).status).toBe(404);
   const refused = await ask(operator, "POST", "/v1/environments", { name: "by-operator" });
-  expect(refused.body.detail).toBe("This impersonation does not grant environment:write.");
+  expect(refused.body).toMatchObject({
+    detail: "This impersonation does not grant environment:write.",
+    remedy: "Ask a member of the organization to do this.",
+  });
 
   const viewer = await memberEmail("viewer");
   expect((await impersonate(fixture, operator, { member_email: viewer })).status).toBe(201);
@@ -152,12 +155,14 @@ test("the tenant's audit log names both, and why", async () => {
     request: { reason: "ticket 4711: the cluster does not start", write: true },
     after: { member: ours.email },
   });
-  const made = await ask(operator, "POST", "/v1/environments", { name: "by-operator" });
-  expect(made.status).toBe(201);
+  const { cluster } = await runningCluster(db, ours, "tuned-by-operator");
+  const tuning = { block_cache_bytes: 64 * 1024 ** 2 };
+  const tuned = await ask(operator, "PATCH", `/v1/clusters/${cluster.id}/tuning`, tuning);
+  expect(tuned.status).toBe(200);
   expect((await ask(operator, "POST", "/v1/api-keys", { name: "kept" })).status).toBe(403);
-  const [created] = await events("environment.create");
-  expect(created).toMatchObject({
-    ...{ target_id: made.body.id, auth_method: "impersonation", result: "success" },
+  const [changed] = await events("tuning.update");
+  expect(changed).toMatchObject({
+    ...{ target_id: cluster.id, auth_method: "impersonation", result: "success" },
     actor: { kind: "user", name: `${ours.email} (by ${operator.email})` },
     impersonator: { id: begun.actor.id, name: operator.email },
   });

@@ -1,5 +1,6 @@
 import {
   allows,
+  allowsImpersonated,
   DomainError,
   grants,
   mayDo,
@@ -17,8 +18,11 @@ export function authorize(principal: Principal, permission: Permission): void {
     });
   }
   if (principal.impersonation && grants(principal, permission)) {
+    const writeAccessHelps = allowsImpersonated({ mayWrite: true }, permission);
     throw new DomainError("forbidden", `This impersonation does not grant ${permission}.`, {
-      remedy: "Ask a member of the organization to do this.",
+      remedy: writeAccessHelps
+        ? "Begin an impersonation with write access."
+        : "Ask a member of the organization to do this.",
     });
   }
   const { name } = principal.customRole ?? { name: principal.role };

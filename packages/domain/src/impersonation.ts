@@ -3,6 +3,8 @@ import type { Permission } from "./role.ts";
 
 /** How long an impersonation lasts at most; the database sets its end. */
 export const IMPERSONATION_MINUTES = 30;
+/** Impersonations that a platform operator begins per hour: one every three minutes. */
+export const IMPERSONATIONS_PER_HOUR_MAX = 20;
 /** Characters of the reason: enough for a ticket and a sentence, and no empty gesture. */
 export const IMPERSONATION_REASON_LENGTH_MIN = 10;
 export const IMPERSONATION_REASON_LENGTH_MAX = 500;
@@ -19,16 +21,12 @@ export interface Impersonation {
 /** Customers' records, and texts that hold invitation links. */
 const WITHHELD_READS: ReadonlySet<Permission> = new Set(["record:read", "mail:read"]);
 /**
- * What an impersonation with write access may change. Nothing here grants access that outlasts it, touches customers'
- * records or deletes a cluster.
+ * What an impersonation with write access may change: how a cluster runs. Nothing here grants access that outlasts it, opens
+ * a network or a listener, or creates or deletes topics, clusters or records.
  */
 const WRITES: ReadonlySet<Permission> = new Set([
-  "environment:write",
-  "cluster:create",
-  "cluster:update",
   "operation:cancel",
   "operation:write",
-  "topic:write",
   "quota:write",
   "tuning:write",
   "benchmark:run",
