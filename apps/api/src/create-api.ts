@@ -27,7 +27,7 @@ import { invitationRoutes } from "./invitation-routes.ts";
 import { assertShallow } from "./json-depth.ts";
 import { limitRequests } from "./limits/limit-requests.ts";
 import { type LimitName, RequestLimits } from "./limits/request-limits.ts";
-import { endingImpersonation, platformRoutes } from "./platform-routes.ts";
+import { platformRoutes, signOutAndEndImpersonation } from "./platform-routes.ts";
 import { problemResponse } from "./problem-response.ts";
 import { type ApiEnv, type ApiParts, requestContext } from "./request-context.ts";
 import { restRoutes } from "./rest/rest-routes.ts";
@@ -97,7 +97,10 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   });
   const parts: ApiParts = {
     core,
-    authenticator: { db, clock, identity, trustedOrigins },
+    authenticator: {
+      ...{ db, clock, identity, trustedOrigins },
+      impersonationMayWrite: options.impersonationMayWrite ?? false,
+    },
     log,
     limits: options.rateLimit === false ? undefined : new RequestLimits(options.requestPolicies),
     proxies: options.trustedProxies ?? new TrustedProxies(),
@@ -121,7 +124,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     const origin = { requestId: c.get("requestId"), clientAddress };
     const answer = () => identity.handle(withClientAddress(c.req.raw, clientAddress), origin);
     if (c.req.path !== `${AUTH_BASE_PATH}/sign-out`) return (await answer()) ?? c.notFound();
-    return (await endingImpersonation(db, identity, c, answer)) ?? c.notFound();
+    return (await signOutAndEndImpersonation(db, identity, c, answer)) ?? c.notFound();
   });
   app.route("/api/invitations", invitationRoutes(parts, identity));
   app.route("/api/platform", platformRoutes(parts, identity, options));

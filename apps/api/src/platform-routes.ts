@@ -1,6 +1,6 @@
 /**
  * What platform operators do: list organizations with the health of their clusters, and impersonate a member. Not part of
- * REST v1: a platform operator belongs to no tenant, and API keys do. For everybody else these routes do not exist.
+ * REST v1: a platform operator belongs to no tenant, and API keys do. Returns 404 for everyone else.
  */
 import { assertOwnPage, assertRecentProof, type Identity } from "@millrace/auth";
 import { beginImpersonation, endImpersonation, listPlatformOrganizations } from "@millrace/core";
@@ -9,15 +9,19 @@ import {
   DomainError,
   IMPERSONATION_REASON_LENGTH_MAX,
   IMPERSONATION_REASON_LENGTH_MIN,
+  IMPERSONATIONS_PER_HOUR_MAX,
   type OrganizationId,
+  type PersonSession,
   PLAIN_TEXT_PATTERN,
-  type SessionId,
+  type UserId,
 } from "@millrace/domain";
 import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { jsonBody } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
 import type { ApiEnv, ApiParts } from "./request-context.ts";
+
+const HOUR_MS = 3_600_000;
 
 const Begin = z.strictObject({
   organization_id: z
@@ -68,6 +72,7 @@ export function platformRoutes(
     const session = await operatorSession(db, identity, c);
     assertRecentProof({ session }, clock.now());
     const { organization_id, member_email, reason, write } = Begin.parse(await jsonBody(c));
+    await countBegun(db, session.userId);
     const begun = await beginImpersonation(
       db,
       {
@@ -86,8 +91,19 @@ export function platformRoutes(
   return app;
 }
 
-/** Answers the request, a sign-out, and ends what its session acted as. */
-export async function endingImpersonation<T extends Response>(
+/** Throws `rate_limited`. */
+async function countBegun({ rateLimits }: Database, operator: UserId): Promise<void> {
+  const begun = await rateLimits.count(`impersonations|${operator}`, HOUR_MS, Date.now());
+  if (begun <= IMPERSONATIONS_PER_HOUR_MAX) return;
+  throw new DomainError(
+    "rate_limited",
+    `You can begin ${IMPERSONATIONS_PER_HOUR_MAX} impersonations per hour.`,
+    { remedy: "Try again later.", retryAfterSeconds: HOUR_MS / 1_000 },
+  );
+}
+
+/** Answers the request, a sign-out, and ends the session's active impersonation. */
+export async function signOutAndEndImpersonation<T extends Response>(
   db: Database,
   identity: Sessions,
   c: Context<ApiEnv>,
@@ -106,18 +122,20 @@ function originOf(c: Context<ApiEnv>): { requestId: string; clientAddress: strin
   return { requestId: c.get("requestId"), clientAddress: c.get("context").clientAddress };
 }
 
-/** Throws `unauthenticated`, and `route_not_found` for anybody who is no platform operator. */
+/** Throws `unauthenticated`, `rate_limited`, and `route_not_found` for anybody who is no platform operator. */
 async function operatorSession(
   db: Database,
   identity: Sessions,
   c: Context<ApiEnv>,
-): Promise<{ id: SessionId; authenticatedAt: Date; isSingleSignOn: boolean }> {
+): Promise<PersonSession & { userId: UserId }> {
   const session = await identity.session(c.req.raw.headers);
   if (!session) {
     throw new DomainError("unauthenticated", "You are not signed in.", { remedy: "Sign in." });
   }
+  c.get("charge")?.takeUser(session.userId);
   if (!(await db.platform.isOperator(session.id))) {
     throw new DomainError("route_not_found", `There is no ${c.req.method} ${c.req.path}.`);
   }
-  return { id: session.id, authenticatedAt: session.authenticatedAt, isSingleSignOn: false };
+  const { id, userId, authenticatedAt } = session;
+  return { id, userId, authenticatedAt, isSingleSignOn: false };
 }

@@ -1,9 +1,11 @@
 import { contracts } from "@millrace/contract";
+import { runSql } from "@millrace/testkit";
 import { beforeAll, describe, expect, test } from "vitest";
 import { ABSENT, askProcedure, askRoute, CASES, type Ids, type Sender } from "./every-contract.ts";
 import {
   type Answer,
   apiFixture,
+  CONSOLE_URL,
   call,
   impersonate,
   platformOperator,
@@ -238,5 +240,24 @@ test("an impersonation that writes needs the installation's consent", async () =
   const { cookie } = await platformOperator(fixture);
   const refused = await impersonate(fixture, { cookie }, { write: true });
   expect(refused.status).toBe(403);
+  expect(refused.body.detail).toBe(
+    "Write access is turned off for impersonations in this installation.",
+  );
   expect(refused.body.remedy).toContain("MILLRACE_IMPERSONATION_WRITE=1");
+});
+
+test("an impersonation loses its write access when the installation turns it off", async () => {
+  const { cookie } = await platformOperator(fixture);
+  expect((await impersonate(fixture, { cookie })).status).toBe(201);
+  // As one that began while it was on.
+  await runSql(fixture.ownerUrl, "UPDATE impersonation SET may_write = true");
+  const headers = { cookie, origin: CONSOLE_URL };
+  const me = await call(fixture.app, "GET", "/v1/me", { headers });
+  expect(me.body.impersonation.write).toBe(false);
+  const path = `/v1/clusters/${ours.clusterId}/tuning`;
+  const body = { block_cache_bytes: 64 * 1024 ** 2 };
+  const tuned = await call(fixture.app, "PATCH", path, { headers, body });
+  expect(tuned.body).toMatchObject({
+    ...{ status: 403, remedy: "Begin an impersonation with write access." },
+  });
 });

@@ -4,8 +4,14 @@ import { text } from "node:stream/consumers";
 import { createIdentity } from "@millrace/auth";
 import { addPlatformOperator } from "@millrace/core";
 import { PlatformOperators } from "@millrace/db";
-import { IMPERSONATION_MINUTES, type Role } from "@millrace/domain";
-import { runSql } from "@millrace/testkit";
+import {
+  IMPERSONATION_MINUTES,
+  IMPERSONATIONS_PER_HOUR_MAX,
+  newId,
+  type Role,
+  type SessionId,
+} from "@millrace/domain";
+import { everyRow, runSql } from "@millrace/testkit";
 import { expect, test } from "vitest";
 import {
   type Answer,
@@ -109,7 +115,14 @@ test("an impersonation has a reason, an end and the rights of the member", async
   expect((await begin({ organization_id })).status).toBe(400);
   expect((await begin({ organization_id, reason: "short" })).status).toBe(400);
   const unknown = await impersonate(fixture, operator, { member_email: theirs.email });
-  expect(unknown.body.code).toBe("not_found");
+  expect(unknown.body).toMatchObject({
+    ...{ code: "not_found", detail: `There is no member ${theirs.email}.` },
+  });
+  const nowhere = newId("org");
+  const absent = await impersonate(fixture, operator, { organization_id: nowhere });
+  expect(absent.body).toMatchObject({
+    ...{ code: "not_found", detail: `There is no organization ${nowhere}.` },
+  });
 
   const before = Date.now();
   const begun = await impersonate(fixture, operator);
@@ -174,6 +187,74 @@ test("the tenant's audit log names both, and why", async () => {
   const none = { seq: 0n, hash: Buffer.of() };
   const { brokenSeq } = await db.audit.verify(ours.organization.id, none, 1_000);
   expect(brokenSeq).toBeUndefined();
+});
+
+test("a session has one impersonation, and each has a line at its begin and at its end", async () => {
+  const { ours, theirs, apiDb, ownerUrl } = fixture;
+  const operator = await platformOperator(fixture);
+  const lines = async (method: string) =>
+    (await events(method)).filter(({ actor }) => actor.name === operator.email).length;
+  const at = (organization_id: string) => impersonate(fixture, operator, { organization_id });
+  const first = await at(ours.organization.id);
+  expect((await at(theirs.organization.id)).status).toBe(201);
+  expect([await lines("impersonation.begin"), await lines("impersonation.end")]).toEqual([1, 1]);
+
+  const many = Array.from({ length: 3 }, () => at(ours.organization.id));
+  expect((await Promise.all(many)).map(({ status }) => status)).toEqual([201, 201, 201]);
+  expect([await lines("impersonation.begin"), await lines("impersonation.end")]).toEqual([4, 3]);
+
+  // Ended already: its end says nothing about the active one.
+  const rows = await everyRow(ownerUrl);
+  const sessionId = new RegExp(`${first.body.id},[^,]+,(ses_\\w+)`).exec(rows)?.[1] as SessionId;
+  expect(await apiDb.platform.end(sessionId, first.body.id)).toBe(false);
+  const active = await apiDb.platform.active(sessionId);
+  expect(await apiDb.platform.end(newId("ses"), active!.id)).toBe(false);
+  expect(await apiDb.platform.end(sessionId, active!.id)).toBe(true);
+});
+
+test("a platform operator begins a limited number of impersonations per hour", async () => {
+  const operator = await platformOperator(fixture);
+  expect((await impersonate(fixture, operator)).status).toBe(201);
+  const [begun] = await events("impersonation.begin");
+  for (let count = 1; count < IMPERSONATIONS_PER_HOUR_MAX; count += 1) {
+    await fixture.apiDb.rateLimits.count(`impersonations|${begun.actor.id}`, 3_600_000, Date.now());
+  }
+  const refused = await impersonate(fixture, operator);
+  expect(refused.status).toBe(429);
+  expect(refused.body.detail).toBe("You can begin 20 impersonations per hour.");
+});
+
+test("impersonations are kept for 30 days", async () => {
+  const { ownerUrl } = fixture;
+  const ids: string[] = [];
+  for (const days of [29, 31]) {
+    const { id } = (await impersonate(fixture, await platformOperator(fixture))).body;
+    ids.push(id);
+    const ago = `now() - interval '${days} days'`;
+    await runSql(ownerUrl, `UPDATE impersonation SET created_at = ${ago} WHERE id = '${id}'`);
+  }
+  const last = await impersonate(fixture, await platformOperator(fixture));
+  const kept = await everyRow(ownerUrl);
+  expect(kept).toContain(ids[0]);
+  expect(kept).toContain(last.body.id);
+  expect(kept).not.toContain(ids[1]);
+});
+
+test("an answer is not repeated to the operator's next impersonation", async () => {
+  const { db, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "measured-by-operator");
+  const operator = await platformOperator(fixture);
+  const headers = { cookie: operator.cookie, origin: CONSOLE_URL, "idempotency-key": "again" };
+  const body = { duration_seconds: 10 };
+  const run = () =>
+    call(fixture.app, "POST", `/v1/clusters/${cluster.id}/benchmarks`, { headers, body });
+  await impersonate(fixture, operator, { write: true });
+  const begun = await run();
+  expect(begun.status).toBe(202);
+  expect((await run()).body.id).toBe(begun.body.id);
+  const viewer = await memberEmail("viewer");
+  await impersonate(fixture, operator, { write: true, member_email: viewer });
+  expect((await run()).status).toBe(403);
 });
 
 test("an impersonation ends by itself, by hand, with its session, and with the operator's power", async () => {

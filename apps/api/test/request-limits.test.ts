@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { apiFixture, call, keyOfRole } from "./fixture.ts";
+import { apiFixture, call, impersonate, keyOfRole, platformOperator } from "./fixture.ts";
 
 /** So slow that nothing flows back during a test. */
 const perSecond = 0.001;
@@ -69,6 +69,22 @@ test("an organization's keys share its limit", async () => {
   }
   expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(25);
   expect(statuses.at(-1)).toBe(429);
+});
+
+test("a platform operator's requests are counted together, whomever they impersonate", async () => {
+  const operator = await platformOperator(fixture);
+  const headers = { cookie: operator.cookie };
+  const statuses: number[] = [];
+  for (let begun = 0; begun < 2; begun += 1) {
+    statuses.push((await impersonate(fixture, operator)).status);
+    for (let sent = 0; sent < 4; sent += 1) {
+      statuses.push((await call(fixture.app, "GET", "/v1/me", { headers })).status);
+    }
+  }
+  expect(statuses).toEqual([201, 200, 200, 200, 200, 201, 200, 200, 200, 200]);
+  for (const path of ["/v1/me", "/api/platform/organizations"]) {
+    expect((await call(fixture.app, "GET", path, { headers })).status).toBe(429);
+  }
 });
 
 test("an address without credentials is refused before anybody looks for them", async () => {

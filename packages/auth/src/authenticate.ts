@@ -32,6 +32,8 @@ export interface Authenticator {
   readonly identity: Pick<Identity, "session">;
   /** Origins whose pages may change things with a session cookie. */
   readonly trustedOrigins: readonly string[];
+  /** Whether impersonations have the write access that they began with. */
+  readonly impersonationMayWrite: boolean;
 }
 
 /** The part of a request that says who sends it. */
@@ -108,11 +110,12 @@ async function liveServiceAccount(
  * is out with the next one, whatever the session says. A session by single sign-on is good for one tenant.
  */
 async function byMembership(
-  { db, clock }: Authenticator,
+  authenticator: Authenticator,
   { userId, id, authenticatedAt, ssoOrganizationId }: LiveSession,
   wanted: string | null,
   preferred: string | undefined,
 ): Promise<Principal> {
+  const { db, clock } = authenticator;
   const isSingleSignOn = ssoOrganizationId !== undefined;
   const memberships = (await db.signIn.membershipsOf(userId)).filter(
     (each) => !isSingleSignOn || each.organizationId === ssoOrganizationId,
@@ -137,7 +140,7 @@ async function byMembership(
   // Platform operators are members of no organization, so that others pay nothing for them.
   const operator =
     memberships.length === 0 && !isSingleSignOn
-      ? await impersonatedPrincipal(db, { id, authenticatedAt }, wanted)
+      ? await impersonatedPrincipal(authenticator, { id, authenticatedAt }, wanted)
       : undefined;
   if (operator) return operator;
   if (wanted !== null) throw notFound("organization", wanted);

@@ -2,12 +2,18 @@ import type { Database } from "@millrace/db";
 import { DomainError, notFound, type Principal } from "@millrace/domain";
 import type { LiveSession } from "./identity-requests.ts";
 
+interface Impersonations {
+  readonly db: Pick<Database, "platform" | "signIn">;
+  /** The installation's setting. Turned off, it also ends the write access of active impersonations. */
+  readonly impersonationMayWrite: boolean;
+}
+
 /**
- * What the session of a platform operator acts as: the member whom it impersonates. Undefined for everybody else.
- * Nothing of any tenant exists for a platform operator without an impersonation. Throws `not_found`.
+ * The member whom a platform operator's session impersonates. Undefined for everybody else. Nothing of any tenant exists
+ * for a platform operator without an impersonation. Throws `not_found`.
  */
 export async function impersonatedPrincipal(
-  { platform, signIn }: Pick<Database, "platform" | "signIn">,
+  { db: { platform, signIn }, impersonationMayWrite }: Impersonations,
   { id, authenticatedAt }: Pick<LiveSession, "id" | "authenticatedAt">,
   wanted: string | null,
 ): Promise<Principal | undefined> {
@@ -16,15 +22,16 @@ export async function impersonatedPrincipal(
     if (await platform.isOperator(id)) throw noImpersonation();
     return undefined;
   }
-  const { organizationId, userId, ...impersonation } = found;
+  const { organizationId, userId, ...begun } = found;
   if (wanted !== null && wanted !== organizationId) throw notFound("organization", wanted);
   const membership = (await signIn.membershipsOf(userId)).find(
     (each) => each.organizationId === organizationId,
   );
   if (!membership) throw noImpersonation();
-  const { organization: _, requiresSso: __, ...held } = membership;
+  const { role, customRole } = membership;
   const session = { id, authenticatedAt, isSingleSignOn: false };
-  return { ...held, apiKeyId: undefined, session, impersonation };
+  const impersonation = { ...begun, mayWrite: begun.mayWrite && impersonationMayWrite };
+  return { organizationId, userId, role, customRole, apiKeyId: undefined, session, impersonation };
 }
 
 function noImpersonation(): DomainError {

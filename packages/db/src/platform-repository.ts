@@ -4,6 +4,7 @@
  */
 import {
   type Impersonation,
+  type ImpersonationId,
   newId,
   type OrganizationId,
   type SessionId,
@@ -44,7 +45,7 @@ export interface NewImpersonation {
   readonly mayWrite: boolean;
 }
 
-/** Whom a session acts as. */
+/** A session's active impersonation. */
 export interface ActiveImpersonation extends Impersonation {
   readonly organizationId: OrganizationId;
   readonly userId: UserId;
@@ -82,7 +83,7 @@ export class PlatformRepository {
     return rows.map((row) => ({ ...row, members: Number(row.members) }));
   }
 
-  /** Undefined where the session is no platform operator's, or there is no such member. */
+  /** Undefined where the session is no platform operator's, has an active impersonation, or there is no such member. */
   async begin(
     input: NewImpersonation,
   ): Promise<(ActiveImpersonation & { readonly userEmail: string }) | undefined> {
@@ -104,7 +105,7 @@ export class PlatformRepository {
     return { id, organizationId, reason, mayWrite, operator, ...rest };
   }
 
-  /** Whom the session acts as now. */
+  /** The session's active impersonation. */
   async active(sessionId: SessionId): Promise<ActiveImpersonation | undefined> {
     type Row = OperatorFields & Omit<ActiveImpersonation, "operator">;
     const [row] = await this.#client.$queryRaw<Row[]>`
@@ -117,9 +118,9 @@ export class PlatformRepository {
   }
 
   /** False where it was over. */
-  async end(sessionId: SessionId): Promise<boolean> {
+  async end(sessionId: SessionId, id: ImpersonationId): Promise<boolean> {
     const [row] = await this.#client.$queryRaw<{ ended: boolean }[]>`
-      SELECT end_impersonation(${sessionId}) AS ended`;
+      SELECT end_impersonation(${sessionId}, ${id}) AS ended`;
     return row?.ended === true;
   }
 }

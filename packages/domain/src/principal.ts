@@ -41,9 +41,12 @@ export interface Principal {
   readonly impersonation?: Impersonation | undefined;
 }
 
-/** Stable name of the principal, for audit and for keying what belongs to it alone. */
+/**
+ * Stable name of the principal, for audit and for what is counted per caller. Of an impersonation it is the platform
+ * operator, so that a further one resets no limit.
+ */
 export function principalKey(principal: Principal): string {
-  const id = principal.impersonation?.id ?? principal.apiKeyId ?? principal.userId;
+  const id = principal.impersonation?.operator.id ?? principal.apiKeyId ?? principal.userId;
   if (id === undefined) throw new Error("a principal is a user or an API key");
   return id;
 }

@@ -10,6 +10,7 @@ import {
   type Principal,
   principalKey,
   TokenBuckets,
+  type UserId,
 } from "@millrace/domain";
 
 export type LimitName = "address" | "caller" | "organization";
@@ -71,6 +72,11 @@ class RequestCharge {
   takeCaller(principal: Principal): void {
     this.#take("caller", principalKey(principal));
     this.#take("organization", principal.organizationId);
+  }
+
+  /** Of somebody who asks for no organization. Throws `rate_limited`. */
+  takeUser(id: UserId): void {
+    this.#take("caller", id);
   }
 
   /** Of the limit that is closest to its end; the address counts only as long as nobody is known. */

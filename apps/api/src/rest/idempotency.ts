@@ -123,7 +123,8 @@ async function requestOf(
   const principal = await context.authenticate();
   return {
     organizationId: principal.organizationId,
-    principal: principalKey(principal),
+    // An answer of one impersonation is no answer for the next, whose member may be another.
+    principal: principal.impersonation?.id ?? principalKey(principal),
     key,
     // Encoded again: a decoded path may hold U+0000, which PostgreSQL does not store.
     route: `${contract.name} ${encodeURI(context.instance)}${sortedQuery(sent.query)}`,

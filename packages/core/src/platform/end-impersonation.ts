@@ -8,19 +8,19 @@ export interface EndImpersonationInput {
 }
 
 /**
- * Ends what the session acts as, and writes that to the organization's audit log. `active` is what it acted as, where
- * the session has ended since.
+ * Ends the session's active impersonation, and writes that to the organization's audit log. `active` is that impersonation
+ * where the session has ended since.
  */
 export async function endImpersonation(
   db: Database,
   { sessionId, requestId, clientAddress }: EndImpersonationInput,
   active?: ActiveImpersonation,
 ): Promise<void> {
-  const { organizationId, userId, operator } =
-    active ?? (await db.platform.active(sessionId)) ?? {};
-  if (organizationId === undefined || operator === undefined) return;
+  const found = active ?? (await db.platform.active(sessionId));
+  if (!found) return;
+  const { id, organizationId, userId, operator } = found;
   await db.tenant(organizationId).transaction(async (tx) => {
-    if (!(await tx.platform.end(sessionId))) return;
+    if (!(await tx.platform.end(sessionId, id))) return;
     await tx.audit.append({
       ...{ organizationId, requestId, clientAddress },
       actor: { kind: "user", id: operator.id, name: operator.email },
