@@ -6,6 +6,7 @@
  *
  *   fake.ready.delay.ms   not ready before this long after the start
  *   fake.exit.code        ends at once with this code, after a line on stderr
+ *   fake.version          version that it says it is
  *   fake.ignore.sigterm   `true`: only SIGKILL ends it
  *   fake.metrics.file     text of `/metrics`, read again at each request
  *   fake.recovery.report  file with the report of `recover`; the broker starts only once `recover
@@ -67,7 +68,10 @@ const server = createServer((request, response) => {
   }
   if (request.url === "/v1/status") {
     const storage = { wal_capacity_bytes: 100, wal_used_bytes: 0, upload_pending_bytes: 0 };
-    const status = { cluster_id: properties.get("cluster.id"), version: "0" };
+    const status = {
+      cluster_id: properties.get("cluster.id"),
+      version: properties.get("fake.version") ?? "0",
+    };
     return answer(200, JSON.stringify({ ...status, uploads_wait_for: null, storage }));
   }
   if (request.url === "/metrics") {

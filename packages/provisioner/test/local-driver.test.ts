@@ -1,14 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { BrokerHttp } from "@millrace/broker-admin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ClusterDeployment, LocalDriver, type Placement } from "../src/index.ts";
-import { systemProcessTable } from "../src/local/process-table.ts";
+import { type ProcessTable, systemProcessTable } from "../src/local/process-table.ts";
 import { LOCAL_DEPLOYMENT } from "./deployment.ts";
 
 const FAKE_BROKER = join(import.meta.dirname, "fake-broker.mjs");
@@ -19,9 +20,12 @@ let driver: LocalDriver;
 const clusterIds: string[] = [];
 
 /** Another range than the product's, so that a running installation is not in the way. */
-function newDriver(command: [string, ...string[]] = [process.execPath, FAKE_BROKER]): LocalDriver {
+function newDriver(
+  command: [string, ...string[]] = [process.execPath, FAKE_BROKER],
+  processTable: ProcessTable = table,
+): LocalDriver {
   return new LocalDriver({
-    home,
+    ...{ home, processTable },
     program: { command, environment: { PATH: process.env.PATH ?? "" } },
     ports: { kafkaFirst: 23_000, adminFirst: 23_500, tlsFirst: 28_000, count: 500 },
   });
@@ -233,6 +237,81 @@ describe("a running broker", () => {
     await driver.stop("clu_a");
     // Appended at the new beginning: the broker's descriptor did not keep its old position.
     expect(readFileSync(log, "utf8")).toBe("fake broker stops\n");
+  });
+});
+
+describe("a change that needs a restart", () => {
+  async function running() {
+    const wanted = await deployment("clu_a", { "fake.version": "old" });
+    await driver.prepare(wanted);
+    await driver.ensureRunning(wanted);
+    await driver.waitReady(wanted);
+    const changed = { ...wanted, properties: { "fake.version": "new" } };
+    const { id } = await driver.plan(changed, { purpose: "apply" });
+    return { wanted, changed, id, pid: recordedPid("clu_a") };
+  }
+
+  async function runningVersion(wanted: ClusterDeployment) {
+    await driver.waitReady(wanted);
+    return (await new BrokerHttp(await driver.access(wanted)).status()).version;
+  }
+
+  test("is not lost to a restart of the broker as it was, at any time while it is applied", async () => {
+    const { wanted, changed, id, pid } = await running();
+    const restarts: Promise<void>[] = [];
+    let isApplying = true;
+    // As the supervisor asks for it, which finds the broker stopped: whenever the driver looks for the process.
+    driver = newDriver(undefined, {
+      find(found) {
+        if (isApplying) restarts.push(driver.ensureRunning(wanted, { asPrepared: true }));
+        return table.find(found);
+      },
+      findByArguments: (last) => table.findByArguments(last),
+      findByArgument: (argument) => table.findByArgument(argument),
+      findByCommand: (first, others) => table.findByCommand(first, others),
+      findByGroup: (group) => table.findByGroup(group),
+    });
+    await driver.apply(changed, id);
+    isApplying = false;
+    await Promise.all(restarts);
+    expect(restarts.length).toBeGreaterThan(1);
+    expect(recordedPid("clu_a")).not.toBe(pid);
+    expect(await runningVersion(changed)).toBe("new");
+    expect(brokersOf("clu_a")).toHaveLength(1);
+  });
+
+  test("leaves the broker as it is where the new configuration does not fit on the disk", async () => {
+    const { wanted, changed, id, pid } = await running();
+    const inTheWay = join(home, "clusters", "clu_a", `server.properties.${process.pid}.new`);
+    mkdirSync(inTheWay);
+    await expect(driver.apply(changed, id)).rejects.toThrow("EISDIR");
+    expect([recordedPid("clu_a"), await driver.observe(wanted)]).toEqual([pid, "ready"]);
+    expect(await driver.isPrepared(wanted)).toBe(true);
+    rmSync(inTheWay, { recursive: true });
+    await driver.apply(changed, id);
+    expect(await runningVersion(changed)).toBe("new");
+  });
+
+  test("stops the broker when it is only prepared, and a change of live settings does not", async () => {
+    const { wanted, changed, pid } = await running();
+    const properties = { ...wanted.properties, "s3.block.cache.size": "1048576" };
+    const live = { ...wanted, properties };
+    await driver.prepare(live);
+    expect([recordedPid("clu_a"), await driver.observe(live)]).toEqual([pid, "ready"]);
+    await driver.prepare(changed);
+    expect(await driver.observe(changed)).toBe("stopped");
+    await driver.ensureRunning(changed);
+    expect(await runningVersion(changed)).toBe("new");
+  });
+
+  test("leaves nothing beside the configuration where stopping the broker is aborted", async () => {
+    const { wanted, changed, id } = await running();
+    await expect(driver.apply(changed, id, { signal: AbortSignal.abort() })).rejects.toMatchObject({
+      code: "aborted",
+    });
+    expect(await driver.isPrepared(wanted)).toBe(true);
+    const left = await readdir(join(home, "clusters", "clu_a"));
+    expect(left.filter((name) => name.endsWith(".new"))).toEqual([]);
   });
 });
 

@@ -92,13 +92,17 @@ export class BrokerFiles {
     return join(this.folder, "broker.log");
   }
 
-  async write(deployment: ClusterDeployment): Promise<void> {
+  /**
+   * Writes everything that a broker needs to start. `beforeReplacing` runs once that fits on the disk and before
+   * the configuration changes, also where it stays the same.
+   */
+  async write(deployment: ClusterDeployment, beforeReplacing?: () => Promise<void>): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     for (const part of ["data", "wal", "objects"]) {
       await mkdir(join(this.folder, part), { recursive: true, mode: 0o700 });
     }
     await ensureSecret(this.tokenFile);
-    await this.refresh(deployment);
+    await this.refresh(deployment, beforeReplacing);
   }
 
   /**
@@ -116,15 +120,14 @@ export class BrokerFiles {
   }
 
   /** Updates the configuration of a cluster that has a folder; never creates the folder. */
-  async refresh(wanted: ClusterDeployment): Promise<void> {
+  async refresh(wanted: ClusterDeployment, beforeReplacing?: () => Promise<void>): Promise<void> {
     const shown = renderProperties(this, await this.withExistingWal(wanted));
     const text =
       wanted.placement.tlsPort !== undefined
         ? `${shown}${DELEGATION_KEY}=${await ensureSecret(this.delegationKeyFile)}\n`
         : shown;
-    if ((await readIfThere(this.propertiesFile)) !== text) {
-      await replaceFile(this.propertiesFile, text);
-    }
+    if ((await readIfThere(this.propertiesFile)) === text) await beforeReplacing?.();
+    else await replaceFile(this.propertiesFile, text, beforeReplacing);
   }
 
   async isWritten(deployment: ClusterDeployment): Promise<boolean> {

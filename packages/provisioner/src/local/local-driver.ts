@@ -58,7 +58,10 @@ export class LocalDriver implements ClusterDriver {
   };
   readonly #options: LocalDriverOptions;
   readonly #table: ProcessTable;
-  /** Start, stop and removal of one cluster never overlap within this program. */
+  /**
+   * Changes of one cluster never overlap within this program. Private methods that change something expect their
+   * caller to hold it.
+   */
   readonly #lock = new KeyedLock();
   readonly #authority: CertificateAuthority;
   readonly #certificates: ServerCertificates;
@@ -79,34 +82,21 @@ export class LocalDriver implements ClusterDriver {
     return await allocatePorts(clusterId, this.#options.ports ?? DEFAULT_PORTS, taken);
   }
 
-  async prepare(deployment: ClusterDeployment): Promise<void> {
-    const files = this.#files(deployment.clusterId);
-    await this.#lock.run(deployment.clusterId, () => files.write(deployment));
+  async prepare(deployment: ClusterDeployment, options: RunOptions = {}): Promise<void> {
+    await this.#lock.run(deployment.clusterId, () => this.#write(deployment, options));
   }
 
   async isPrepared(deployment: ClusterDeployment): Promise<boolean> {
     return await this.#files(deployment.clusterId).isWritten(deployment);
   }
 
-  async ensureRunning(
-    deployment: ClusterDeployment,
-    { asPrepared = false }: StartOptions = {},
-  ): Promise<void> {
-    const files = this.#files(deployment.clusterId);
-    const broker = new BrokerProcess(files, this.#table);
-    await this.#lock.run(deployment.clusterId, async () => {
-      if (!(await files.isStartable())) throw notPrepared(deployment.clusterId);
-      if (broker.find() !== undefined) return;
-      if (!asPrepared) await files.refresh(deployment);
-      if (hasTls(deployment)) await this.#certificates.ensure(files, deployment.placement.host);
-      await boundLog(files.logFile);
-      await broker.start(this.#options.program);
-    });
+  async ensureRunning(deployment: ClusterDeployment, options: StartOptions = {}): Promise<void> {
+    await this.#lock.run(deployment.clusterId, () => this.#start(deployment, options));
   }
 
   async waitReady(deployment: ClusterDeployment, options: WaitOptions = {}): Promise<void> {
     const files = this.#files(deployment.clusterId);
-    const broker = new BrokerProcess(files, this.#table);
+    const broker = this.#process(deployment.clusterId);
     const http = new BrokerHttp(await this.access(deployment));
     const timeoutMs = options.timeoutMs ?? READY_TIMEOUT_MS;
     const deadline = performance.now() + timeoutMs;
@@ -132,13 +122,13 @@ export class LocalDriver implements ClusterDriver {
   async observe(deployment: ClusterDeployment): Promise<Observation> {
     const files = this.#files(deployment.clusterId);
     if (!(await files.exists())) return "absent";
-    if (new BrokerProcess(files, this.#table).find() === undefined) return "stopped";
+    if (this.#process(deployment.clusterId).find() === undefined) return "stopped";
     return (await new BrokerHttp(await this.access(deployment)).ready()) ? "ready" : "starting";
   }
 
   async lastExit(clusterId: string): Promise<BrokerExit | undefined> {
     const files = this.#files(clusterId);
-    if (new BrokerProcess(files, this.#table).find() !== undefined) return undefined;
+    if (this.#process(clusterId).find() !== undefined) return undefined;
     return exitIn(await logTail(files.logFile));
   }
 
@@ -147,27 +137,17 @@ export class LocalDriver implements ClusterDriver {
   }
 
   async stop(clusterId: string, options: WaitOptions = {}): Promise<void> {
-    const broker = new BrokerProcess(this.#files(clusterId), this.#table);
-    await this.#lock.run(clusterId, () => broker.stop(options));
+    await this.#lock.run(clusterId, () => this.#process(clusterId).stop(options));
   }
 
-  async destroy(clusterId: string, { onDestroying }: RunOptions = {}): Promise<void> {
-    const files = this.#files(clusterId);
-    await this.#lock.run(clusterId, async () => {
-      const broker = new BrokerProcess(files, this.#table);
-      await broker.stop();
-      await onDestroying?.();
-      await files.remove();
-      this.#certificates.forget(files);
-      // Another worker may have started one meanwhile. Without a configuration none can start from now on.
-      await broker.stop();
-    });
+  async destroy(clusterId: string, options: RunOptions = {}): Promise<void> {
+    await this.#lock.run(clusterId, () => this.#destroy(clusterId, options));
   }
 
   async isDestroyed(clusterId: string): Promise<boolean> {
     const files = this.#files(clusterId);
     if (await files.exists()) return false;
-    return new BrokerProcess(files, this.#table).find() === undefined;
+    return this.#process(clusterId).find() === undefined;
   }
 
   async list(): Promise<readonly string[]> {
@@ -195,27 +175,12 @@ export class LocalDriver implements ClusterDriver {
     return planLocal(files, await files.withExistingWal(deployment), options.purpose, state);
   }
 
-  /** The plan's id identifies the target; applying it is idempotent, so nothing needs to be stored. */
+  /**
+   * The plan's id identifies the target; applying it is idempotent, so nothing needs to be stored. The lock is held
+   * throughout: a broker that somebody starts between stop and start would run with the configuration before.
+   */
   async apply(wanted: ClusterDeployment, planId: string, options: RunOptions = {}): Promise<void> {
-    const files = this.#files(wanted.clusterId);
-    if (isRecoveryPlanId(planId)) {
-      const recovery = this.#recovery(wanted.clusterId);
-      return await this.#lock.run(wanted.clusterId, () => recovery.apply(planId, options.signal));
-    }
-    const deployment = await files.withExistingWal(wanted);
-    const purpose = purposeOf(planId);
-    if (purpose === undefined || localPlanId(files, deployment, purpose) !== planId) {
-      const message = `plan ${planId} is not for the current settings of cluster ${deployment.clusterId}`;
-      throw new ProvisionError("plan_stale", message);
-    }
-    if (purpose === "purge") return await this.destroy(deployment.clusterId, options);
-    const stop = () => this.stop(deployment.clusterId, stopOptions(options));
-    if (purpose !== "apply") return await stop();
-    const restart = needsRestart(files, deployment, await this.#stateOf(deployment.clusterId));
-    // Stopped before the file changes, because after a crash the file tells whether a broker needs a restart.
-    if (deployment.paused || restart) await stop();
-    await this.prepare(deployment);
-    if (!deployment.paused) await this.ensureRunning(deployment);
+    await this.#lock.run(wanted.clusterId, () => this.#apply(wanted, planId, options));
   }
 
   async drift(deployment: ClusterDeployment): Promise<ChangePlan> {
@@ -241,12 +206,69 @@ export class LocalDriver implements ClusterDriver {
     await this.#perf().end(topic);
   }
 
+  async #apply(wanted: ClusterDeployment, planId: string, options: RunOptions): Promise<void> {
+    const { clusterId } = wanted;
+    if (isRecoveryPlanId(planId)) {
+      return await this.#recovery(clusterId).apply(planId, options.signal);
+    }
+    const files = this.#files(clusterId);
+    const deployment = await files.withExistingWal(wanted);
+    const purpose = purposeOf(planId);
+    if (purpose === undefined || localPlanId(files, deployment, purpose) !== planId) {
+      const message = `plan ${planId} is not for the current settings of cluster ${clusterId}`;
+      throw new ProvisionError("plan_stale", message);
+    }
+    if (purpose === "purge") return await this.#destroy(clusterId, options);
+    if (purpose !== "apply") return await this.#process(clusterId).stop(stopOptions(options));
+    await this.#write(deployment, options);
+    if (deployment.paused) await this.#process(clusterId).stop(stopOptions(options));
+    else await this.#start(deployment);
+  }
+
+  /**
+   * Stops a broker that has to restart for the new configuration. It stops before the file changes, because after a
+   * crash the file tells whether a broker needs a restart, and after the new text is on disk, because a full disk
+   * must not take a broker away.
+   */
+  async #write(wanted: ClusterDeployment, options: RunOptions): Promise<void> {
+    const { clusterId } = wanted;
+    const files = this.#files(clusterId);
+    const deployment = await files.withExistingWal(wanted);
+    await files.write(deployment, async () => {
+      const restart = needsRestart(files, deployment, await this.#stateOf(clusterId));
+      if (restart) await this.#process(clusterId).stop(stopOptions(options));
+    });
+  }
+
+  async #start(deployment: ClusterDeployment, { asPrepared = false }: StartOptions = {}) {
+    const { clusterId, placement } = deployment;
+    const files = this.#files(clusterId);
+    const broker = this.#process(clusterId);
+    if (!(await files.isStartable())) throw notPrepared(clusterId);
+    if (broker.find() !== undefined) return;
+    if (!asPrepared) await files.refresh(deployment);
+    if (hasTls(deployment)) await this.#certificates.ensure(files, placement.host);
+    await boundLog(files.logFile);
+    await broker.start(this.#options.program);
+  }
+
+  async #destroy(clusterId: string, { onDestroying }: RunOptions): Promise<void> {
+    const files = this.#files(clusterId);
+    const broker = this.#process(clusterId);
+    await broker.stop();
+    await onDestroying?.();
+    await files.remove();
+    this.#certificates.forget(files);
+    // Another worker may have started one meanwhile. Without a configuration none can start from now on.
+    await broker.stop();
+  }
+
   async #stateOf(clusterId: string): Promise<LocalState> {
     const files = this.#files(clusterId);
     return {
       folder: await files.exists(),
       properties: await files.readProperties(),
-      running: new BrokerProcess(files, this.#table).find() !== undefined,
+      running: this.#process(clusterId).find() !== undefined,
     };
   }
 
@@ -256,6 +278,10 @@ export class LocalDriver implements ClusterDriver {
 
   #recovery(clusterId: string): BrokerRecovery {
     return new BrokerRecovery(this.#files(clusterId), this.#options.program);
+  }
+
+  #process(clusterId: string): BrokerProcess {
+    return new BrokerProcess(this.#files(clusterId), this.#table);
   }
 
   #files(clusterId: string): BrokerFiles {

@@ -1,15 +1,29 @@
 /** Small files of the state folder, readable only by their owner. */
-import { type FileHandle, open, readFile, rename } from "node:fs/promises";
+import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** Replaces a file so that a reader, or a crash, sees the old content or the new, never a part. */
-export async function replaceFile(path: string, text: string): Promise<void> {
+/**
+ * Replaces a file so that a reader, or a crash, sees the old content or the new, never a part. `beforeRename` runs
+ * once the new content is on disk beside the old; if it fails, the file stays as it was.
+ */
+export async function replaceFile(
+  path: string,
+  text: string,
+  beforeRename?: () => Promise<void>,
+): Promise<void> {
   const next = `${path}.${process.pid}.new`;
-  await withHandle(await open(next, "w", 0o600), async (handle) => {
-    await handle.writeFile(text);
-    await handle.sync();
-  });
-  await rename(next, path);
+  try {
+    await withHandle(await open(next, "w", 0o600), async (handle) => {
+      await handle.writeFile(text);
+      await handle.sync();
+    });
+    await beforeRename?.();
+    await rename(next, path);
+  } catch (error) {
+    // What failed first is what the caller can act on.
+    await rm(next, { force: true }).catch(() => undefined);
+    throw error;
+  }
   await withHandle(await open(dirname(path), "r"), (handle) => handle.sync());
 }
 
