@@ -97,6 +97,13 @@ export class OperationRepository {
     return row ? toOperation(row) : undefined;
   }
 
+  /** `underWay` of each of these clusters that has one. */
+  async underWayOf(clusterIds: readonly ClusterId[]): Promise<Map<ClusterId, Operation>> {
+    const where = { clusterId: { in: [...clusterIds] }, done: false };
+    const rows = await this.#client.operation.findMany({ where, include: WITH_STEPS });
+    return new Map(rows.map((row) => [row.clusterId as ClusterId, toOperation(row)]));
+  }
+
   /**
    * Removes drift checks that were done before `before`, at most `limit`, with all that was kept
    * of them; not those that a cluster's drift refers to.

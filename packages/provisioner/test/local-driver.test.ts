@@ -259,10 +259,14 @@ describe("a change that needs a restart", () => {
   test("is not lost to a restart of the broker as it was, at any time while it is applied", async () => {
     const { wanted, changed, id, pid } = await running();
     const restarts: Promise<void>[] = [];
+    /** The configuration's text at the moment when each process was started. */
+    const startedWith = new Map<number, string>();
+    const file = join(home, "clusters", "clu_a", "server.properties");
     let isApplying = true;
     // As the supervisor asks for it, which finds the broker stopped: whenever the driver looks for the process.
     driver = newDriver(undefined, {
       find(found) {
+        if (!startedWith.has(found)) startedWith.set(found, readFileSync(file, "utf8"));
         if (isApplying) restarts.push(driver.ensureRunning(wanted, { asPrepared: true }));
         return table.find(found);
       },
@@ -276,6 +280,7 @@ describe("a change that needs a restart", () => {
     await Promise.all(restarts);
     expect(restarts.length).toBeGreaterThan(1);
     expect(recordedPid("clu_a")).not.toBe(pid);
+    expect(startedWith.get(recordedPid("clu_a"))).toContain("\nfake.version=new\n");
     expect(await runningVersion(changed)).toBe("new");
     expect(brokersOf("clu_a")).toHaveLength(1);
   });

@@ -11,15 +11,19 @@ export interface ClusterView {
   readonly listeners?: ListenerChoice | undefined;
 }
 
-/** `ClusterView.listeners`. */
+/** `ClusterView.listeners` of each of these clusters that has them. */
 export async function listenersBeforeChange(
   { db }: Pick<Core, "db">,
-  cluster: Cluster,
-): Promise<ListenerChoice | undefined> {
-  if (cluster.phase !== "UPDATING") return undefined;
-  const origin = originBeforeChange(await db.operations.underWay(cluster.id));
-  const plaintextListener = origin?.spec.plaintextListener;
-  return plaintextListener === undefined ? undefined : { plaintextListener };
+  clusters: readonly Cluster[],
+): Promise<Map<ClusterId, ListenerChoice>> {
+  const updating = clusters.filter(({ phase }) => phase === "UPDATING").map(({ id }) => id);
+  const listeners = new Map<ClusterId, ListenerChoice>();
+  if (updating.length === 0) return listeners;
+  for (const [id, operation] of await db.operations.underWayOf(updating)) {
+    const plaintextListener = originBeforeChange(operation)?.spec.plaintextListener;
+    if (plaintextListener !== undefined) listeners.set(id, { plaintextListener });
+  }
+  return listeners;
 }
 
 /** Throws `not_found`. */
@@ -30,6 +34,6 @@ export async function getCluster(
 ): Promise<ClusterView> {
   const cluster = await requireCluster(core, principal, id);
   const latest = await core.db.operations.latestOf([cluster.id]);
-  const listeners = await listenersBeforeChange(core, cluster);
-  return { cluster, operationId: latest.get(cluster.id), listeners };
+  const listeners = await listenersBeforeChange(core, [cluster]);
+  return { cluster, operationId: latest.get(id), listeners: listeners.get(id) };
 }

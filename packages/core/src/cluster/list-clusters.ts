@@ -20,14 +20,13 @@ export async function listClusters(
   const limit = pageSizeOf(input);
   const page = await core.db.clusters.list(principal.organizationId, { limit, after }, filter);
   const latest = await core.db.operations.latestOf(page.items.map((cluster) => cluster.id));
+  const listeners = await listenersBeforeChange(core, page.items);
   return {
-    items: await Promise.all(
-      page.items.map(async (cluster) => ({
-        cluster,
-        operationId: latest.get(cluster.id),
-        listeners: await listenersBeforeChange(core, cluster),
-      })),
-    ),
+    items: page.items.map((cluster) => ({
+      cluster,
+      operationId: latest.get(cluster.id),
+      listeners: listeners.get(cluster.id),
+    })),
     nextPageToken: sealCursor(core.pageTokens, scope, page.next),
   };
 }
