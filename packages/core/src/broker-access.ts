@@ -5,7 +5,7 @@ import {
   type KafkaAdmin,
   withKafkaAdmin,
 } from "@millrace/broker-admin";
-import type { Cluster } from "@millrace/domain";
+import { type Cluster, DomainError } from "@millrace/domain";
 import { type ClusterDeployment, type ClusterDriver, ProvisionError } from "@millrace/provisioner";
 import { deploymentOf } from "./engine/index.ts";
 
@@ -15,7 +15,7 @@ export type BrokerHttpPort = Pick<
   "settings" | "catchUp" | "storage" | "records" | "quotaUsage"
 >;
 
-/** The way to one cluster's broker. Throws `BrokerError` `unreachable` where there is none yet. */
+/** The way to one cluster's broker. Throws `BrokerError` `unreachable` where there is none yet, `broker_failed`. */
 export type BrokerHttpAccess = (cluster: Cluster) => Promise<BrokerHttpPort>;
 
 /** The part of Kafka's admin protocol that use cases speak. */
@@ -41,7 +41,10 @@ export type KafkaAdminPort = Pick<
   | "setBrokerSettings"
 >;
 
-/** Runs `work` with a connection to one cluster's broker, closed afterwards. Throws `BrokerError`. */
+/**
+ * Runs `work` with a connection to one cluster's broker, closed afterwards. Throws `BrokerError`, and `broker_failed`
+ * where the CA is damaged.
+ */
 export type KafkaAccess = <T>(
   cluster: Cluster,
   work: (admin: KafkaAdminPort) => Promise<T>,
@@ -70,10 +73,19 @@ async function reach<T>(
   try {
     return await way(deployment);
   } catch (error) {
-    if (error instanceof ProvisionError && error.code === "not_prepared")
-      throw notThere(cluster, error);
+    if (!(error instanceof ProvisionError)) throw error;
+    if (error.code === "not_prepared") throw notThere(cluster, error);
+    if (error.code === "config") throw caDamaged(error);
     throw error;
   }
+}
+
+/** On the way to a broker, only the CA's file can be wrong. Its path is not for the tenant. */
+function caDamaged(cause: ProvisionError): DomainError {
+  return new DomainError("broker_failed", "The installation's CA cannot be read.", {
+    remedy: "Ask the installation's operator to restore keys/ca.pem from a backup.",
+    cause,
+  });
 }
 
 function notThere({ id }: Cluster, cause?: Error): BrokerError {
