@@ -108,10 +108,15 @@ export class ApiKeyRepository {
     return pageOf(rows, page.limit, toApiKey);
   }
 
-  /** Keys of the service account that are neither revoked nor expired at `now`. */
+  /** Live keys of the service account at `now`. */
   async countOf(serviceAccountId: ServiceAccountId, now: Date): Promise<number> {
-    const OR = [{ expiresAt: null }, { expiresAt: { gt: now } }];
-    return this.#client.apiKey.count({ where: { serviceAccountId, revokedAt: null, OR } });
+    return this.#client.apiKey.count({ where: { serviceAccountId, ...liveKeys(now) } });
+  }
+
+  /** Live keys at `now` that belong to no service account. */
+  async countOwn(organizationId: OrganizationId, now: Date): Promise<number> {
+    const where = { organizationId, serviceAccountId: null, ...liveKeys(now) };
+    return this.#client.apiKey.count({ where });
   }
 
   /**
@@ -141,6 +146,11 @@ export class ApiKeyRepository {
     });
     return count === 1;
   }
+}
+
+/** Keys that are neither revoked nor expired at `now`. */
+export function liveKeys(now: Date) {
+  return { revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now } }] };
 }
 
 function toApiKey(row: ApiKeyRow & { serviceAccount?: { role: string } | null }): ApiKey {

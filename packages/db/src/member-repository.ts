@@ -16,6 +16,9 @@ const WITH_USER = {
   customRole: { select: { id: true, name: true, permissions: true } },
 } as const;
 
+/** A member who is here again within this time is not written again: the access review counts days. */
+const LAST_USED_RESOLUTION_MS = 3_600_000;
+
 /** Who belongs to a tenant. */
 export class MemberRepository {
   readonly #client: Client;
@@ -65,8 +68,11 @@ export class MemberRepository {
 
   /** Notes that the member was here at `now`. */
   async touch(organizationId: OrganizationId, userId: UserId, now: Date): Promise<void> {
-    const data = { lastUsedAt: now };
-    await this.#client.member.updateMany({ where: { organizationId, userId }, data });
+    const stale = new Date(now.getTime() - LAST_USED_RESOLUTION_MS);
+    await this.#client.member.updateMany({
+      where: { organizationId, userId, OR: [{ lastUsedAt: null }, { lastUsedAt: { lt: stale } }] },
+      data: { lastUsedAt: now },
+    });
   }
 
   async remove(organizationId: OrganizationId, id: MemberId): Promise<void> {

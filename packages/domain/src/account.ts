@@ -77,6 +77,8 @@ export function isPending(invitation: Invitation, now: Date): boolean {
 export const SERVICE_ACCOUNTS_PER_ORGANIZATION_MAX = 100;
 /** Live keys of one service account: enough for a rotation of each of a few programs. */
 export const KEYS_PER_SERVICE_ACCOUNT_MAX = 10;
+/** Live keys of one organization that belong to no service account: an access review can list them all. */
+export const API_KEYS_PER_ORGANIZATION_MAX = 1_000;
 export const DESCRIPTION_LENGTH_MAX = 500;
 
 /** A member that is no person: it has API keys, and cannot sign in. */

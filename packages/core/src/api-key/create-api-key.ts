@@ -1,6 +1,7 @@
 import { isAddressRange, newApiKeySecret } from "@millrace/auth";
 import type { Transaction } from "@millrace/db";
 import {
+  API_KEYS_PER_ORGANIZATION_MAX,
   type ApiKey,
   DomainError,
   type Principal,
@@ -16,7 +17,8 @@ export interface CreateApiKeyInput extends KeyPower {
 
 /**
  * A key of the tenant. Its secret is in the answer and nowhere else. Throws `forbidden` where the
- * key would be able to do more than its maker, `validation_failed` for an expiry in the past.
+ * key would be able to do more than its maker, `validation_failed` for an expiry in the past,
+ * `limit_exceeded`.
  */
 export async function createApiKey(
   core: Core,
@@ -24,7 +26,11 @@ export async function createApiKey(
   input: CreateApiKeyInput,
 ): Promise<{ apiKey: ApiKey; secret: string }> {
   let secret = "";
+  const { organizationId } = principal;
   const apiKey = await core.db.transaction(async (tx) => {
+    await tx.organizations.lock(organizationId);
+    const count = await tx.apiKeys.countOwn(organizationId, core.clock.now());
+    if (count >= API_KEYS_PER_ORGANIZATION_MAX) throw tooMany();
     const added = await addApiKey(core, tx, principal, input);
     secret = added.secret;
     return added.apiKey;
@@ -32,7 +38,7 @@ export async function createApiKey(
   return { apiKey, secret };
 }
 
-/** Throws as `createApiKey` does. */
+/** Throws as `createApiKey` does, but for `limit_exceeded`. */
 export async function addApiKey(
   { clock }: Pick<Core, "clock">,
   tx: Transaction,
@@ -61,4 +67,12 @@ export async function addApiKey(
     createdBy: principal.userId,
   });
   return { apiKey, secret };
+}
+
+function tooMany(): DomainError {
+  return new DomainError(
+    "limit_exceeded",
+    `An organization has at most ${API_KEYS_PER_ORGANIZATION_MAX} API keys of its own.`,
+    { remedy: "Revoke a key that is no longer needed, or use a service account." },
+  );
 }
