@@ -240,7 +240,7 @@ export const CASES: Record<string, Case> = {
   },
   "member.delete": { kind: "by_id", path: (ids) => `/v1/members/${ids.memberId}` },
   "accessReview.get": { kind: "own" },
-  "accessReview.create": { kind: "own" },
+  "accessReview.create": { kind: "own", body: { digest: "0".repeat(64) } },
   "accessReview.export": { kind: "own" },
   // Taken by us, as above.
   "role.create": { kind: "own", body: { name: "own role", permissions: ["cluster:read"] } },

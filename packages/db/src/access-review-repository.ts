@@ -5,6 +5,7 @@ import {
   type AccessReviewCounts,
   type ApiKeyId,
   type Changer,
+  completeCounts,
   type InvitationId,
   isPermission,
   isRole,
@@ -16,15 +17,17 @@ import {
   type ServiceAccountId,
   type SignInMethod,
 } from "@millrace/domain";
+import { liveKeys } from "./api-key-repository.ts";
 import type { Client } from "./client.ts";
 import { grantIn } from "./custom-role-repository.ts";
 import type { AccessReview as AccessReviewRow } from "./generated/client.ts";
+import { SsoConnectionRepository } from "./sso-connection-repository.ts";
 
 /** better-auth's name for accounts with a password. */
 const PASSWORD_PROVIDER = "credential";
 const NONE = {
   ...{ customRole: undefined, permissions: undefined, lastUsedAt: undefined, expiresAt: undefined },
-  ...{ hasSecondFactor: undefined, signIn: [], isDisabled: false },
+  ...{ hasSecondFactor: undefined, signIn: [], isDisabled: false, domains: [] },
 } as const;
 
 interface OrganizationAccess {
@@ -41,24 +44,35 @@ export class AccessReviewRepository {
     this.#client = client;
   }
 
-  /** Every way in at `now`: members, service accounts, live API keys, pending invitations. */
+  /**
+   * Every way in at `now`: members, service accounts, live API keys, pending invitations, single sign-on. Of too many
+   * keys, those that were never used or not for longest.
+   */
   async access(organizationId: OrganizationId, now: Date): Promise<OrganizationAccess> {
     const members = await this.#members(organizationId);
     const accounts = await this.#serviceAccounts(organizationId);
     const keys = await this.#apiKeys(organizationId, now);
     const invitations = await this.#invitations(organizationId, now);
+    const sso = await this.#singleSignOn(organizationId);
     return {
-      access: [...members, ...accounts, ...keys.slice(0, ACCESS_REVIEW_KEYS_MAX), ...invitations],
+      access: [
+        ...[...members, ...accounts],
+        ...[...keys.slice(0, ACCESS_REVIEW_KEYS_MAX), ...invitations, ...sso],
+      ],
       isComplete: keys.length <= ACCESS_REVIEW_KEYS_MAX,
     };
   }
 
+  /** Of everything that there was: an incomplete review is not recorded. */
   async create(
     organizationId: OrganizationId,
     reviewedBy: Changer,
-    counts: AccessReviewCounts,
+    { counts, digest }: { readonly counts: AccessReviewCounts; readonly digest: string },
   ): Promise<AccessReview> {
-    const data = { organizationId, reviewedBy: { ...reviewedBy }, counts: { ...counts } };
+    const data = {
+      ...{ organizationId, reviewedBy: { ...reviewedBy }, counts: { ...counts }, digest },
+      complete: true,
+    };
     return toReview(
       await this.#client.accessReview.create({ data: { id: newId("rev"), ...data } }),
     );
@@ -107,6 +121,7 @@ export class AccessReviewRepository {
       ];
       return {
         ...{ ...NONE, kind: "member", id: row.id as MemberId, name: user.email, ...grant },
+        permissions: grant.customRole?.permissions,
         ...{ createdAt: row.createdAt, lastUsedAt: row.lastUsedAt ?? undefined },
         ...{ hasSecondFactor: user.twoFactorEnabled, signIn },
       };
@@ -132,16 +147,16 @@ export class AccessReviewRepository {
     }));
   }
 
-  /** One more than a review has, where there are more. */
+  /** Never used, or unused for longest, first; one more than a review has, where there are more. */
   async #apiKeys(organizationId: OrganizationId, now: Date): Promise<Access[]> {
     const rows = await this.#client.apiKey.findMany({
-      where: {
-        organizationId,
-        revokedAt: null,
-        OR: [{ expiresAt: null }, { expiresAt: { gt: now } }],
-      },
+      where: { organizationId, ...liveKeys(now) },
       include: { serviceAccount: { select: { name: true, role: true, disabledAt: true } } },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      orderBy: [
+        { lastUsedAt: { sort: "asc", nulls: "first" } },
+        { createdAt: "asc" },
+        { id: "asc" },
+      ],
       take: ACCESS_REVIEW_KEYS_MAX + 1,
     });
     return rows.map(({ serviceAccount: account, ...row }) => ({
@@ -164,6 +179,18 @@ export class AccessReviewRepository {
       ...{ role: roleIn(row.role), createdAt: row.createdAt, expiresAt: row.expiresAt },
     }));
   }
+
+  async #singleSignOn(organizationId: OrganizationId): Promise<Access[]> {
+    const stored = await new SsoConnectionRepository(this.#client).find(organizationId);
+    if (!stored) return [];
+    const { id, issuer, defaultRole, domains, createdAt } = stored.connection;
+    return [
+      {
+        ...{ ...NONE, kind: "single_sign_on", id, name: issuer, role: defaultRole },
+        ...{ domains, createdAt },
+      },
+    ];
+  }
 }
 
 /** A role that this version does not know grants the least. */
@@ -176,6 +203,8 @@ function toReview(row: AccessReviewRow): AccessReview {
     id: row.id as AccessReview["id"],
     reviewedBy: row.reviewedBy as unknown as Changer,
     reviewedAt: row.createdAt,
-    counts: row.counts as unknown as AccessReviewCounts,
+    counts: completeCounts(row.counts as unknown as AccessReviewCounts),
+    digest: row.digest ?? undefined,
+    isComplete: row.complete,
   };
 }

@@ -166,3 +166,55 @@ test("a member with a custom role is no owner, whoever writes, and role names di
     await client.query("UPDATE member SET custom_role_id = NULL, role = 'owner'");
   });
 });
+
+test("a member was here last when a session that is good for the organization was", async () => {
+  const name = "20261123154000_access_review";
+  await withEmptyDatabase(fixture.url, async (client) => {
+    for (const before of await migrationsBefore(name)) await client.query(await sqlOf(before));
+    await client.query(TENANT);
+    await client.query(`
+      INSERT INTO organization (id, name, slug) VALUES ('org_2', 'Other', 'other');
+      INSERT INTO "user" (id, name, email, email_verified, updated_at)
+        SELECT id, id, id || '@example.com', true, now()
+          FROM unnest(ARRAY['usr_both', 'usr_sso', 'usr_none']) id;
+      INSERT INTO member (id, organization_id, user_id, role) VALUES
+        ('mem_1', 'org_1', 'usr_both', 'viewer'), ('mem_2', 'org_2', 'usr_both', 'viewer'),
+        ('mem_3', 'org_1', 'usr_sso', 'viewer'), ('mem_4', 'org_2', 'usr_sso', 'viewer'),
+        ('mem_5', 'org_1', 'usr_none', 'viewer');
+      INSERT INTO session (id, token, expires_at, user_id, sso_organization_id, updated_at) VALUES
+        ('ses_1', 't1', now(), 'usr_both', NULL, '2026-11-01T00:00:00Z'),
+        ('ses_2', 't2', now(), 'usr_both', NULL, '2026-11-02T00:00:00Z'),
+        ('ses_3', 't3', now(), 'usr_both', 'org_2', '2026-11-03T00:00:00Z'),
+        ('ses_4', 't4', now(), 'usr_sso', 'org_1', '2026-11-04T00:00:00Z');`);
+    await client.query(await sqlOf(name));
+    const { rows } = await client.query("SELECT id, last_used_at FROM member ORDER BY id");
+    expect(rows.map((row) => [row.id, row.last_used_at?.toISOString().slice(0, 10)])).toEqual([
+      ["mem_1", "2026-11-02"],
+      ["mem_2", "2026-11-03"],
+      ["mem_3", "2026-11-04"],
+      ["mem_4", undefined],
+      ["mem_5", undefined],
+    ]);
+  });
+});
+
+test("an access review from before digests, or of an older API beside it, is not said to be complete", async () => {
+  const name = "20261123155000_access_review_digest";
+  await withEmptyDatabase(fixture.url, async (client) => {
+    for (const before of await migrationsBefore(name)) await client.query(await sqlOf(before));
+    await client.query(TENANT);
+    const record = (id: string) =>
+      client.query(
+        "INSERT INTO access_review (id, organization_id, reviewed_by, counts) VALUES ($1, 'org_1', '{}', '{}')",
+        [id],
+      );
+    await record("rev_1");
+    await client.query(await sqlOf(name));
+    await record("rev_2");
+    const { rows } = await client.query("SELECT digest, complete FROM access_review ORDER BY id");
+    expect(rows).toEqual([
+      { digest: null, complete: false },
+      { digest: null, complete: false },
+    ]);
+  });
+});

@@ -59,6 +59,7 @@ export const ERROR_KINDS = {
     title: "Operation is not waiting for approval",
     retryable: false,
   },
+  access_changed: { status: 409, title: "Access has changed", retryable: false },
   plan_changed: { status: 409, title: "Plan has changed", retryable: false },
   cluster_busy: { status: 409, title: "Another operation is running", retryable: true },
   cluster_not_ready: { status: 409, title: "Cluster not ready", retryable: true },

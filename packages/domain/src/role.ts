@@ -8,6 +8,7 @@ export const ROLE_LEAST = "viewer" satisfies Role;
 /**
  * What a principal may do. Every procedure names exactly one; anything not granted is denied.
  * `account:write` covers one's own sessions and leaving the organization. `operation:cancel` covers what the role may start (`cancelPermission`).
+ * `access:review` covers reading, exporting and recording access reviews.
  * `sso:…` is for owners alone: whoever chooses the identity provider can sign in as any member.
  */
 export const PERMISSIONS = [
@@ -43,6 +44,7 @@ export const PERMISSIONS = [
   "apikey:read",
   "apikey:write",
   "audit:read",
+  "access:review",
   "mail:read",
   "sso:read",
   "sso:write",
@@ -93,6 +95,7 @@ const ADMIN: readonly Permission[] = [
   "apikey:read",
   "apikey:write",
   "audit:read",
+  "access:review",
   "mail:read",
 ];
 

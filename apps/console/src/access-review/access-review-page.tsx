@@ -7,7 +7,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
-import { useAllowed, useDenied } from "../session/use-allowed.ts";
+import { useDenied } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { AccessTable } from "./access-table.tsx";
@@ -15,7 +15,7 @@ import { AccessTable } from "./access-table.tsx";
 /** Every way into the organization, and what of it somebody should look at. */
 export function AccessReviewPage() {
   const trpc = useTRPC();
-  const denied = useDenied("audit:read");
+  const denied = useDenied("access:review");
   const { data, error, isPending } = useQuery({
     ...trpc.accessReview.get.queryOptions({}),
     enabled: !denied,
@@ -24,7 +24,7 @@ export function AccessReviewPage() {
     return (
       <Empty
         title="No permission"
-        text="Owners and admins of the organization can review its access."
+        text="Owners, admins and custom roles with the permission access:review can review access."
       />
     );
   }
@@ -50,7 +50,7 @@ export function AccessReviewPage() {
           >
             Export as CSV
           </Button>
-          <ReviewedButton />
+          <ReviewedButton review={data} />
         </Group>
       </Group>
       {error && <ProblemAlert error={error} title="Cannot load the access review" />}
@@ -69,22 +69,22 @@ function LastReview({ review }: { review: AccessReview["last_review"] }) {
   );
 }
 
-function ReviewedButton() {
+/** Records exactly the review shown: if the access has changed since, the API rejects it. */
+function ReviewedButton({ review }: { review: AccessReview | undefined }) {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
-  const mayWrite = useAllowed("member:write");
   const record = useMutation(
     trpc.accessReview.create.mutationOptions({
-      onSuccess: () => void queryClient.invalidateQueries(trpc.accessReview.pathFilter()),
+      onSettled: () => void queryClient.invalidateQueries(trpc.accessReview.pathFilter()),
     }),
   );
-  if (!mayWrite) return null;
   return (
     <>
       <Button
         leftSection={<IconCheck size={16} />}
         loading={record.isPending}
-        onClick={() => record.mutate({})}
+        disabled={!review?.complete}
+        onClick={() => review && record.mutate({ digest: review.digest })}
       >
         Mark as reviewed
       </Button>
@@ -104,7 +104,10 @@ function AccessList({ review: { items, complete } }: { review: AccessReview }) {
         onChange={(event) => setOnlyFindings(event.currentTarget.checked)}
       />
       {!complete && (
-        <Text fz="sm">There are more API keys than are listed. The newest are listed.</Text>
+        <Text fz="sm">
+          There are more API keys than are listed. Those never used or unused for longest are
+          listed. Revoke keys that are no longer needed: an incomplete review cannot be recorded.
+        </Text>
       )}
       <Card padding={0}>
         <AccessTable items={onlyFindings ? found : items} />

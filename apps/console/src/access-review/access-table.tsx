@@ -16,6 +16,7 @@ const KINDS = {
   service_account: "Service account",
   api_key: "API key",
   invitation: "Invitation",
+  single_sign_on: "Single sign-on",
 } as const satisfies Record<AccessKind, string>;
 
 const FINDINGS = {
@@ -23,6 +24,7 @@ const FINDINGS = {
   never_used: "Never used",
   unused: `Unused for ${ACCESS_UNUSED_DAYS} days`,
   no_second_factor: "No second factor",
+  default_admin: "Default role is admin",
 } as const satisfies Record<AccessFinding, string>;
 
 const SIGN_IN = {
@@ -53,7 +55,7 @@ export function AccessTable({ items }: { items: readonly Access[] }) {
 }
 
 function AccessRow({ access }: { access: Access }) {
-  const { kind, name, role, custom_role, permissions, last_used_at, findings } = access;
+  const { kind, name, role, custom_role, permissions, domains, last_used_at, findings } = access;
   return (
     <Table.Tr data-access={name}>
       <Table.Td>
@@ -65,6 +67,11 @@ function AccessRow({ access }: { access: Access }) {
           {access.disabled && ", disabled"}
           {access.expires_at && `, expires ${day(access.expires_at)}`}
         </Text>
+        {domains.length > 0 && (
+          <Text fz="xs" className="quiet">
+            {domains.join(", ")}
+          </Text>
+        )}
       </Table.Td>
       <Table.Td>
         <Text fz="sm">{custom_role?.name ?? role}</Text>

@@ -20,6 +20,7 @@ import (
 
 // Defines values for AccessFindings.
 const (
+	AccessFindingsDefaultAdmin   AccessFindings = "default_admin"
 	AccessFindingsNeverUsed      AccessFindings = "never_used"
 	AccessFindingsNoSecondFactor AccessFindings = "no_second_factor"
 	AccessFindingsOwner          AccessFindings = "owner"
@@ -29,6 +30,8 @@ const (
 // Valid indicates whether the value is a known member of the AccessFindings enum.
 func (e AccessFindings) Valid() bool {
 	switch e {
+	case AccessFindingsDefaultAdmin:
+		return true
 	case AccessFindingsNeverUsed:
 		return true
 	case AccessFindingsNoSecondFactor:
@@ -48,6 +51,7 @@ const (
 	AccessKindInvitation     AccessKind = "invitation"
 	AccessKindMember         AccessKind = "member"
 	AccessKindServiceAccount AccessKind = "service_account"
+	AccessKindSingleSignOn   AccessKind = "single_sign_on"
 )
 
 // Valid indicates whether the value is a known member of the AccessKind enum.
@@ -61,6 +65,8 @@ func (e AccessKind) Valid() bool {
 		return true
 	case AccessKindServiceAccount:
 		return true
+	case AccessKindSingleSignOn:
+		return true
 	default:
 		return false
 	}
@@ -68,6 +74,7 @@ func (e AccessKind) Valid() bool {
 
 // Defines values for AccessPermissions.
 const (
+	AccessPermissionsAccessReview     AccessPermissions = "access:review"
 	AccessPermissionsAccountRead      AccessPermissions = "account:read"
 	AccessPermissionsAccountWrite     AccessPermissions = "account:write"
 	AccessPermissionsAclRead          AccessPermissions = "acl:read"
@@ -108,6 +115,8 @@ const (
 // Valid indicates whether the value is a known member of the AccessPermissions enum.
 func (e AccessPermissions) Valid() bool {
 	switch e {
+	case AccessPermissionsAccessReview:
+		return true
 	case AccessPermissionsAccountRead:
 		return true
 	case AccessPermissionsAccountWrite:
@@ -554,6 +563,7 @@ func (e ActorKind) Valid() bool {
 
 // Defines values for ApiKeyPermissions.
 const (
+	ApiKeyPermissionsAccessReview     ApiKeyPermissions = "access:review"
 	ApiKeyPermissionsAccountRead      ApiKeyPermissions = "account:read"
 	ApiKeyPermissionsAccountWrite     ApiKeyPermissions = "account:write"
 	ApiKeyPermissionsAclRead          ApiKeyPermissions = "acl:read"
@@ -594,6 +604,8 @@ const (
 // Valid indicates whether the value is a known member of the ApiKeyPermissions enum.
 func (e ApiKeyPermissions) Valid() bool {
 	switch e {
+	case ApiKeyPermissionsAccessReview:
+		return true
 	case ApiKeyPermissionsAccountRead:
 		return true
 	case ApiKeyPermissionsAccountWrite:
@@ -698,6 +710,7 @@ func (e ApiKeyRole) Valid() bool {
 
 // Defines values for ApiKeyCreateRequestPermissions.
 const (
+	ApiKeyCreateRequestPermissionsAccessReview     ApiKeyCreateRequestPermissions = "access:review"
 	ApiKeyCreateRequestPermissionsAccountRead      ApiKeyCreateRequestPermissions = "account:read"
 	ApiKeyCreateRequestPermissionsAccountWrite     ApiKeyCreateRequestPermissions = "account:write"
 	ApiKeyCreateRequestPermissionsAclRead          ApiKeyCreateRequestPermissions = "acl:read"
@@ -738,6 +751,8 @@ const (
 // Valid indicates whether the value is a known member of the ApiKeyCreateRequestPermissions enum.
 func (e ApiKeyCreateRequestPermissions) Valid() bool {
 	switch e {
+	case ApiKeyCreateRequestPermissionsAccessReview:
+		return true
 	case ApiKeyCreateRequestPermissionsAccountRead:
 		return true
 	case ApiKeyCreateRequestPermissionsAccountWrite:
@@ -842,6 +857,7 @@ func (e ApiKeyCreateRequestRole) Valid() bool {
 
 // Defines values for ApiKeyWithSecretPermissions.
 const (
+	ApiKeyWithSecretPermissionsAccessReview     ApiKeyWithSecretPermissions = "access:review"
 	ApiKeyWithSecretPermissionsAccountRead      ApiKeyWithSecretPermissions = "account:read"
 	ApiKeyWithSecretPermissionsAccountWrite     ApiKeyWithSecretPermissions = "account:write"
 	ApiKeyWithSecretPermissionsAclRead          ApiKeyWithSecretPermissions = "acl:read"
@@ -882,6 +898,8 @@ const (
 // Valid indicates whether the value is a known member of the ApiKeyWithSecretPermissions enum.
 func (e ApiKeyWithSecretPermissions) Valid() bool {
 	switch e {
+	case ApiKeyWithSecretPermissionsAccessReview:
+		return true
 	case ApiKeyWithSecretPermissionsAccountRead:
 		return true
 	case ApiKeyWithSecretPermissionsAccountWrite:
@@ -1682,6 +1700,7 @@ func (e CostEstimateCurrency) Valid() bool {
 
 // Defines values for CustomRolePermissions.
 const (
+	CustomRolePermissionsAccessReview     CustomRolePermissions = "access:review"
 	CustomRolePermissionsAccountRead      CustomRolePermissions = "account:read"
 	CustomRolePermissionsAccountWrite     CustomRolePermissions = "account:write"
 	CustomRolePermissionsAclRead          CustomRolePermissions = "acl:read"
@@ -1720,6 +1739,8 @@ const (
 // Valid indicates whether the value is a known member of the CustomRolePermissions enum.
 func (e CustomRolePermissions) Valid() bool {
 	switch e {
+	case CustomRolePermissionsAccessReview:
+		return true
 	case CustomRolePermissionsAccountRead:
 		return true
 	case CustomRolePermissionsAccountWrite:
@@ -1964,6 +1985,7 @@ func (e MeOrganizationsRole) Valid() bool {
 
 // Defines values for MePermissions.
 const (
+	MePermissionsAccessReview     MePermissions = "access:review"
 	MePermissionsAccountRead      MePermissions = "account:read"
 	MePermissionsAccountWrite     MePermissions = "account:write"
 	MePermissionsAclRead          MePermissions = "acl:read"
@@ -2004,6 +2026,8 @@ const (
 // Valid indicates whether the value is a known member of the MePermissions enum.
 func (e MePermissions) Valid() bool {
 	switch e {
+	case MePermissionsAccessReview:
+		return true
 	case MePermissionsAccountRead:
 		return true
 	case MePermissionsAccountWrite:
@@ -2681,6 +2705,7 @@ func (e RegionProvider) Valid() bool {
 
 // Defines values for RoleCreateRequestPermissions.
 const (
+	RoleCreateRequestPermissionsAccessReview     RoleCreateRequestPermissions = "access:review"
 	RoleCreateRequestPermissionsAccountRead      RoleCreateRequestPermissions = "account:read"
 	RoleCreateRequestPermissionsAccountWrite     RoleCreateRequestPermissions = "account:write"
 	RoleCreateRequestPermissionsAclRead          RoleCreateRequestPermissions = "acl:read"
@@ -2719,6 +2744,8 @@ const (
 // Valid indicates whether the value is a known member of the RoleCreateRequestPermissions enum.
 func (e RoleCreateRequestPermissions) Valid() bool {
 	switch e {
+	case RoleCreateRequestPermissionsAccessReview:
+		return true
 	case RoleCreateRequestPermissionsAccountRead:
 		return true
 	case RoleCreateRequestPermissionsAccountWrite:
@@ -2792,6 +2819,7 @@ func (e RoleCreateRequestPermissions) Valid() bool {
 
 // Defines values for RoleUpdateRequestPermissions.
 const (
+	RoleUpdateRequestPermissionsAccessReview     RoleUpdateRequestPermissions = "access:review"
 	RoleUpdateRequestPermissionsAccountRead      RoleUpdateRequestPermissions = "account:read"
 	RoleUpdateRequestPermissionsAccountWrite     RoleUpdateRequestPermissions = "account:write"
 	RoleUpdateRequestPermissionsAclRead          RoleUpdateRequestPermissions = "acl:read"
@@ -2830,6 +2858,8 @@ const (
 // Valid indicates whether the value is a known member of the RoleUpdateRequestPermissions enum.
 func (e RoleUpdateRequestPermissions) Valid() bool {
 	switch e {
+	case RoleUpdateRequestPermissionsAccessReview:
+		return true
 	case RoleUpdateRequestPermissionsAccountRead:
 		return true
 	case RoleUpdateRequestPermissionsAccountWrite:
@@ -2957,6 +2987,7 @@ func (e ServiceAccountCreateRequestRole) Valid() bool {
 
 // Defines values for ServiceAccountKeyCreateRequestPermissions.
 const (
+	ServiceAccountKeyCreateRequestPermissionsAccessReview     ServiceAccountKeyCreateRequestPermissions = "access:review"
 	ServiceAccountKeyCreateRequestPermissionsAccountRead      ServiceAccountKeyCreateRequestPermissions = "account:read"
 	ServiceAccountKeyCreateRequestPermissionsAccountWrite     ServiceAccountKeyCreateRequestPermissions = "account:write"
 	ServiceAccountKeyCreateRequestPermissionsAclRead          ServiceAccountKeyCreateRequestPermissions = "acl:read"
@@ -2997,6 +3028,8 @@ const (
 // Valid indicates whether the value is a known member of the ServiceAccountKeyCreateRequestPermissions enum.
 func (e ServiceAccountKeyCreateRequestPermissions) Valid() bool {
 	switch e {
+	case ServiceAccountKeyCreateRequestPermissionsAccessReview:
+		return true
 	case ServiceAccountKeyCreateRequestPermissionsAccountRead:
 		return true
 	case ServiceAccountKeyCreateRequestPermissionsAccountWrite:
@@ -3909,10 +3942,13 @@ type Access struct {
 	} `json:"custom_role"`
 
 	// Disabled Of a service account and its keys
-	Disabled  bool       `json:"disabled"`
+	Disabled bool `json:"disabled"`
+
+	// Domains Of single sign-on: mail domains of those who can sign in
+	Domains   []string   `json:"domains"`
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Findings unused: for 90 days. no_second_factor: a password alone opens it
+	// Findings unused: for 90 days. no_second_factor: a password alone opens it. default_admin: the first sign-in makes somebody an admin
 	Findings []AccessFindings `json:"findings"`
 	Id       string           `json:"id"`
 	Kind     AccessKind       `json:"kind"`
@@ -3920,12 +3956,14 @@ type Access struct {
 	// LastUsedAt Of a member exact to an hour
 	LastUsedAt *time.Time `json:"last_used_at"`
 
-	// Name An email address, or a name
+	// Name An email address, a name, or the issuer of single sign-on
 	Name string `json:"name"`
 
-	// Permissions Permissions of the role that an API key has. null: all of them
+	// Permissions What an API key or a custom role is limited to. null: all that the role grants
 	Permissions *[]AccessPermissions `json:"permissions"`
-	Role        AccessRole           `json:"role"`
+
+	// Role The built-in role. Of a custom role: the least that has its permissions. Of single sign-on: the default role
+	Role AccessRole `json:"role"`
 
 	// SecondFactor null: not a person
 	SecondFactor *bool `json:"second_factor"`
@@ -3943,7 +3981,7 @@ type AccessKind string
 // AccessPermissions defines model for Access.Permissions.
 type AccessPermissions string
 
-// AccessRole defines model for Access.Role.
+// AccessRole The built-in role. Of a custom role: the least that has its permissions. Of single sign-on: the default role
 type AccessRole string
 
 // AccessSignIn defines model for Access.SignIn.
@@ -3951,22 +3989,36 @@ type AccessSignIn string
 
 // AccessReview defines model for AccessReview.
 type AccessReview struct {
-	// Complete false: there are more than 2000 API keys, of which the newest are listed
-	Complete bool     `json:"complete"`
-	Items    []Access `json:"items"`
+	// Complete false: there are more than 2000 API keys. Those never used or unused for longest are listed, and the review cannot be recorded
+	Complete bool `json:"complete"`
+
+	// Digest SHA-256 of the IDs, roles, permissions, domains and disabled states. Recording the review needs it
+	Digest string   `json:"digest"`
+	Items  []Access `json:"items"`
 
 	// LastReview null: never reviewed
 	LastReview *AccessReviewRecord `json:"last_review"`
 }
 
+// AccessReviewCreateRequest defines model for AccessReviewCreateRequest.
+type AccessReviewCreateRequest struct {
+	// Digest Digest of the review that the caller read
+	Digest string `json:"digest"`
+}
+
 // AccessReviewRecord defines model for AccessReviewRecord.
 type AccessReviewRecord struct {
-	Counts struct {
+	// Complete Whether the review listed all access. false: recorded by a version that did not check
+	Complete bool `json:"complete"`
+	Counts   struct {
 		Findings map[string]int `json:"findings"`
 		Kinds    map[string]int `json:"kinds"`
 		Total    int            `json:"total"`
 	} `json:"counts"`
-	Id string `json:"id"`
+
+	// Digest Of the access that was reviewed. null: recorded by a version without digests
+	Digest *string `json:"digest"`
+	Id     string  `json:"id"`
 
 	// ReviewedAt RFC 3339, UTC
 	ReviewedAt time.Time `json:"reviewed_at"`
@@ -6849,6 +6901,9 @@ type SizeListParams struct {
 // SizeListParamsRegion defines parameters for SizeList.
 type SizeListParamsRegion string
 
+// AccessReviewCreateJSONRequestBody defines body for AccessReviewCreate for application/json ContentType.
+type AccessReviewCreateJSONRequestBody = AccessReviewCreateRequest
+
 // ApiKeyCreateJSONRequestBody defines body for ApiKeyCreate for application/json ContentType.
 type ApiKeyCreateJSONRequestBody = ApiKeyCreateRequest
 
@@ -7095,21 +7150,32 @@ type ClientInterface interface {
 
 	// AccessReviewGet Review access
 	//
-	// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.
+	// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, pending invitations, and single sign-on.
 	//
 	// Corresponds with GET /v1/access-review (the `AccessReviewGet` operationId).
 	AccessReviewGet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AccessReviewCreate Record an access review
+	// AccessReviewCreateWithBody Record an access review
 	//
-	// Records that the caller reviewed the access that there is now. The audit log has an event with the counts.
+	// Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.
+	//
+	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
-	AccessReviewCreate(ctx context.Context, params *AccessReviewCreateParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+	AccessReviewCreateWithBody(ctx context.Context, params *AccessReviewCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AccessReviewCreate Record an access review
+	//
+	// Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
+	AccessReviewCreate(ctx context.Context, params *AccessReviewCreateParams, body AccessReviewCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AccessReviewExport Export the access review
 	//
-	// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe.
+	// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe. The column complete is false in every line if there are more API keys than are listed.
 	//
 	// Corresponds with GET /v1/access-review/export (the `AccessReviewExport` operationId).
 	AccessReviewExport(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8136,7 +8202,7 @@ type ClientInterface interface {
 
 // AccessReviewGet Review access
 //
-// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.
+// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, pending invitations, and single sign-on.
 //
 // Corresponds with GET /v1/access-review (the `AccessReviewGet` operationId).
 func (c *Client) AccessReviewGet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8151,13 +8217,34 @@ func (c *Client) AccessReviewGet(ctx context.Context, reqEditors ...RequestEdito
 	return c.Client.Do(req)
 }
 
-// AccessReviewCreate Record an access review
+// AccessReviewCreateWithBody Record an access review
 //
-// Records that the caller reviewed the access that there is now. The audit log has an event with the counts.
+// Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.
+//
+// Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
-func (c *Client) AccessReviewCreate(ctx context.Context, params *AccessReviewCreateParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewAccessReviewCreateRequest(c.Server, params)
+func (c *Client) AccessReviewCreateWithBody(ctx context.Context, params *AccessReviewCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAccessReviewCreateRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AccessReviewCreate Record an access review
+//
+// Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
+func (c *Client) AccessReviewCreate(ctx context.Context, params *AccessReviewCreateParams, body AccessReviewCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAccessReviewCreateRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8170,7 +8257,7 @@ func (c *Client) AccessReviewCreate(ctx context.Context, params *AccessReviewCre
 
 // AccessReviewExport Export the access review
 //
-// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe.
+// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe. The column complete is false in every line if there are more API keys than are listed.
 //
 // Corresponds with GET /v1/access-review/export (the `AccessReviewExport` operationId).
 func (c *Client) AccessReviewExport(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10561,8 +10648,19 @@ func NewAccessReviewGetRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
-// NewAccessReviewCreateRequest constructs an http.Request for the AccessReviewCreate method
-func NewAccessReviewCreateRequest(server string, params *AccessReviewCreateParams) (*http.Request, error) {
+// NewAccessReviewCreateRequest calls the generic AccessReviewCreate builder with application/json body
+func NewAccessReviewCreateRequest(server string, params *AccessReviewCreateParams, body AccessReviewCreateJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAccessReviewCreateRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewAccessReviewCreateRequestWithBody constructs an http.Request for the AccessReviewCreate method, with any body, and a specified content type
+func NewAccessReviewCreateRequestWithBody(server string, params *AccessReviewCreateParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -10580,10 +10678,12 @@ func NewAccessReviewCreateRequest(server string, params *AccessReviewCreateParam
 		return nil, err
 	}
 
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
 
@@ -16595,25 +16695,34 @@ type ClientWithResponsesInterface interface {
 
 	// AccessReviewGetWithResponse Review access
 	//
-	// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.
+	// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, pending invitations, and single sign-on.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/access-review (the `AccessReviewGet` operationId).
 	AccessReviewGetWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AccessReviewGetResponse, error)
 
-	// AccessReviewCreateWithResponse Record an access review
+	// AccessReviewCreateWithBodyWithResponse Record an access review
 	//
-	// Records that the caller reviewed the access that there is now. The audit log has an event with the counts.
+	// Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
-	AccessReviewCreateWithResponse(ctx context.Context, params *AccessReviewCreateParams, reqEditors ...RequestEditorFn) (*AccessReviewCreateResponse, error)
+	AccessReviewCreateWithBodyWithResponse(ctx context.Context, params *AccessReviewCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AccessReviewCreateResponse, error)
+
+	// AccessReviewCreateWithResponse Record an access review
+	//
+	// Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
+	AccessReviewCreateWithResponse(ctx context.Context, params *AccessReviewCreateParams, body AccessReviewCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*AccessReviewCreateResponse, error)
 
 	// AccessReviewExportWithResponse Export the access review
 	//
-	// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe.
+	// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe. The column complete is false in every line if there are more API keys than are listed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22566,7 +22675,7 @@ func (r VersionListResponse) ContentType() string {
 
 // AccessReviewGetWithResponse Review access
 //
-// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.
+// Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, pending invitations, and single sign-on.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22579,15 +22688,30 @@ func (c *ClientWithResponses) AccessReviewGetWithResponse(ctx context.Context, r
 	return ParseAccessReviewGetResponse(rsp)
 }
 
-// AccessReviewCreateWithResponse Record an access review
+// AccessReviewCreateWithBodyWithResponse Record an access review
 //
-// Records that the caller reviewed the access that there is now. The audit log has an event with the counts.
+// Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.
 //
-// Returns a wrapper object for the known response body format(s).
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
-func (c *ClientWithResponses) AccessReviewCreateWithResponse(ctx context.Context, params *AccessReviewCreateParams, reqEditors ...RequestEditorFn) (*AccessReviewCreateResponse, error) {
-	rsp, err := c.AccessReviewCreate(ctx, params, reqEditors...)
+func (c *ClientWithResponses) AccessReviewCreateWithBodyWithResponse(ctx context.Context, params *AccessReviewCreateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AccessReviewCreateResponse, error) {
+	rsp, err := c.AccessReviewCreateWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAccessReviewCreateResponse(rsp)
+}
+
+// AccessReviewCreateWithResponse Record an access review
+//
+// Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/access-review (the `AccessReviewCreate` operationId).
+func (c *ClientWithResponses) AccessReviewCreateWithResponse(ctx context.Context, params *AccessReviewCreateParams, body AccessReviewCreateJSONRequestBody, reqEditors ...RequestEditorFn) (*AccessReviewCreateResponse, error) {
+	rsp, err := c.AccessReviewCreate(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -22596,7 +22720,7 @@ func (c *ClientWithResponses) AccessReviewCreateWithResponse(ctx context.Context
 
 // AccessReviewExportWithResponse Export the access review
 //
-// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe.
+// As CSV (RFC 4180) with a header line. Text that a spreadsheet would run as a formula begins with an apostrophe. The column complete is false in every line if there are more API keys than are listed.
 //
 // Returns a wrapper object for the known response body format(s).
 //

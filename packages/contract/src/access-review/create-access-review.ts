@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { AccessReviewRecord } from "./access-review.ts";
 
@@ -7,9 +8,15 @@ export const createAccessReview = defineContract({
   path: "/v1/access-review",
   summary: "Record an access review",
   description:
-    "Records that the caller reviewed the access that there is now. The audit log has an event with the counts.",
+    "Records that the caller reviewed the access with this digest. If it has changed since, the answer is 409 (access_changed). The audit log has an event with the counts and the digest.",
   tag: "Access review",
-  permission: "member:write",
+  permission: "access:review",
   successStatus: 201,
+  body: {
+    digest: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, "must be the digest of the access review")
+      .meta({ description: "Digest of the review that the caller read" }),
+  },
   response: AccessReviewRecord,
 });

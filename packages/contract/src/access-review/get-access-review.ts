@@ -7,9 +7,9 @@ export const getAccessReview = defineContract({
   path: "/v1/access-review",
   summary: "Review access",
   description:
-    "Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, and pending invitations.",
+    "Every way into the organization: members, service accounts, API keys that are neither revoked nor expired, pending invitations, and single sign-on.",
   tag: "Access review",
-  permission: "audit:read",
+  permission: "access:review",
   successStatus: 200,
   response: AccessReview,
 });

@@ -1,10 +1,13 @@
 import type { Access, AccessReview, Principal } from "@millrace/domain";
 import type { Core } from "../core.ts";
+import { accessDigest } from "./access-digest.ts";
 
 export interface AccessOverview {
   readonly access: readonly Access[];
   /** False where the organization has more API keys than a review has. */
   readonly isComplete: boolean;
+  /** What a record of this review names it by. */
+  readonly digest: string;
   readonly at: Date;
   readonly lastReview: AccessReview | undefined;
 }
@@ -16,5 +19,7 @@ export async function getAccessReview(
 ): Promise<AccessOverview> {
   const at = clock.now();
   const overview = await db.accessReviews.access(organizationId, at);
-  return { ...overview, at, lastReview: await db.accessReviews.newest(organizationId) };
+  const digest = accessDigest(overview.access);
+  const lastReview = await db.accessReviews.newest(organizationId);
+  return { ...overview, digest, at, lastReview };
 }

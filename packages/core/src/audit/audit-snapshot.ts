@@ -40,7 +40,9 @@ export async function snapshot(
   }
   if (isId("rev", id)) {
     const review = await tx.accessReviews.get(organizationId, id);
-    return auditDetail(review?.counts);
+    return auditDetail(
+      review && { ...review.counts, digest: review.digest, complete: review.isComplete },
+    );
   }
   if (isId("rol", id)) {
     const role = await tx.customRoles.get(organizationId, id);

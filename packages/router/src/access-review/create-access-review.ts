@@ -6,4 +6,6 @@ import { presentReview } from "./present-access-review.ts";
 export const createAccessReviewProcedure = procedure(contract.permission)
   .input(contract.input)
   .output(contract.response)
-  .mutation(async ({ ctx }) => presentReview(await createAccessReview(ctx.core, ctx.principal)));
+  .mutation(async ({ ctx, input }) =>
+    presentReview(await createAccessReview(ctx.core, ctx.principal, input)),
+  );

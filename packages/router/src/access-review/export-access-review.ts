@@ -8,6 +8,7 @@ export const exportAccessReviewProcedure = procedure(contract.permission)
   .input(contract.input)
   .output(contract.response)
   .query(async ({ ctx }) => {
-    const { access, at } = await getAccessReview(ctx.core, ctx.principal);
-    return accessCsv(access.map((each) => presentAccess(each, at)));
+    const { access, at, isComplete } = await getAccessReview(ctx.core, ctx.principal);
+    const items = access.map((each) => presentAccess(each, at));
+    return accessCsv(items, isComplete);
   });

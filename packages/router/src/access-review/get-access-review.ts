@@ -11,6 +11,7 @@ export const getAccessReviewProcedure = procedure(contract.permission)
     return {
       items: access.map((each) => presentAccess(each, at)),
       complete: rest.isComplete,
+      digest: rest.digest,
       last_review: rest.lastReview ? presentReview(rest.lastReview) : null,
     };
   });

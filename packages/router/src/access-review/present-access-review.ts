@@ -13,6 +13,7 @@ export function presentAccess(access: Access, at: Date): AccessShape {
     expires_at: access.expiresAt?.toISOString() ?? null,
     second_factor: access.hasSecondFactor ?? null,
     sign_in: [...access.signIn],
+    domains: [...access.domains],
     disabled: access.isDisabled,
     findings: findingsOf(access, at),
   };
@@ -23,6 +24,8 @@ export function presentReview({ counts, ...review }: AccessReview): AccessReview
     id: review.id,
     reviewed_at: review.reviewedAt.toISOString(),
     reviewed_by: { ...review.reviewedBy },
+    digest: review.digest ?? null,
+    complete: review.isComplete,
     counts: { total: counts.total, kinds: { ...counts.kinds }, findings: { ...counts.findings } },
   };
 }
