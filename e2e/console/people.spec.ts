@@ -56,7 +56,7 @@ test("a developer is invited, joins, and produces a first message", async ({ pag
   await test.step("the mail outbox shows the text of the invitation once more", async () => {
     await page.getByRole("tab", { name: "Mail outbox" }).click();
     const mail = page.locator(`[data-mail="${email}"]`);
-    await mail.getByRole("button", { name: "Show the text" }).click();
+    await mail.getByRole("button", { name: "Show text" }).click();
     const dialog = page.getByRole("dialog");
     await expect(dialog.locator("[data-secret]")).toContainText(link);
     await dialog.getByRole("button", { name: "Done" }).click();

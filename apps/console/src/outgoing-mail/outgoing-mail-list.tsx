@@ -86,7 +86,7 @@ function MailTable({ mails }: { mails: readonly OutgoingMail[] }) {
                   <Button
                     variant="default"
                     size="xs"
-                    aria-label={`Show the text of the mail to ${mail.recipient}`}
+                    aria-label={`Show text of the mail to ${mail.recipient}`}
                     onClick={() => open.mutate({ mail_id: mail.id })}
                   >
                     Show text
