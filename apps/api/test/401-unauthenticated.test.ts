@@ -1,8 +1,8 @@
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { contracts } from "@millrace/contract";
-import { runSql } from "@millrace/testkit";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { runSql, setUp } from "@millrace/testkit";
+import { describe, expect, test, vi } from "vitest";
 import { apiFixture, call, hasBody, keyOfRole } from "./fixture.ts";
 
 const fixture = apiFixture();
@@ -29,7 +29,7 @@ describe.each(contracts)("$method $path", (contract) => {
 
 describe("keys", () => {
   let apiKey: string;
-  beforeAll(async () => {
+  setUp(async () => {
     apiKey = await keyOfRole(fixture.db, fixture.ours, "viewer");
   });
 

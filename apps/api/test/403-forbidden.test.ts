@@ -1,6 +1,7 @@
 import { contracts } from "@millrace/contract";
 import { allows, ROLES, type Role } from "@millrace/domain";
-import { beforeAll, describe, expect, test } from "vitest";
+import { setUp } from "@millrace/testkit";
+import { describe, expect, test } from "vitest";
 import { ABSENT, askProcedure, askRoute, type Sender } from "./every-contract.ts";
 import {
   type Answer,
@@ -18,7 +19,7 @@ const fixture = apiFixture({ impersonationMayWrite: true });
 /** Headers by which a key, or a person, of each role is known. */
 const senders = { key: new Map<Role, Sender>(), person: new Map<Role, Sender>() };
 
-beforeAll(async () => {
+setUp(async () => {
   for (const role of ROLES) {
     const apiKey = await keyOfRole(fixture.db, fixture.ours, role);
     senders.key.set(role, { authorization: `Bearer ${apiKey}` });
@@ -61,7 +62,7 @@ describe.each<[string, readonly string[]]>([
 ])("an impersonation of an owner that %s", (_, writes) => {
   const write = writes.length > 0;
   let operator: Sender;
-  beforeAll(async () => {
+  setUp(async () => {
     const { cookie } = await platformOperator(fixture);
     expect((await impersonate(fixture, { cookie }, { write })).status).toBe(201);
     operator = { cookie };

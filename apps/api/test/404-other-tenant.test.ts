@@ -1,6 +1,6 @@
 import { contracts } from "@millrace/contract";
-import { runSql } from "@millrace/testkit";
-import { beforeAll, describe, expect, test } from "vitest";
+import { runSql, setUp } from "@millrace/testkit";
+import { describe, expect, test } from "vitest";
 import { ABSENT, askProcedure, askRoute, CASES, type Ids, type Sender } from "./every-contract.ts";
 import {
   type Answer,
@@ -28,7 +28,7 @@ let ours: Ids;
 let theirs: Ids;
 let senders: Record<"key" | "person", Sender>;
 let operator: Sender;
-beforeAll(async () => {
+setUp(async () => {
   ours = await idsOf(fixture.ours, "own-cluster", "own");
   theirs = await idsOf(fixture.theirs, "secret-cluster", "secret");
   const { apiKey } = fixture.ours;

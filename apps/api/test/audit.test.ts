@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, verify } from "node:crypto";
 import { contracts } from "@millrace/contract";
-import { runSql } from "@millrace/testkit";
-import { beforeAll, describe, expect, test } from "vitest";
+import { runSql, setUp } from "@millrace/testkit";
+import { describe, expect, test } from "vitest";
 import { askProcedure, askRoute, type Ids } from "./every-contract.ts";
 import {
   type Answer,
@@ -18,7 +18,7 @@ const fixture = apiFixture();
 const MUTATIONS = contracts.filter(({ method }) => method !== "GET");
 let ids: Ids;
 
-beforeAll(async () => {
+setUp(async () => {
   const { app, db, ours } = fixture;
   const { apiKey } = ours;
   const { cluster, operation } = await runningCluster(db, ours, "audited");

@@ -50,10 +50,9 @@ import {
   type PlanOptions,
   recoveryPlan,
 } from "@millrace/provisioner";
-import { type TestDatabase, withPostgres } from "@millrace/testkit";
+import { setUp, withPostgres } from "@millrace/testkit";
 import type { Hono } from "hono";
 import { type Logger, pino } from "pino";
-import { afterAll, beforeAll } from "vitest";
 import { createApi } from "../src/create-api.ts";
 import type { LimitName } from "../src/limits/request-limits.ts";
 import type { ApiEnv } from "../src/request-context.ts";
@@ -111,13 +110,12 @@ export function apiFixture(
   } = {},
 ): ApiFixture {
   const fixture = {} as ApiFixture;
-  let database: TestDatabase;
   const deferredWrites = new DeferredWrites((error) => {
     throw error;
   });
   fixture.deferredWrites = deferredWrites;
-  beforeAll(async () => {
-    database = await withPostgres();
+  setUp(async () => {
+    const database = await withPostgres();
     const db = openDatabase({ url: database.apiUrl });
     fixture.apiDb = db;
     fixture.ownerUrl = database.url;
@@ -149,12 +147,12 @@ export function apiFixture(
     fixture.theirs = await newTenant(db, "theirs");
     const arranging = openDatabase({ url: database.arrangeUrl });
     fixture.db = { ...arranging, ...arranging.tenant(fixture.ours.organization.id) };
-  });
-  afterAll(async () => {
-    await fixture.records?.stop();
-    await deferredWrites.settled();
-    await Promise.all([fixture.db?.close(), fixture.apiDb?.close()]);
-    await database?.drop();
+    return async () => {
+      await fixture.records.stop();
+      await deferredWrites.settled();
+      await Promise.all([fixture.db.close(), db.close()]);
+      await database.drop();
+    };
   });
   return fixture;
 }

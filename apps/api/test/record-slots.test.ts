@@ -2,7 +2,8 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { serve } from "@hono/node-server";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { setUp } from "@millrace/testkit";
+import { expect, test, vi } from "vitest";
 import { apiFixture, keyOfRole, runningCluster } from "./fixture.ts";
 import { json } from "./record-broker.ts";
 
@@ -12,16 +13,15 @@ let server: Server;
 let records: string;
 const produceByTrpc = "/trpc/record.produce";
 
-beforeAll(async () => {
+setUp(async () => {
   server = serve({ fetch: fixture.app.fetch, hostname: "127.0.0.1", port: 0 }) as Server;
   await once(server, "listening");
   const { cluster } = await runningCluster(fixture.db, fixture.ours, "slots");
   records = `/v1/clusters/${cluster.id}/topics/orders/records`;
-});
-
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
+  return () => {
+    server.closeAllConnections();
+    server.close();
+  };
 });
 
 /** A connection that has sent a request's head, and a first chunk of the body where it has one. */

@@ -3,7 +3,8 @@ import type { Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serve } from "@hono/node-server";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { setUp } from "@millrace/testkit";
+import { afterEach, expect, test, vi } from "vitest";
 import { apiFixture, call, keyOfRole, runningCluster } from "./fixture.ts";
 import { event } from "./record-broker.ts";
 
@@ -14,21 +15,20 @@ const ERROR = { code: "UNKNOWN_TOPIC_OR_PARTITION", message: "the topic was dele
 let server: Server;
 let path: string;
 
-beforeAll(async () => {
+setUp(async () => {
   server = serve({ fetch: fixture.app.fetch, hostname: "127.0.0.1", port: 0 }) as Server;
   await once(server, "listening");
   const { cluster } = await runningCluster(fixture.db, fixture.ours, "streamed");
   path = `/v1/clusters/${cluster.id}/topics/orders/records/stream`;
+  return () => {
+    server.closeAllConnections();
+    server.close();
+  };
 });
 
 afterEach(async () => {
   await vi.waitFor(() => expect(fixture.records.streams).toBe(0), 20_000);
   fixture.records.asked.length = 0;
-});
-
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
 });
 
 function open(query = "", headers: Record<string, string> = {}, signal?: AbortSignal) {

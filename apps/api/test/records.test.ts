@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { afterEach, beforeAll, expect, test } from "vitest";
+import { setUp } from "@millrace/testkit";
+import { afterEach, expect, test } from "vitest";
 import { apiFixture, call, keyOfRole, runningCluster } from "./fixture.ts";
 import { json } from "./record-broker.ts";
 
@@ -8,7 +9,7 @@ const PAST_2_53 = "9007199254740993";
 let path: string;
 let clusterId: string;
 
-beforeAll(async () => {
+setUp(async () => {
   const { cluster } = await runningCluster(fixture.db, fixture.ours, "records");
   clusterId = cluster.id;
   path = `/v1/clusters/${cluster.id}/topics/orders/records`;

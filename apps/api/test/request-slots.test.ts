@@ -2,14 +2,15 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { setUp } from "@millrace/testkit";
+import { expect, test, vi } from "vitest";
 import { apiFixture, call, keyOfRole, runningCluster } from "./fixture.ts";
 
 const fixture = apiFixture();
 let server: Server;
 let operation: string;
 
-beforeAll(async () => {
+setUp(async () => {
   server = serve({ fetch: fixture.app.fetch, hostname: "127.0.0.1", port: 0 }) as Server;
   await once(server, "listening");
   const { db, ours } = fixture;
@@ -20,11 +21,10 @@ beforeAll(async () => {
     kind: "cluster.update",
   });
   operation = `/v1/operations/${id}`;
-});
-
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
+  return () => {
+    server.closeAllConnections();
+    server.close();
+  };
 });
 
 function open(path: string, apiKey: string, signal: AbortSignal): Promise<Response> {

@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { serve } from "@hono/node-server";
 import type { ApiKeyId, OperationId, UserId } from "@millrace/domain";
-import { runSql } from "@millrace/testkit";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { runSql, setUp } from "@millrace/testkit";
+import { expect, test, vi } from "vitest";
 import {
   apiFixture,
   CONSOLE_URL,
@@ -28,7 +28,7 @@ let records: string;
 let running: OperationId;
 let userId: UserId;
 
-beforeAll(async () => {
+setUp(async () => {
   const { db, ours, app } = fixture;
   server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: 0 }) as Server;
   await once(server, "listening");
@@ -40,11 +40,10 @@ beforeAll(async () => {
   });
   running = created.body.operation_id;
   userId = (await db.organizations.findUserByEmail("ours@example.com"))!.id;
-});
-
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
+  return () => {
+    server.closeAllConnections();
+    server.close();
+  };
 });
 
 const LASTING = [

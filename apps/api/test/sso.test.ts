@@ -1,9 +1,9 @@
 /** Single sign-on against a real OpenID provider: who gets in, who does not, and how far a session reaches. */
 import { OutgoingRequests } from "@millrace/auth";
 import { newId } from "@millrace/domain";
-import { runSql } from "@millrace/testkit";
+import { runSql, setUp } from "@millrace/testkit";
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type Answer, apiFixture, CONSOLE_URL, call, sessionOf } from "./fixture.ts";
 import { frozenDate } from "./frozen-date.ts";
 import {
@@ -33,7 +33,7 @@ const SETTINGS = {
   default_role: "developer",
 };
 
-async function setUp(
+async function putConnection(
   changes: object = {},
   apiKey = fixture.ours.apiKey,
   at = provider,
@@ -44,8 +44,8 @@ async function setUp(
   return answer;
 }
 
-beforeAll(async () => {
-  expect((await setUp()).status).toBe(200);
+setUp(async () => {
+  expect((await putConnection()).status).toBe(200);
 });
 beforeEach(() => {
   provider.tamper = {};
@@ -237,7 +237,7 @@ describe("an answer that is not to be trusted", () => {
     theirProvider.tamper = {
       metadata: ({ authorization_response_iss_parameter_supported: _, ...rest }) => rest,
     };
-    expect((await setUp(theirs, apiKey, theirProvider)).status).toBe(200);
+    expect((await putConnection(theirs, apiKey, theirProvider)).status).toBe(200);
     provider.person = person();
     const [honest, hostile] = [await start("ours"), await start("theirs")];
     // Their provider leads a browser that came for theirs to ours, which is to be asked for ours alone.
@@ -276,7 +276,7 @@ describe("an answer that is not to be trusted", () => {
         expect(status).toBe(204),
       );
     const narrow = () =>
-      setUp({ domains: ["other.example"] }).then(({ status }) => expect(status).toBe(200));
+      putConnection({ domains: ["other.example"] }).then(({ status }) => expect(status).toBe(200));
     for (const change of [remove, narrow]) {
       // The provider is asked for the token while the owner changes the connection.
       provider.tamper = { claims: (all) => change().then(() => all) };
@@ -285,7 +285,7 @@ describe("an answer that is not to be trusted", () => {
       expect([answer.to, answer.session.cookie]).toEqual([refused("expired"), ""]);
       expect(await fixture.db.organizations.findUserByEmail(ada.email ?? "")).toBeUndefined();
       provider.tamper = {};
-      await setUp();
+      await putConnection();
     }
   });
 
@@ -304,7 +304,7 @@ test("a provider that has become unusable is a refusal, whose reason is in the l
   const broken = await OidcProvider.start(tls);
   const { apiKey } = fixture.theirs;
   const theirs = { issuer: broken.issuer, domains: ["theirs.example"] };
-  expect((await setUp(theirs, apiKey, broken)).status).toBe(200);
+  expect((await putConnection(theirs, apiKey, broken)).status).toBe(200);
   broken.tamper = { metadata: ({ authorization_endpoint: _, ...rest }) => rest };
   const answer = await start("theirs");
   expect([answer.status, answer.body.code]).toEqual([403, "sso_failed"]);
@@ -312,7 +312,7 @@ test("a provider that has become unusable is a refusal, whose reason is in the l
     ...{ refusal: "provider", msg: "The identity provider cannot be reached." },
     reason: "Fields of its metadata are missing or invalid: authorization_endpoint.",
   });
-  const again = await setUp(theirs, apiKey, broken);
+  const again = await putConnection(theirs, apiKey, broken);
   expect(again.body.detail).toBe(
     `There is no usable OpenID provider at ${broken.issuer}. Fields of its metadata are missing or invalid: authorization_endpoint.`,
   );
@@ -335,14 +335,14 @@ test("an address counts only if it is verified, and of an allowed domain", async
 describe("a provider of one organization", () => {
   test("takes over no account of somebody who is no member", async () => {
     const { app, theirs } = fixture;
-    await setUp({ domains: ["corp.example", "example.com"] });
+    await putConnection({ domains: ["corp.example", "example.com"] });
     const answer = await signIn(person({ email: theirs.email }));
     expect([answer.to, answer.session.cookie]).toEqual([refused("account_exists"), ""]);
     const { items } = (
       await call(app, "GET", "/v1/members?page_size=1000", { apiKey: fixture.ours.apiKey })
     ).body;
     expect(JSON.stringify(items)).not.toContain(theirs.email);
-    await setUp();
+    await putConnection();
   });
 
   test("opens sessions that are good for the tenant alone, and not for the account", async () => {
@@ -385,7 +385,7 @@ describe("a provider of one organization", () => {
 
   test("links a member by their address, once: another subject does not become them", async () => {
     const { ours } = fixture;
-    await setUp({ domains: ["corp.example", "example.com"] });
+    await putConnection({ domains: ["corp.example", "example.com"] });
     const owner = person({ email: ours.email });
     const { session } = await signIn(owner);
     expect((await me(session)).body).toMatchObject({ role: "owner", user: { email: ours.email } });
@@ -395,7 +395,7 @@ describe("a provider of one organization", () => {
     const { items } = (await call(fixture.app, "GET", "/v1/me/sessions", { headers: session }))
       .body;
     expect(items).toHaveLength(1);
-    await setUp();
+    await putConnection();
   });
 });
 
@@ -478,7 +478,7 @@ test("where single sign-on is required, passwords open the organization for owne
   const session = await sessionOf(app, theirs);
   const here = { ...session, "millrace-organization": organization };
   expect((await me(here)).status).toBe(200);
-  expect((await setUp({ required: true })).body.connection.required).toBe(true);
+  expect((await putConnection({ required: true })).body.connection.required).toBe(true);
   const answer = await me(here);
   expect([answer.status, answer.body.code]).toEqual([403, "sso_required"]);
   expect(answer.body.detail).toBe("ours requires single sign-on.");
@@ -488,7 +488,7 @@ test("where single sign-on is required, passwords open the organization for owne
   expect((await me(session)).body.organization.id).toBe(theirs.organization.id);
   expect((await me(await sessionOf(app, ours))).body.role).toBe("owner");
   expect((await me((await signIn(person())).session)).status).toBe(200);
-  await setUp({ required: false });
+  await putConnection({ required: false });
   expect((await me(here)).status).toBe(200);
 });
 
@@ -510,7 +510,7 @@ describe("the settings", () => {
     });
     expect(again.body.connection).toMatchObject({ id: body.connection.id, default_role: "viewer" });
     expect((await me((await signIn(person())).session)).body.role).toBe("viewer");
-    await setUp();
+    await putConnection();
     const [event] = await events("singleSignOn.set");
     expect(event).toMatchObject({
       ...{ result: "success", target_id: body.connection.id },
@@ -532,7 +532,7 @@ describe("the settings", () => {
         ...{ apiKey: ours.apiKey, body: { name: "narrow", role: "owner", ...limit } },
       });
       const apiKey = made.body.secret;
-      const set = await setUp({}, apiKey);
+      const set = await putConnection({}, apiKey);
       expect(set.status).toBe(403);
       expect(set.body.detail).toMatch(
         /does not have the permission|is limited by address or expiry/,
@@ -545,17 +545,17 @@ describe("the settings", () => {
   test("of another client are another connection: subjects of the earlier one mean nobody", async () => {
     const ada = person();
     const { session } = await signIn(ada);
-    const { id } = (await setUp()).body.connection;
+    const { id } = (await putConnection()).body.connection;
     expect((await me(session)).status).toBe(200);
     const { client_secret: _, ...without } = SETTINGS;
     const body = { ...without, client_id: "another" };
     const { apiKey } = fixture.ours;
     const kept = await call(fixture.app, "POST", "/v1/single-sign-on", { apiKey, body });
     expect(kept.body.errors).toMatchObject([{ pointer: "/client_secret", code: "required" }]);
-    const moved = await setUp({ client_id: "another" });
+    const moved = await putConnection({ client_id: "another" });
     expect(moved.body.connection.id).not.toBe(id);
     expect((await me(session)).status).toBe(401);
-    await setUp();
+    await putConnection();
     expect((await signIn({ ...ada, email: `other-${ada.sub}@corp.example` })).to).toBe(
       `${CONSOLE_URL}/clusters?a=b`,
     );
@@ -566,16 +566,16 @@ describe("the settings", () => {
   });
 
   test("end every session when a domain is removed", async () => {
-    await setUp({ domains: ["corp.example", "more.example"] });
+    await putConnection({ domains: ["corp.example", "more.example"] });
     const { session } = await signIn(person());
-    await setUp({ domains: ["corp.example", "more.example", "most.example"] });
+    await putConnection({ domains: ["corp.example", "more.example", "most.example"] });
     expect((await me(session)).status).toBe(200);
-    await setUp();
+    await putConnection();
     expect((await me(session)).status).toBe(401);
   });
 
   test("name domains that no other organization has", async () => {
-    const answer = await setUp({}, fixture.theirs.apiKey);
+    const answer = await putConnection({}, fixture.theirs.apiKey);
     expect([answer.status, answer.body.code]).toEqual([409, "sso_domain_taken"]);
     const own = await call(fixture.app, "GET", "/v1/single-sign-on", {
       apiKey: fixture.theirs.apiKey,
@@ -591,13 +591,13 @@ describe("the settings", () => {
     [{ domains: ["localhost"] }, "validation_failed"],
     [{ default_role: "owner" }, "validation_failed"],
   ])("%j: %s", async (changes, code) => {
-    expect((await setUp(changes)).body.code).toBe(code);
+    expect((await putConnection(changes)).body.code).toBe(code);
   });
 
   test.each(["https://169.254.169.254", "https://10.0.0.1"])(
     "do not lead to %s",
     async (issuer) => {
-      const { body } = await setUp({ issuer });
+      const { body } = await putConnection({ issuer });
       expect(body.code).toBe("sso_provider_refused");
       const { host } = new URL(issuer);
       expect(body.detail).toMatch(`${host} has an address that is not on the public Internet.`);
@@ -627,7 +627,7 @@ describe("the settings", () => {
     expect((await call(app, "POST", "/v1/single-sign-on", { apiKey, body })).body.code).toBe(
       "validation_failed",
     );
-    expect((await setUp()).status).toBe(200);
+    expect((await putConnection()).status).toBe(200);
     // The member is found again by the address.
     expect((await me((await signIn(ada)).session)).body.user.email).toBe(ada.email);
   });

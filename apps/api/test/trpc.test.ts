@@ -1,12 +1,13 @@
+import { setUp } from "@millrace/testkit";
 import superjson from "superjson";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Answer, apiFixture, call, runningCluster } from "./fixture.ts";
 
 const fixture = apiFixture();
 let clusterId: string;
 let operationId: string;
 
-beforeAll(async () => {
+setUp(async () => {
   const { cluster, operation } = await runningCluster(fixture.db, fixture.theirs, "theirs");
   clusterId = cluster.id;
   operationId = operation.id;

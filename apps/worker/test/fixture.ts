@@ -17,8 +17,8 @@ import {
   type OrganizationId,
 } from "@millrace/domain";
 import { systemProcessTable } from "@millrace/provisioner";
-import { type TestDatabase, withPostgres } from "@millrace/testkit";
-import { afterAll, afterEach, beforeAll } from "vitest";
+import { setUp, type TestDatabase, withPostgres } from "@millrace/testkit";
+import { afterEach } from "vitest";
 
 const WORKER = join(import.meta.dirname, "worker-process.ts");
 const PRODUCT = join(import.meta.dirname, "../src/main.ts");
@@ -208,9 +208,11 @@ export class Installation {
 /** Read its fields inside tests only. */
 export function installation(): Installation {
   const it = new Installation();
-  beforeAll(() => it.open());
+  setUp(async () => {
+    await it.open();
+    return () => it.close();
+  });
   afterEach(() => it.killEverything());
-  afterAll(() => it.close());
   return it;
 }
 

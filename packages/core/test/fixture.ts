@@ -9,8 +9,7 @@ import {
   systemClock,
 } from "@millrace/domain";
 import { ClusterDrivers } from "@millrace/provisioner";
-import { type TestDatabase, withPostgres } from "@millrace/testkit";
-import { afterAll, beforeAll } from "vitest";
+import { setUp, withPostgres } from "@millrace/testkit";
 import {
   type BrokerHttpAccess,
   type Core,
@@ -71,9 +70,8 @@ export function withRenewals(
 /** One database with one tenant for a test file; read its parts inside tests only. */
 export function coreFixture(): CoreFixture {
   const fixture = {} as CoreFixture;
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await withPostgres();
+  setUp(async () => {
+    const database = await withPostgres();
     fixture.ownerUrl = database.url;
     const organizationId = newId("org");
     const arranging = openDatabase({ url: database.arrangeUrl });
@@ -92,11 +90,11 @@ export function coreFixture(): CoreFixture {
       userId: undefined,
       apiKeyId: undefined,
     };
-  });
-  afterAll(async () => {
-    const { db } = fixture;
-    await Promise.all([db?.close(), db?.api.close(), db?.worker.close()]);
-    await database?.drop();
+    return async () => {
+      const { db } = fixture;
+      await Promise.all([db.close(), db.api.close(), db.worker.close()]);
+      await database.drop();
+    };
   });
   return fixture;
 }

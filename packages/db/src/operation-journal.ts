@@ -83,11 +83,15 @@ export class OperationJournal {
     return this.#load(id);
   }
 
-  /** Prolongs the lease. Throws `LeaseLost`. */
+  /**
+   * Prolongs the lease. Throws `LeaseLost`, also where this attempt has given the operation back: a renewal
+   * can be under way meanwhile, and must not keep the operation from the next worker.
+   */
   async renew(fence: Fence, leaseMs: number): Promise<void> {
     const count = await this.#client.$executeRaw`
       UPDATE operation SET lease_until = now() + ${leaseMs} * interval '1 millisecond'
-      WHERE id = ${fence.operationId} AND attempt = ${fence.attempt} AND NOT done`;
+      WHERE id = ${fence.operationId} AND attempt = ${fence.attempt} AND NOT done
+        AND worker_id IS NOT NULL`;
     if (count === 0) throw lost(fence);
   }
 

@@ -1,6 +1,5 @@
 import { type Cluster, type Environment, newId, type Organization } from "@millrace/domain";
-import { type TestDatabase, withPostgres } from "@millrace/testkit";
-import { afterAll, beforeAll } from "vitest";
+import { setUp, type TestDatabase, withPostgres } from "@millrace/testkit";
 import { type Database, openDatabase, type TenantDatabase } from "../src/index.ts";
 
 export interface Tenant {
@@ -18,15 +17,14 @@ export interface DatabaseFixture extends TestDatabase {
 
 export function databaseFixture(): DatabaseFixture {
   const fixture = {} as DatabaseFixture;
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await withPostgres();
+  setUp(async () => {
+    const database = await withPostgres();
     Object.assign(fixture, database);
     fixture.db = openDatabase({ url: database.arrangeUrl });
-  });
-  afterAll(async () => {
-    await fixture.db?.close();
-    await database?.drop();
+    return async () => {
+      await fixture.db.close();
+      await database.drop();
+    };
   });
   return fixture;
 }

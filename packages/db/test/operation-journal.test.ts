@@ -92,7 +92,9 @@ test("a released operation is free at once; a finished one never again", async (
   const unclaimed = async (provider: ClusterProvider) =>
     (await db.fleet.journal.unclaimed(100, provider)).map((each) => each.id);
   expect(await unclaimed("local")).not.toContain(id);
-  await db.journal.release({ operationId: id, attempt: 1 });
+  const fence = { operationId: id, attempt: 1 };
+  await db.journal.release(fence);
+  await expect(db.journal.renew(fence, LEASE_MS)).rejects.toThrow(LeaseLost);
   expect(await unclaimed("local")).toContain(id);
   expect(await unclaimed("aws")).not.toContain(id);
   expect(await db.fleet.journal.providerOf(id)).toBe("local");

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { withEmptyServer, withPostgres } from "@millrace/testkit";
-import { beforeAll, describe, expect, test } from "vitest";
+import { setUp, withEmptyServer, withPostgres } from "@millrace/testkit";
+import { describe, expect, test } from "vitest";
 import { type Database, openDatabase, RoleUnconfined } from "../src/index.ts";
 import { migrate } from "../src/migrate.ts";
 import { databaseFixture, newCluster, newTenant } from "./fixture.ts";
@@ -17,7 +17,7 @@ const fixture = databaseFixture();
 let ours: string;
 let theirs: string;
 
-beforeAll(async () => {
+setUp(async () => {
   await withClient(fixture.url, async (owner) => {
     ours = await fillTenant(owner);
     theirs = await fillTenant(owner);

@@ -1,5 +1,6 @@
 export { ArchivedPostgres } from "./archived-postgres.ts";
 export { ManualClock } from "./manual-clock.ts";
+export { setUp } from "./set-up.ts";
 export { tablesWith } from "./tables-with.ts";
 export {
   everyRow,
