@@ -1,6 +1,6 @@
 "use client";
 
-import { Button, Card, Group, Skeleton, Stack, Switch, Text, Title } from "@mantine/core";
+import { Button, Card, Group, Skeleton, Stack, Switch, Text } from "@mantine/core";
 import type { AccessReview } from "@millrace/contract";
 import { IconCheck, IconDownload } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -9,6 +9,7 @@ import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
 import { useDenied } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { AccessTable } from "./access-table.tsx";
 
@@ -30,16 +31,10 @@ export function AccessReviewPage() {
   }
   return (
     <Stack gap="lg">
-      <Group justify="space-between" align="flex-start">
-        <div>
-          <Title order={2} fz="h3">
-            Access review
-          </Title>
-          <Text className="quiet" fz="sm">
-            Everybody and everything that has access to this organization
-          </Text>
-          {data && <LastReview review={data.last_review} />}
-        </div>
+      <PageHeader
+        title="Access review"
+        text="Everybody and everything that has access to this organization"
+      >
         <Group>
           <Button
             component="a"
@@ -52,7 +47,8 @@ export function AccessReviewPage() {
           </Button>
           <ReviewedButton review={data} />
         </Group>
-      </Group>
+      </PageHeader>
+      {data && <LastReview review={data.last_review} />}
       {error && <ProblemAlert error={error} title="Cannot load the access review" />}
       {isPending && <Skeleton h={240} radius="md" />}
       {data && <AccessList review={data} />}

@@ -1,11 +1,13 @@
 "use client";
 
-import { Badge, Button, Card, Group, Skeleton, Stack, Table, Text, Title } from "@mantine/core";
+import { Badge, Button, Card, Skeleton, Stack, Table } from "@mantine/core";
 import { SESSION_DAYS_MAX, SESSION_IDLE_HOURS_MAX } from "@millrace/domain";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { WideTable } from "../shell/wide-table.tsx";
 import { deviceOf } from "./device.ts";
 
 /** Where the signed-in user is signed in. */
@@ -16,16 +18,10 @@ export function SessionsPage() {
   const problem = revoke.error ?? revokeOthers.error;
   return (
     <Stack gap="lg">
-      <Group justify="space-between">
-        <div>
-          <Title order={2} fz="h3">
-            Sessions
-          </Title>
-          <Text className="quiet" fz="sm">
-            A session ends after {SESSION_IDLE_HOURS_MAX} hours without use, and {SESSION_DAYS_MAX}{" "}
-            days after sign-in.
-          </Text>
-        </div>
+      <PageHeader
+        title="Sessions"
+        text={`A session ends after ${SESSION_IDLE_HOURS_MAX} hours without use, and ${SESSION_DAYS_MAX} days after sign-in.`}
+      >
         {data && data.items.length > 1 && (
           <Button
             variant="default"
@@ -35,63 +31,52 @@ export function SessionsPage() {
             Revoke all other sessions
           </Button>
         )}
-      </Group>
+      </PageHeader>
       {error && <ProblemAlert error={error} title="Cannot load the sessions" />}
       {problem && <ProblemAlert error={problem} title="Cannot revoke the session" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data && (
         <Card padding={0}>
-          <Table.ScrollContainer
-            minWidth={560}
-            scrollAreaProps={{
-              viewportProps: { tabIndex: 0, role: "region", "aria-label": "Sessions" },
-            }}
-          >
-            <Table horizontalSpacing="lg">
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>Device</Table.Th>
-                  <Table.Th>Address</Table.Th>
-                  <Table.Th>Last used</Table.Th>
-                  <Table.Th>Signed in</Table.Th>
-                  <Table.Th w={120} aria-label="Actions" />
+          <WideTable label="Sessions" minWidth={560}>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Device</Table.Th>
+                <Table.Th>Address</Table.Th>
+                <Table.Th>Last used</Table.Th>
+                <Table.Th>Signed in</Table.Th>
+                <Table.Th w={120} aria-label="Actions" />
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {data.items.map((session) => (
+                <Table.Tr key={session.id} data-session={session.current ? "current" : "other"}>
+                  <Table.Td fw={600} title={session.user_agent}>
+                    {deviceOf(session.user_agent)}
+                  </Table.Td>
+                  <Table.Td>{session.client_address}</Table.Td>
+                  <Table.Td title={moment(session.last_used_at)}>
+                    {ago(session.last_used_at)}
+                  </Table.Td>
+                  <Table.Td title={moment(session.created_at)}>{ago(session.created_at)}</Table.Td>
+                  <Table.Td ta="right">
+                    {session.current ? (
+                      <Badge variant="default" tt="none">
+                        This session
+                      </Badge>
+                    ) : (
+                      <Button
+                        size="compact-sm"
+                        variant="default"
+                        onClick={() => revoke.mutate({ session_id: session.id as `ses_${string}` })}
+                      >
+                        Revoke
+                      </Button>
+                    )}
+                  </Table.Td>
                 </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {data.items.map((session) => (
-                  <Table.Tr key={session.id} data-session={session.current ? "current" : "other"}>
-                    <Table.Td fw={600} title={session.user_agent}>
-                      {deviceOf(session.user_agent)}
-                    </Table.Td>
-                    <Table.Td>{session.client_address}</Table.Td>
-                    <Table.Td title={moment(session.last_used_at)}>
-                      {ago(session.last_used_at)}
-                    </Table.Td>
-                    <Table.Td title={moment(session.created_at)}>
-                      {ago(session.created_at)}
-                    </Table.Td>
-                    <Table.Td ta="right">
-                      {session.current ? (
-                        <Badge variant="default" tt="none">
-                          This session
-                        </Badge>
-                      ) : (
-                        <Button
-                          size="compact-sm"
-                          variant="default"
-                          onClick={() =>
-                            revoke.mutate({ session_id: session.id as `ses_${string}` })
-                          }
-                        >
-                          Revoke
-                        </Button>
-                      )}
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+              ))}
+            </Table.Tbody>
+          </WideTable>
         </Card>
       )}
     </Stack>

@@ -11,7 +11,6 @@ import {
   Stack,
   Table,
   Text,
-  Title,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { ApiKey } from "@millrace/contract";
@@ -24,7 +23,10 @@ import { ago, day } from "../format/time.ts";
 import { useAllowed, useDenied, useMayChange } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { Empty } from "../shell/empty.tsx";
+import { NoPermission } from "../shell/no-permission.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { WideTable } from "../shell/wide-table.tsx";
 import { CreateApiKeyDialog } from "./create-api-key-dialog.tsx";
 import { limitsOf, permissionsOfKey } from "./key-limits.ts";
 import { RotateApiKeyDialog } from "./rotate-api-key-dialog.tsx";
@@ -37,27 +39,29 @@ export function ApiKeyList() {
   const [creating, dialog] = useDisclosure(false);
   const [revoking, setRevoking] = useState<ApiKey>();
   const [rotating, setRotating] = useState<ApiKey>();
-  const { data, error, isPending } = useQuery(trpc.apiKey.list.queryOptions({ page_size: 200 }));
+  const { data, error, isPending } = useQuery({
+    ...trpc.apiKey.list.queryOptions({ page_size: 200 }),
+    enabled: !denied,
+  });
   if (denied) {
-    return <Empty title="No permission" text="Your role does not include reading API keys." />;
+    return <NoPermission to="read API keys" />;
   }
   return (
     <Stack gap="lg">
-      <Group justify="space-between">
-        <div>
-          <Title order={2} fz="h3">
-            API keys
-          </Title>
-          <Text className="quiet" fz="sm">
+      <PageHeader
+        title="API keys"
+        text={
+          <>
             For scripts and Terraform: <Code>Authorization: Bearer …</Code>
-          </Text>
-        </div>
+          </>
+        }
+      >
         {mayWrite && (
           <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
             Create key
           </Button>
         )}
-      </Group>
+      </PageHeader>
       {error && <ProblemAlert error={error} title="Cannot load the API keys" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data?.items.length === 0 && (
@@ -84,80 +88,73 @@ function KeyTable({ keys, onRevoke, onRotate }: KeyTableProps) {
   const accounts = useAccountNames();
   return (
     <Card padding={0}>
-      <Table.ScrollContainer
-        minWidth={720}
-        scrollAreaProps={{
-          viewportProps: { tabIndex: 0, role: "region", "aria-label": "API keys" },
-        }}
-      >
-        <Table horizontalSpacing="lg">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Name</Table.Th>
-              <Table.Th>Key</Table.Th>
-              <Table.Th>Role</Table.Th>
-              <Table.Th>Last used</Table.Th>
-              <Table.Th>Expires</Table.Th>
-              <Table.Th>Created</Table.Th>
-              <Table.Th w={100} aria-label="Actions" />
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {keys.map((key) => (
-              <Table.Tr key={key.id}>
-                <Table.Td>
-                  <Text fz="sm" fw={600}>
-                    {key.name}
+      <WideTable label="API keys" minWidth={720}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Name</Table.Th>
+            <Table.Th>Key</Table.Th>
+            <Table.Th>Role</Table.Th>
+            <Table.Th>Last used</Table.Th>
+            <Table.Th>Expires</Table.Th>
+            <Table.Th>Created</Table.Th>
+            <Table.Th w={100} aria-label="Actions" />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {keys.map((key) => (
+            <Table.Tr key={key.id}>
+              <Table.Td>
+                <Text fz="sm" fw={600}>
+                  {key.name}
+                </Text>
+                {key.service_account_id !== null && (
+                  <Text fz="xs" className="quiet">
+                    of {accounts.get(key.service_account_id) ?? "a service account"}
                   </Text>
-                  {key.service_account_id !== null && (
-                    <Text fz="xs" className="quiet">
-                      of {accounts.get(key.service_account_id) ?? "a service account"}
-                    </Text>
-                  )}
-                </Table.Td>
-                <Table.Td>
-                  <Code>{key.hint}</Code>
-                </Table.Td>
-                <Table.Td>
-                  <Badge variant="default" tt="none" fw={500}>
-                    {key.role}
-                  </Badge>
-                  {limitsOf(key) !== "" && (
-                    <Text fz="xs" className="quiet">
-                      {limitsOf(key)}
-                    </Text>
-                  )}
-                </Table.Td>
-                <Table.Td>{key.last_used_at ? ago(key.last_used_at) : "never"}</Table.Td>
-                <Table.Td>{key.expires_at ? day(key.expires_at) : "never"}</Table.Td>
-                <Table.Td>{ago(key.created_at)}</Table.Td>
-                <Table.Td>
-                  {mayChange(permissionsOfKey(key)) && (
-                    <Group gap={4} wrap="nowrap" justify="flex-end">
-                      <ActionIcon
-                        variant="subtle"
-                        color="gray"
-                        aria-label={`Rotate key ${key.name}`}
-                        onClick={() => onRotate(key)}
-                      >
-                        <IconRefresh size={16} />
-                      </ActionIcon>
-                      <ActionIcon
-                        variant="subtle"
-                        color="red"
-                        aria-label={`Revoke key ${key.name}`}
-                        onClick={() => onRevoke(key)}
-                      >
-                        <IconTrash size={16} />
-                      </ActionIcon>
-                    </Group>
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+                )}
+              </Table.Td>
+              <Table.Td>
+                <Code>{key.hint}</Code>
+              </Table.Td>
+              <Table.Td>
+                <Badge variant="default" tt="none" fw={500}>
+                  {key.role}
+                </Badge>
+                {limitsOf(key) !== "" && (
+                  <Text fz="xs" className="quiet">
+                    {limitsOf(key)}
+                  </Text>
+                )}
+              </Table.Td>
+              <Table.Td>{key.last_used_at ? ago(key.last_used_at) : "never"}</Table.Td>
+              <Table.Td>{key.expires_at ? day(key.expires_at) : "never"}</Table.Td>
+              <Table.Td>{ago(key.created_at)}</Table.Td>
+              <Table.Td>
+                {mayChange(permissionsOfKey(key)) && (
+                  <Group gap={4} wrap="nowrap" justify="flex-end">
+                    <ActionIcon
+                      variant="subtle"
+                      color="gray"
+                      aria-label={`Rotate key ${key.name}`}
+                      onClick={() => onRotate(key)}
+                    >
+                      <IconRefresh size={16} />
+                    </ActionIcon>
+                    <ActionIcon
+                      variant="subtle"
+                      color="red"
+                      aria-label={`Revoke key ${key.name}`}
+                      onClick={() => onRevoke(key)}
+                    >
+                      <IconTrash size={16} />
+                    </ActionIcon>
+                  </Group>
+                )}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </WideTable>
     </Card>
   );
 }

@@ -51,6 +51,6 @@ test("an empty log says so, and a role that may not read it is told so", () => {
   expect(show([])).toContain("No events");
   api.signIn("developer");
   const text = show([EVENT]);
-  expect(text).toContain("Your role does not include reading the audit log.");
+  expect(text).toContain("Your role does not allow you to read the audit log.");
   expect(text).not.toContain("robot");
 });

@@ -1,17 +1,6 @@
 "use client";
 
-import {
-  Anchor,
-  Button,
-  Card,
-  Group,
-  Select,
-  Skeleton,
-  Stack,
-  Text,
-  TextInput,
-  Title,
-} from "@mantine/core";
+import { Anchor, Button, Card, Group, Select, Skeleton, Stack, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import type { AuditResult } from "@millrace/domain";
 import { IconDownload } from "@tabler/icons-react";
@@ -20,6 +9,8 @@ import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { useDenied } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
+import { NoPermission } from "../shell/no-permission.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { ShowMore } from "../shell/show-more.tsx";
 import {
@@ -41,19 +32,15 @@ export function AuditPage() {
   const denied = useDenied("audit:read");
   const [filter, setFilter] = useState<AuditFilter>(ANY_EVENT);
   if (denied) {
-    return <Empty title="No permission" text="Your role does not include reading the audit log." />;
+    return <NoPermission to="read the audit log" />;
   }
   return (
     <Stack gap="lg">
-      <Group justify="space-between" align="flex-end">
-        <div>
-          <Title order={1} fz="h2">
-            Audit log
-          </Title>
-          <Text className="quiet" fz="sm">
-            Changes in this organization and requests that were denied, newest first
-          </Text>
-        </div>
+      <PageHeader
+        title="Audit log"
+        level={1}
+        text="Changes in this organization and requests that were denied, newest first"
+      >
         <Button
           component="a"
           href={exportHref(filter, Date.now())}
@@ -63,7 +50,7 @@ export function AuditPage() {
         >
           Export as NDJSON
         </Button>
-      </Group>
+      </PageHeader>
       <Filters filter={filter} onChange={setFilter} />
       <Events filter={filter} onReset={() => setFilter(ANY_EVENT)} />
     </Stack>

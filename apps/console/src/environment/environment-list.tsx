@@ -11,7 +11,6 @@ import {
   Stack,
   Table,
   Text,
-  Title,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { Environment } from "@millrace/contract";
@@ -23,6 +22,7 @@ import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
 import { useAllowed } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { DeleteEnvironmentDialog } from "./delete-environment-dialog.tsx";
 import { NameEnvironmentDialog } from "./name-environment-dialog.tsx";
@@ -42,21 +42,17 @@ export function EnvironmentList() {
   );
   return (
     <Stack gap="lg">
-      <Group justify="space-between">
-        <div>
-          <Title order={1} fz="h2">
-            Environments
-          </Title>
-          <Text className="quiet" fz="sm">
-            Every cluster belongs to an environment. Cluster names are unique per environment.
-          </Text>
-        </div>
+      <PageHeader
+        title="Environments"
+        level={1}
+        text="Every cluster belongs to an environment. Cluster names are unique per environment."
+      >
         {mayWrite && (
           <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
             Create environment
           </Button>
         )}
-      </Group>
+      </PageHeader>
       {error && <ProblemAlert error={error} title="Cannot load the environments" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data?.items.length === 0 && (

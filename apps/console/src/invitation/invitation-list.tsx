@@ -11,6 +11,7 @@ import { day } from "../format/time.ts";
 import { useMayChange } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { WideTable } from "../shell/wide-table.tsx";
 
 /** More are not pending at a time. */
 const SHOWN_MAX = 100;
@@ -29,50 +30,43 @@ export function InvitationList() {
         Pending invitations
       </Title>
       <Card padding={0}>
-        <Table.ScrollContainer
-          minWidth={560}
-          scrollAreaProps={{
-            viewportProps: { tabIndex: 0, role: "region", "aria-label": "Pending invitations" },
-          }}
-        >
-          <Table horizontalSpacing="lg">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Email</Table.Th>
-                <Table.Th>Role</Table.Th>
-                <Table.Th>Invited by</Table.Th>
-                <Table.Th>Expires</Table.Th>
-                <Table.Th w={60} aria-label="Actions" />
+        <WideTable label="Pending invitations" minWidth={560}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Email</Table.Th>
+              <Table.Th>Role</Table.Th>
+              <Table.Th>Invited by</Table.Th>
+              <Table.Th>Expires</Table.Th>
+              <Table.Th w={60} aria-label="Actions" />
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {data.items.map((invitation) => (
+              <Table.Tr key={invitation.id} data-invitation={invitation.email}>
+                <Table.Td fw={600}>{invitation.email}</Table.Td>
+                <Table.Td>
+                  <Badge variant="default" tt="none" fw={500}>
+                    {invitation.role}
+                  </Badge>
+                </Table.Td>
+                <Table.Td>{invitation.invited_by.name}</Table.Td>
+                <Table.Td>{day(invitation.expires_at)}</Table.Td>
+                <Table.Td>
+                  {mayChange(permissionsOf(invitation.role)) && (
+                    <ActionIcon
+                      variant="subtle"
+                      color="red"
+                      aria-label={`Revoke invitation ${invitation.email}`}
+                      onClick={() => setRevoking(invitation)}
+                    >
+                      <IconTrash size={16} />
+                    </ActionIcon>
+                  )}
+                </Table.Td>
               </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {data.items.map((invitation) => (
-                <Table.Tr key={invitation.id} data-invitation={invitation.email}>
-                  <Table.Td fw={600}>{invitation.email}</Table.Td>
-                  <Table.Td>
-                    <Badge variant="default" tt="none" fw={500}>
-                      {invitation.role}
-                    </Badge>
-                  </Table.Td>
-                  <Table.Td>{invitation.invited_by.name}</Table.Td>
-                  <Table.Td>{day(invitation.expires_at)}</Table.Td>
-                  <Table.Td>
-                    {mayChange(permissionsOf(invitation.role)) && (
-                      <ActionIcon
-                        variant="subtle"
-                        color="red"
-                        aria-label={`Revoke invitation ${invitation.email}`}
-                        onClick={() => setRevoking(invitation)}
-                      >
-                        <IconTrash size={16} />
-                      </ActionIcon>
-                    )}
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Table.ScrollContainer>
+            ))}
+          </Table.Tbody>
+        </WideTable>
       </Card>
       <RevokeDialog invitation={revoking} onClose={() => setRevoking(undefined)} />
     </Stack>

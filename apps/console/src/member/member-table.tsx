@@ -9,6 +9,7 @@ import { useState } from "react";
 import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
 import { useMayChange } from "../session/use-allowed.ts";
+import { WideTable } from "../shell/wide-table.tsx";
 import { ChangeRoleDialog } from "./change-role-dialog.tsx";
 import { RemoveMemberDialog } from "./remove-member-dialog.tsx";
 
@@ -21,61 +22,54 @@ export function MemberTable({ members }: { members: readonly Member[] }) {
   const [removing, setRemoving] = useState<Member>();
   return (
     <Card padding={0}>
-      <Table.ScrollContainer
-        minWidth={560}
-        scrollAreaProps={{
-          viewportProps: { tabIndex: 0, role: "region", "aria-label": "Members" },
-        }}
-      >
-        <Table horizontalSpacing="lg">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Name</Table.Th>
-              <Table.Th>Email</Table.Th>
-              <Table.Th>Role</Table.Th>
-              <Table.Th>Since</Table.Th>
-              <Table.Th w={100} aria-label="Actions" />
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {members.map((member) => {
-              const isSelf = member.user_id === me?.user?.id;
-              return (
-                <Table.Tr key={member.id} data-member={member.email}>
-                  <Table.Td fw={600}>
-                    {member.name}{" "}
-                    {isSelf && (
-                      <Badge variant="default" tt="none">
-                        You
-                      </Badge>
-                    )}
-                  </Table.Td>
-                  <Table.Td>{member.email}</Table.Td>
-                  <Table.Td>
-                    <Badge variant="default" tt="none" fw={500}>
-                      {member.custom_role?.name ?? member.role}
+      <WideTable label="Members" minWidth={560}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Name</Table.Th>
+            <Table.Th>Email</Table.Th>
+            <Table.Th>Role</Table.Th>
+            <Table.Th>Since</Table.Th>
+            <Table.Th w={100} aria-label="Actions" />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {members.map((member) => {
+            const isSelf = member.user_id === me?.user?.id;
+            return (
+              <Table.Tr key={member.id} data-member={member.email}>
+                <Table.Td fw={600}>
+                  {member.name}{" "}
+                  {isSelf && (
+                    <Badge variant="default" tt="none">
+                      You
                     </Badge>
-                  </Table.Td>
-                  <Table.Td>
-                    <Text fz="sm" className="quiet" title={moment(member.created_at)}>
-                      {ago(member.created_at)}
-                    </Text>
-                  </Table.Td>
-                  <Table.Td>
-                    <Actions
-                      member={member}
-                      mayChange={mayChange(permissionsOfMember(member))}
-                      isSelf={isSelf}
-                      onChange={() => setChanging(member)}
-                      onRemove={() => setRemoving(member)}
-                    />
-                  </Table.Td>
-                </Table.Tr>
-              );
-            })}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+                  )}
+                </Table.Td>
+                <Table.Td>{member.email}</Table.Td>
+                <Table.Td>
+                  <Badge variant="default" tt="none" fw={500}>
+                    {member.custom_role?.name ?? member.role}
+                  </Badge>
+                </Table.Td>
+                <Table.Td>
+                  <Text fz="sm" className="quiet" title={moment(member.created_at)}>
+                    {ago(member.created_at)}
+                  </Text>
+                </Table.Td>
+                <Table.Td>
+                  <Actions
+                    member={member}
+                    mayChange={mayChange(permissionsOfMember(member))}
+                    isSelf={isSelf}
+                    onChange={() => setChanging(member)}
+                    onRemove={() => setRemoving(member)}
+                  />
+                </Table.Td>
+              </Table.Tr>
+            );
+          })}
+        </Table.Tbody>
+      </WideTable>
       <ChangeRoleDialog member={changing} onClose={() => setChanging(undefined)} />
       <RemoveMemberDialog
         member={removing}

@@ -1,6 +1,6 @@
 "use client";
 
-import { Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Button, Skeleton, Stack } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -8,6 +8,7 @@ import { useTRPC } from "../api/client.tsx";
 import { InvitationList } from "../invitation/invitation-list.tsx";
 import { InviteDialog } from "../invitation/invite-dialog.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { MemberTable } from "./member-table.tsx";
 
@@ -24,23 +25,20 @@ export function MembersPage() {
   );
   return (
     <Stack gap="lg">
-      <Group justify="space-between">
-        <div>
-          <Title order={2} fz="h3">
-            Members
-          </Title>
-          <Text className="quiet" fz="sm">
-            {mayWrite
-              ? "People who can sign in to this organization."
-              : "People who can sign in to this organization. Owners and admins can invite others."}
-          </Text>
-        </div>
+      <PageHeader
+        title="Members"
+        text={
+          mayWrite
+            ? "People who can sign in to this organization."
+            : "People who can sign in to this organization. Owners and admins can invite others."
+        }
+      >
         {mayWrite && (
           <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
             Invite member
           </Button>
         )}
-      </Group>
+      </PageHeader>
       {error && <ProblemAlert error={error} title="Cannot load the members" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data && <MemberTable members={data.items} />}

@@ -1,6 +1,6 @@
 "use client";
 
-import { Button, Card, Modal, Skeleton, Stack, Table, Text, Title } from "@mantine/core";
+import { Button, Card, Modal, Skeleton, Stack, Table, Text } from "@mantine/core";
 import type { OutgoingMail } from "@millrace/contract";
 import { OUTGOING_MAILS_PER_ORGANIZATION_MAX } from "@millrace/domain";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -8,6 +8,8 @@ import { useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
 import { useAllowed, useDenied } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
+import { NoPermission } from "../shell/no-permission.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { SecretDialog } from "../shell/secret-dialog.tsx";
 import { WideTable } from "../shell/wide-table.tsx";
@@ -21,21 +23,14 @@ export function OutgoingMailList() {
     enabled: !denied,
   });
   if (denied) {
-    return (
-      <Empty title="No permission" text="Your role does not include reading the mail outbox." />
-    );
+    return <NoPermission to="read the mail outbox" />;
   }
   return (
     <Stack gap="lg">
-      <div>
-        <Title order={2} fz="h3">
-          Mail outbox
-        </Title>
-        <Text className="quiet" fz="sm">
-          Millrace sends no mail. Send the text of an invitation to its recipient yourself. Each
-          text is shown once.
-        </Text>
-      </div>
+      <PageHeader
+        title="Mail outbox"
+        text="Millrace sends no mail. Send the text of an invitation to its recipient yourself. Each text is shown once."
+      />
       {error && <ProblemAlert error={error} title="Cannot load the mail outbox" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data?.items.length === 0 && (

@@ -1,20 +1,12 @@
 "use client";
 
-import {
-  Alert,
-  Badge,
-  Button,
-  Card,
-  Group,
-  Skeleton,
-  Stack,
-  Table,
-  Text,
-  Title,
-} from "@mantine/core";
+import { Badge, Button, Card, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useRouter } from "next/navigation";
 import { useEffect, useState } from "react";
+import { Empty } from "../shell/empty.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { ShowMore } from "../shell/show-more.tsx";
 import { WideTable } from "../shell/wide-table.tsx";
 import { ImpersonateDialog } from "./impersonate-dialog.tsx";
@@ -44,24 +36,16 @@ export function OrganizationList() {
   const organizations = data?.pages.flatMap(({ items }) => items) ?? [];
   return (
     <Stack gap="lg">
-      <div>
-        <Title order={1} fz="h2">
-          Organizations
-        </Title>
-        <Text className="quiet" fz="sm">
-          The organizations of this installation and the health of their clusters. To see more,
-          impersonate a member; the organization's audit log records it.
-        </Text>
-      </div>
+      <PageHeader
+        title="Organizations"
+        level={1}
+        text="The organizations of this installation and the health of their clusters. To see more, impersonate a member. The organization's audit log records it."
+      />
       {status === 404 && (
-        <Alert color="red" title="No permission" role="alert">
-          This page is for platform operators.
-        </Alert>
+        <Empty title="No permission" text="This page is for platform operators." />
       )}
       {error && status !== 401 && status !== 404 && (
-        <Alert color="red" title="Cannot load the organizations" role="alert">
-          {error.message}
-        </Alert>
+        <ProblemAlert error={error} title="Cannot load the organizations" />
       )}
       {isPending && <Skeleton h={160} radius="md" />}
       {organizations.length > 0 && (

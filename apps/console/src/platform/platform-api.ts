@@ -38,7 +38,7 @@ export interface NewImpersonation {
   readonly write: boolean;
 }
 
-/** The API refused, or did not answer. */
+/** The API answered with an error; `status` is the HTTP status. */
 export class PlatformFailure extends ApiFailure {
   readonly status: number;
 

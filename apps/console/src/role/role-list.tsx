@@ -1,12 +1,14 @@
 "use client";
 
-import { Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Button, Skeleton, Stack } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { useAllowed, useDenied } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
+import { NoPermission } from "../shell/no-permission.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { RoleDialog } from "./role-dialog.tsx";
 import { RoleTable } from "./role-table.tsx";
@@ -22,25 +24,20 @@ export function RoleList() {
     enabled: !denied,
   });
   if (denied) {
-    return <Empty title="No permission" text="Your role does not include reading roles." />;
+    return <NoPermission to="read roles" />;
   }
   return (
     <Stack gap="lg">
-      <Group justify="space-between">
-        <div>
-          <Title order={2} fz="h3">
-            Custom roles
-          </Title>
-          <Text className="quiet" fz="sm">
-            Sets of permissions for members, beside owner, admin, operator, developer and viewer.
-          </Text>
-        </div>
+      <PageHeader
+        title="Custom roles"
+        text="Sets of permissions for members, in addition to owner, admin, operator, developer and viewer."
+      >
         {mayWrite && (
           <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
             Create role
           </Button>
         )}
-      </Group>
+      </PageHeader>
       {error && <ProblemAlert error={error} title="Cannot load the roles" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data?.items.length === 0 && (

@@ -1,6 +1,6 @@
 "use client";
 
-import { Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Button, Skeleton, Stack } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { SERVICE_ACCOUNTS_PER_ORGANIZATION_MAX } from "@millrace/domain";
 import { IconPlus } from "@tabler/icons-react";
@@ -8,6 +8,8 @@ import { useQuery } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { useAllowed, useDenied } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
+import { NoPermission } from "../shell/no-permission.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { CreateServiceAccountDialog } from "./create-service-account-dialog.tsx";
 import { ServiceAccountTable } from "./service-account-table.tsx";
@@ -23,27 +25,20 @@ export function ServiceAccountList() {
     enabled: !denied,
   });
   if (denied) {
-    return (
-      <Empty title="No permission" text="Your role does not include reading service accounts." />
-    );
+    return <NoPermission to="read service accounts" />;
   }
   return (
     <Stack gap="lg">
-      <Group justify="space-between">
-        <div>
-          <Title order={2} fz="h3">
-            Service accounts
-          </Title>
-          <Text className="quiet" fz="sm">
-            Members for programs. Their API keys follow the role of the account.
-          </Text>
-        </div>
+      <PageHeader
+        title="Service accounts"
+        text="Members for programs. Their API keys follow the role of the account."
+      >
         {mayWrite && (
           <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
             Create service account
           </Button>
         )}
-      </Group>
+      </PageHeader>
       {error && <ProblemAlert error={error} title="Cannot load the service accounts" />}
       {isPending && <Skeleton h={120} radius="md" />}
       {data?.items.length === 0 && (

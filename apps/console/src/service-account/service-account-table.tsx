@@ -12,64 +12,58 @@ import { ago, moment } from "../format/time.ts";
 import { useMayChange } from "../session/use-allowed.ts";
 import { ConfirmByName } from "../shell/confirm-by-name.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { WideTable } from "../shell/wide-table.tsx";
 
 export function ServiceAccountTable({ accounts }: { accounts: readonly ServiceAccount[] }) {
   const [keyed, setKeyed] = useState<ServiceAccount>();
   const [deleting, setDeleting] = useState<ServiceAccount>();
   return (
     <Card padding={0}>
-      <Table.ScrollContainer
-        minWidth={640}
-        scrollAreaProps={{
-          viewportProps: { tabIndex: 0, role: "region", "aria-label": "Service accounts" },
-        }}
-      >
-        <Table horizontalSpacing="lg">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Name</Table.Th>
-              <Table.Th>Role</Table.Th>
-              <Table.Th>Status</Table.Th>
-              <Table.Th>Created</Table.Th>
-              <Table.Th w={130} aria-label="Actions" />
+      <WideTable label="Service accounts" minWidth={640}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Name</Table.Th>
+            <Table.Th>Role</Table.Th>
+            <Table.Th>Status</Table.Th>
+            <Table.Th>Created</Table.Th>
+            <Table.Th w={130} aria-label="Actions" />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {accounts.map((account) => (
+            <Table.Tr key={account.id} data-service-account={account.name}>
+              <Table.Td>
+                <Text fz="sm" fw={600}>
+                  {account.name}
+                </Text>
+                {account.description !== "" && (
+                  <Text fz="xs" className="quiet">
+                    {account.description}
+                  </Text>
+                )}
+              </Table.Td>
+              <Table.Td>
+                <Badge variant="default" tt="none" fw={500}>
+                  {account.role}
+                </Badge>
+              </Table.Td>
+              <Table.Td>{account.disabled ? "Disabled" : "Active"}</Table.Td>
+              <Table.Td>
+                <Text fz="sm" className="quiet" title={moment(account.created_at)}>
+                  {ago(account.created_at)}
+                </Text>
+              </Table.Td>
+              <Table.Td>
+                <Actions
+                  account={account}
+                  onKey={() => setKeyed(account)}
+                  onDelete={() => setDeleting(account)}
+                />
+              </Table.Td>
             </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {accounts.map((account) => (
-              <Table.Tr key={account.id} data-service-account={account.name}>
-                <Table.Td>
-                  <Text fz="sm" fw={600}>
-                    {account.name}
-                  </Text>
-                  {account.description !== "" && (
-                    <Text fz="xs" className="quiet">
-                      {account.description}
-                    </Text>
-                  )}
-                </Table.Td>
-                <Table.Td>
-                  <Badge variant="default" tt="none" fw={500}>
-                    {account.role}
-                  </Badge>
-                </Table.Td>
-                <Table.Td>{account.disabled ? "Disabled" : "Active"}</Table.Td>
-                <Table.Td>
-                  <Text fz="sm" className="quiet" title={moment(account.created_at)}>
-                    {ago(account.created_at)}
-                  </Text>
-                </Table.Td>
-                <Table.Td>
-                  <Actions
-                    account={account}
-                    onKey={() => setKeyed(account)}
-                    onDelete={() => setDeleting(account)}
-                  />
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+          ))}
+        </Table.Tbody>
+      </WideTable>
       <CreateApiKeyDialog
         opened={keyed !== undefined}
         account={keyed}

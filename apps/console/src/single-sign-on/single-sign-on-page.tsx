@@ -6,6 +6,7 @@ import { useTRPC } from "../api/client.tsx";
 import { useAllowed, useDenied } from "../session/use-allowed.ts";
 import { CopyIcon } from "../shell/copy-icon.tsx";
 import { Empty } from "../shell/empty.tsx";
+import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { SingleSignOnForm } from "./single-sign-on-form.tsx";
 
@@ -23,14 +24,10 @@ export function SingleSignOnPage() {
   }
   return (
     <Stack gap="lg">
-      <div>
-        <Title order={2} fz="h3">
-          Single sign-on
-        </Title>
-        <Text className="quiet" fz="sm">
-          Members sign in with your organization's OpenID Connect provider.
-        </Text>
-      </div>
+      <PageHeader
+        title="Single sign-on"
+        text="Members sign in with your organization's OpenID Connect provider."
+      />
       {error && <ProblemAlert error={error} title="Cannot load single sign-on" />}
       {allowed && isPending && <Skeleton h={240} radius="md" maw={640} />}
       {data && (
