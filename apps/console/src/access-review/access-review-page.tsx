@@ -33,7 +33,7 @@ export function AccessReviewPage() {
     <Stack gap="lg">
       <PageHeader
         title="Access review"
-        text="Everybody and everything that has access to this organization"
+        text="Everyone and everything with access to this organization"
       >
         <Group>
           <Button
@@ -101,8 +101,9 @@ function AccessList({ review: { items, complete } }: { review: AccessReview }) {
       />
       {!complete && (
         <Text fz="sm">
-          There are more API keys than are listed. Those never used or unused for longest are
-          listed. Revoke keys that are no longer needed: an incomplete review cannot be recorded.
+          This list is incomplete: of the API keys, it has only those never used and those unused
+          for longest. Revoke keys that are no longer needed, then review again. An incomplete
+          review cannot be recorded.
         </Text>
       )}
       <Card padding={0}>

@@ -39,7 +39,7 @@ export function AccessTable({ items }: { items: readonly Access[] }) {
         <Table.Tr>
           <Table.Th>Name</Table.Th>
           <Table.Th>Role</Table.Th>
-          <Table.Th>Signs in by</Table.Th>
+          <Table.Th>Signs in with</Table.Th>
           <Table.Th>Created</Table.Th>
           <Table.Th>Last used</Table.Th>
           <Table.Th>Findings</Table.Th>

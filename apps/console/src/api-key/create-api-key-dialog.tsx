@@ -183,7 +183,7 @@ interface PermissionSelectProps {
 
 function PermissionSelect({ role, held, ...input }: PermissionSelectProps) {
   const isWhole = role === "" || holdsAll(held, permissionsOf(role));
-  const all = isWhole ? "All of the role" : "All that you have of the role";
+  const all = isWhole ? "All of the role" : "All of the role that you have";
   return (
     <MultiSelect
       label="Permissions"

@@ -18,7 +18,7 @@ test("a filter asks for what it names, and the export for the same", () => {
 
 test("every kind of change has a title", () => {
   const changes = contracts.filter(({ method }) => method !== "GET");
-  // Impersonations are in the log, and begin outside of the tenant's API.
+  // Impersonations are in the log, but do not begin in the tenant's API.
   const kinds = new Set([...changes.map(({ name }) => name.split(".")[0]), "impersonation"]);
   expect(KINDS.map(({ value }) => value)).toEqual([...kinds].sort());
 });

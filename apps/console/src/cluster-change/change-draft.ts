@@ -17,7 +17,7 @@ export interface ChangeDraft {
   size: ClusterSize;
   /** `name=value` each, as typed. */
   labels: string[];
-  /** Undefined on AWS, which has no other listener. */
+  /** Undefined on AWS, where clusters have only one listener. */
   plaintextListener: boolean | undefined;
   /** Only on AWS. */
   wal: WalDraft | undefined;

@@ -57,8 +57,8 @@ export function RotateUserDialog({ clusterId, user, onClose }: DialogProps) {
       >
         <Stack>
           <Text fz="sm">
-            Clients need the new password when they connect again. Open connections stay, and
-            delegation tokens of the user stay valid until they expire or are expired.
+            Clients need the new password when they reconnect. Connections stay open. The user's
+            delegation tokens remain valid until they expire, or until you expire them.
           </Text>
           {user !== undefined && user.mechanisms.length > 1 && (
             <Choice user={user} choice={choice} onChange={setChoice} />

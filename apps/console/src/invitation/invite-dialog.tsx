@@ -54,7 +54,7 @@ export function InviteDialog({ opened, onClose }: { opened: boolean; onClose: ()
       secret={invite.data && `${window.location.origin}/invitation#${invite.data.token}`}
       title="Invite member"
       secretTitle="Copy the invitation link"
-      note={`Send this link to ${invite.data?.email ?? ""}. Millrace sends no mail. Its text is in the mail outbox.`}
+      note={`Send this link to ${invite.data?.email ?? ""} yourself: Millrace sends no mail. The mail outbox shows it once more.`}
       busy={invite.isPending}
       onClose={close}
     >

@@ -90,8 +90,8 @@ interface ActionsProps {
 }
 
 /**
- * Tells what a member may do: of a custom role that is not known, as much as the role that it narrows. That is more,
- * so nothing is offered too early.
+ * A member's permissions. For a custom role that is not loaded yet, those of the role that it narrows: they are more, so
+ * nothing is offered too early.
  */
 function usePermissionsOfMember() {
   const trpc = useTRPC();

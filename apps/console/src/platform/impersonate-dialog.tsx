@@ -61,19 +61,19 @@ export function ImpersonateDialog({ organization, mayWrite, onClose }: Impersona
       >
         <Stack>
           <Text fz="sm">
-            You see what the member sees, except records and mails, for {IMPERSONATION_MINUTES}{" "}
-            minutes. The organization's audit log shows the reason.
+            For {IMPERSONATION_MINUTES} minutes, you see what the member sees, except records, the
+            mail outbox and the access review. The organization's audit log shows the reason.
           </Text>
           <TextInput
-            label="Email of the member"
-            description="The first owner if empty"
+            label="Member's email"
+            description="Leave empty for the first owner"
             type="email"
             autoComplete="off"
             {...form.getInputProps("email")}
           />
           <Textarea
             label="Reason"
-            description="For example the ticket"
+            description="For example, a ticket number"
             data-autofocus
             {...form.getInputProps("reason")}
           />

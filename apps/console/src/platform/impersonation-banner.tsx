@@ -9,7 +9,7 @@ import { messageOf, useTRPC } from "../api/client.tsx";
 import { moment } from "../format/time.ts";
 import { endImpersonation } from "./platform-api.ts";
 
-/** On every page while a platform operator acts as a member: who, why, until when, and the way out. */
+/** Shown on every page while a platform operator acts as a member: who, why and until when, with a button that ends it. */
 export function ImpersonationBanner() {
   const trpc = useTRPC();
   const router = useRouter();

@@ -17,7 +17,7 @@ import {
   type PlatformOrganization,
 } from "./platform-api.ts";
 
-/** Every organization of the installation, for platform operators. */
+/** All organizations of the installation, for platform operators. */
 export function OrganizationList() {
   const router = useRouter();
   const [chosen, setChosen] = useState<PlatformOrganization>();

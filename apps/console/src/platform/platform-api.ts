@@ -24,7 +24,7 @@ export interface PlatformOrganization {
 
 export interface OrganizationPage {
   readonly items: readonly PlatformOrganization[];
-  /** What the next page comes after. */
+  /** `after` of the next page; null on the last one. */
   readonly next: string | null;
   /** Whether this installation allows impersonations that write. */
   readonly may_write: boolean;
@@ -32,7 +32,7 @@ export interface OrganizationPage {
 
 export interface NewImpersonation {
   readonly organization_id: string;
-  /** The first owner where absent. */
+  /** The first owner by default. */
   readonly member_email?: string;
   readonly reason: string;
   readonly write: boolean;
@@ -52,7 +52,7 @@ export function listOrganizations(after: string): Promise<OrganizationPage> {
   return send("GET", `organizations?after=${encodeURIComponent(after)}`);
 }
 
-/** Asks for a proof of identity where the API wants one. */
+/** Asks for a proof of identity if the API requires one. */
 export async function beginImpersonation(input: NewImpersonation): Promise<void> {
   await send("POST", "impersonations", input);
 }

@@ -17,7 +17,7 @@ import { FormActions } from "../shell/form-actions.tsx";
 
 interface DialogProps {
   opened: boolean;
-  /** The one to change; a new one is made without it. */
+  /** The role to change; undefined creates a new one. */
   edited: CustomRole | undefined;
   onClose: () => void;
 }
@@ -37,7 +37,7 @@ export function RoleDialog({ opened, edited: role, onClose }: DialogProps) {
       permissions: (value) => (value.length > 0 ? null : "Choose at least one permission"),
     },
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the form is not new with each render in substance.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another role changes the fields
   useEffect(() => {
     if (role) form.setValues({ ...role, permissions: [...role.permissions] });
   }, [role]);
@@ -70,7 +70,7 @@ export function RoleDialog({ opened, edited: role, onClose }: DialogProps) {
           />
           <MultiSelect
             label="Permissions"
-            description="You can grant those that you have"
+            description="Only permissions that you have yourself"
             data={CUSTOM_ROLE_PERMISSIONS.filter((each) => held?.includes(each))}
             searchable
             {...form.getInputProps("permissions")}

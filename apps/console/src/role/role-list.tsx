@@ -43,7 +43,7 @@ export function RoleList() {
       {data?.items.length === 0 && (
         <Empty
           title="No custom roles"
-          text="Create one for members who need other permissions than a built-in role has."
+          text="Create one for members who need other permissions than the built-in roles grant."
         />
       )}
       {data && data.items.length > 0 && <RoleTable roles={data.items} />}

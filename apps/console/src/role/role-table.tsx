@@ -88,7 +88,7 @@ function DeleteDialog({ role, onClose }: { role: CustomRole | undefined; onClose
     <ConfirmByName
       what="role"
       name={role?.name}
-      text="Only a role that no member has can be deleted."
+      text="A role can be deleted only if no member has it."
       busy={remove.isPending}
       error={remove.error}
       onConfirm={() => role && remove.mutate({ role_id: role.id })}

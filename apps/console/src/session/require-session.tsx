@@ -16,7 +16,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
   const path = usePathname();
   const { error } = useQuery(trpc.account.me.queryOptions({}));
   const signedOut = statusOf(error) === 401;
-  // For a platform operator no tenant exists without an impersonation.
+  // Without an impersonation, every tenant route answers a platform operator with 404.
   const isOperator = statusOf(error) === 404;
   useEffect(() => {
     if (signedOut) router.replace(`/sign-in?then=${encodeURIComponent(path)}`);

@@ -5,7 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { holdsAll } from "./holds-all.ts";
 
-/** What an API process from before custom roles answers lacks `permissions`: a deployment can have both. */
+/** During a deployment, an API process from before custom roles can answer: without `permissions`. */
 interface Grant {
   readonly role: Role;
   readonly permissions?: readonly Permission[] | undefined;
@@ -28,15 +28,15 @@ export function useDenied(permission: Permission): boolean {
   return usePermissions()?.includes(permission) === false;
 }
 
-/** The role of whoever is signed in, or the one that their custom role narrows; undefined until it is known. */
+/** The signed-in user's role, or the one that their custom role narrows; undefined until that is known. */
 export function useRole(): Role | undefined {
   const trpc = useTRPC();
   return useQuery(trpc.account.me.queryOptions({})).data?.role;
 }
 
 /**
- * Tells whether the signed-in user has `permission` and everything that somebody or something else may do: the API
- * lets nobody change or remove what may do more than they. False until the user's permissions are known.
+ * Whether the signed-in user has `permission` and all permissions of another member, key or role: the API lets nobody change
+ * or remove one with more permissions than their own. False until the user's permissions are known.
  */
 export function useMayChange(permission: Permission): (other: Iterable<Permission>) => boolean {
   const held = usePermissions();

@@ -1,6 +1,6 @@
 /**
- * The browser's title of a page. React moves the element into the head and exchanges it with the page's
- * other content. Titles from Next's metadata come later than the page, which has none until then.
+ * The page's title in the browser. React moves the element into the head and updates it together with the page. Next sends
+ * titles from metadata after the page, which has no title until then.
  */
 export function PageTitle({ children }: { children: string }) {
   return <title>{`${children} · Millrace`}</title>;
