@@ -29,7 +29,7 @@ import { limitRequests } from "./limits/limit-requests.ts";
 import { type LimitName, RequestLimits } from "./limits/request-limits.ts";
 import { platformRoutes, signOutAndEndImpersonation } from "./platform-routes.ts";
 import { problemResponse } from "./problem-response.ts";
-import { type ApiEnv, type ApiParts, requestContext } from "./request-context.ts";
+import { type ApiEnv, type ApiParts, originOf, requestContext } from "./request-context.ts";
 import { restRoutes } from "./rest/rest-routes.ts";
 import { SSO_CALLBACK_PATH, SSO_PATH, ssoRoutes } from "./sso-routes.ts";
 import { webHeaders } from "./web-headers.ts";
@@ -120,9 +120,9 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   app.use(compress());
   app.use(boundBodies(log));
   app.on(["GET", "POST"], `${AUTH_BASE_PATH}/*`, async (c) => {
-    const { clientAddress } = c.get("context");
-    const origin = { requestId: c.get("requestId"), clientAddress };
-    const answer = () => identity.handle(withClientAddress(c.req.raw, clientAddress), origin);
+    const origin = originOf(c);
+    const request = withClientAddress(c.req.raw, origin.clientAddress);
+    const answer = () => identity.handle(request, origin);
     if (c.req.path !== `${AUTH_BASE_PATH}/sign-out`) return (await answer()) ?? c.notFound();
     return (await signOutAndEndImpersonation(db, identity, c, answer)) ?? c.notFound();
   });

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { addressNetwork } from "./client-address.ts";
 import { jsonBody } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
-import type { ApiEnv, ApiParts } from "./request-context.ts";
+import { type ApiEnv, type ApiParts, originOf } from "./request-context.ts";
 
 /** Tries per address: a token cannot be guessed, but each try costs two queries. */
 const TRIES_PER_MINUTE = 30;
@@ -66,8 +66,7 @@ export function invitationRoutes(
       // An organization's identity provider does not speak for people elsewhere.
       userId: session?.ssoOrganizationId === undefined ? session?.userId : undefined,
       newAccount: name !== undefined && password !== undefined ? { name, password } : undefined,
-      requestId: c.get("requestId"),
-      clientAddress: c.get("context").clientAddress,
+      ...originOf(c),
     });
     return c.json({ organization_id: organizationId });
   });

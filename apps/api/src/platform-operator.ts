@@ -11,6 +11,7 @@ import {
   resetPlatformOperator,
 } from "@millrace/core";
 import { openDatabase, PlatformOperatorRefused, PlatformOperators } from "@millrace/db";
+import { EMAIL_LENGTH_MAX } from "@millrace/domain";
 import { z } from "zod";
 import { readEnvironment } from "./env.ts";
 
@@ -60,7 +61,7 @@ async function change(
 }
 
 function emailOf(text: string | undefined): string {
-  const email = z.email().max(254).toLowerCase().safeParse(text);
+  const email = z.email().max(EMAIL_LENGTH_MAX).toLowerCase().safeParse(text);
   if (email.success) return email.data;
-  throw new PlatformOperatorRefused("name the account by its email address");
+  throw new PlatformOperatorRefused("EMAIL must be the email address of the account");
 }

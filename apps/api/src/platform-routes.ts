@@ -7,6 +7,7 @@ import { beginImpersonation, endImpersonation, listPlatformOrganizations } from 
 import type { Database } from "@millrace/db";
 import {
   DomainError,
+  EMAIL_LENGTH_MAX,
   IMPERSONATION_REASON_LENGTH_MAX,
   IMPERSONATION_REASON_LENGTH_MIN,
   IMPERSONATIONS_PER_HOUR_MAX,
@@ -19,7 +20,7 @@ import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { jsonBody } from "./json-body.ts";
 import { problemResponse } from "./problem-response.ts";
-import type { ApiEnv, ApiParts } from "./request-context.ts";
+import { type ApiEnv, type ApiParts, originOf } from "./request-context.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -29,7 +30,7 @@ const Begin = z.strictObject({
     .max(40)
     .transform((id) => id as OrganizationId),
   /** The first owner by default. */
-  member_email: z.email().max(254).toLowerCase().optional(),
+  member_email: z.email().max(EMAIL_LENGTH_MAX).toLowerCase().optional(),
   reason: z
     .string()
     .trim()
@@ -102,13 +103,13 @@ async function countBegun({ rateLimits }: Database, operator: UserId): Promise<v
   );
 }
 
-/** Answers the request, a sign-out, and ends the session's active impersonation. */
-export async function signOutAndEndImpersonation<T extends Response>(
+/** Answers a sign-out, and ends the session's active impersonation if the sign-out has ended the session. */
+export async function signOutAndEndImpersonation(
   db: Database,
   identity: Sessions,
   c: Context<ApiEnv>,
-  signOut: () => Promise<T> | undefined,
-): Promise<T | undefined> {
+  signOut: () => Promise<Response> | undefined,
+): Promise<Response | undefined> {
   const session = await identity.session(c.req.raw.headers);
   const active = session && (await db.platform.active(session.id));
   const response = await signOut();
@@ -116,10 +117,6 @@ export async function signOutAndEndImpersonation<T extends Response>(
     await endImpersonation(db, { sessionId: session.id, ...originOf(c) }, active);
   }
   return response;
-}
-
-function originOf(c: Context<ApiEnv>): { requestId: string; clientAddress: string } {
-  return { requestId: c.get("requestId"), clientAddress: c.get("context").clientAddress };
 }
 
 /** Throws `unauthenticated`, `rate_limited`, and `route_not_found` for anybody who is no platform operator. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
-import { type Authenticator, authenticate, authorize } from "@millrace/auth";
+import { type Authenticator, authenticate, authorize, type RequestOrigin } from "@millrace/auth";
 import type { CoreParts } from "@millrace/core";
 import { newId, type Permission, type Principal } from "@millrace/domain";
 import type { RequestContext } from "@millrace/router";
@@ -29,6 +29,11 @@ export interface ApiEnv {
     /** Undefined where nothing is limited. */
     charge: RequestCharge | undefined;
   };
+}
+
+/** What the audit log says about where a request came from. */
+export function originOf(c: Context<ApiEnv>): RequestOrigin {
+  return { requestId: c.get("requestId"), clientAddress: c.get("context").clientAddress };
 }
 
 /** A caller may name its request; anything that does not look like an id is replaced. */

@@ -27,9 +27,9 @@ export async function resealSecrets(options: ResealOptions): Promise<void> {
   if (secondFactors.left + clientSecrets.left > 0) {
     log.warn(
       counts,
-      "some second factors or client secrets could not be sealed by MILLRACE_AUTH_SECRET",
+      "some second factors or client secrets could not be sealed with MILLRACE_AUTH_SECRET",
     );
   } else {
-    log.info(counts, "second factors and client secrets are sealed by MILLRACE_AUTH_SECRET");
+    log.info(counts, "second factors and client secrets are sealed with MILLRACE_AUTH_SECRET");
   }
 }

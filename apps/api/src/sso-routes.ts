@@ -11,7 +11,7 @@ import {
   SsoAttempts,
 } from "@millrace/auth";
 import { beginSsoProof, beginSsoSignIn, finishSso } from "@millrace/core";
-import { DomainError, type SsoRefusal, SsoRefused } from "@millrace/domain";
+import { DomainError, EMAIL_LENGTH_MAX, type SsoRefusal, SsoRefused } from "@millrace/domain";
 import { type Context, Hono } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import type { Logger } from "pino";
@@ -32,7 +32,7 @@ const RETURN_TO_MAX = 500;
 const returnTo = z.string().max(RETURN_TO_MAX).startsWith("/").default("/");
 const Start = z.strictObject({
   /** The organization's slug, or a mail address. */
-  name: z.string().trim().min(1).max(254),
+  name: z.string().trim().min(1).max(EMAIL_LENGTH_MAX),
   return_to: returnTo,
 });
 const Confirm = z.strictObject({ return_to: returnTo });

@@ -271,7 +271,7 @@ test("an invitation is a mail in the outbox, whose text is stored sealed and can
   expect(opened.body.text).toContain(`${CONSOLE_URL}/invitation#${invited.token}\n`);
   expect(opened.body.opened_at).toEqual(expect.any(String));
   expect((await open(ours.apiKey)).body).toMatchObject({
-    ...{ code: "mail_text_unavailable", detail: "The text was read already." },
+    ...{ code: "mail_text_unavailable", detail: "The text has already been read." },
   });
   const log = await call(app, "GET", `/v1/audit-events?target_id=${mail.id}`, {
     apiKey: ours.apiKey,

@@ -320,7 +320,7 @@ test("nobody becomes a platform operator with an account that somebody else may 
   const identity = createIdentity({ db, secret: SECRET, apiUrl: API_URL, trustedOrigins: [] });
   const operators = await PlatformOperators.open(ownerUrl);
   const added = addPlatformOperator({ operators, identity }, email);
-  await expect(added).rejects.toThrow("has an account already");
+  await expect(added).rejects.toThrow("already has an account");
   expect(await operators.list()).not.toContain(email);
   await operators.close();
   expect((await ask({ cookie }, "GET", ORGANIZATIONS)).status).toBe(404);

@@ -106,7 +106,7 @@ test.each([
     expect((await auth(rotated, "two-factor/verify-totp", second, challenge)).status).toBe(200);
     expect(await reseal(NEXT, [])).toMatchObject([{ msg: expect.stringContaining("could not") }]);
     const done = {
-      msg: "second factors and client secrets are sealed by MILLRACE_AUTH_SECRET",
+      msg: "second factors and client secrets are sealed with MILLRACE_AUTH_SECRET",
       second_factors: { resealed: 1, left: 0 },
       client_secrets: { resealed: 1, left: 0 },
     };

@@ -12,6 +12,7 @@ import {
   type Clock,
   type Cluster,
   type ClusterPhase,
+  isServing,
   type OperationOrigin,
   remedyOf,
   SERVING_PHASES,
@@ -316,10 +317,6 @@ export class ClusterSupervisor {
   #newBackoff(): RestartBackoff {
     return new RestartBackoff(this.#options.backoff ?? RESTART_BACKOFF);
   }
-}
-
-function isServing(phase: ClusterPhase): boolean {
-  return (SERVING_PHASES as readonly ClusterPhase[]).includes(phase);
 }
 
 function brokerDown(message: string): BrokerHealth {

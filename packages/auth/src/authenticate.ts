@@ -4,6 +4,8 @@ import {
   type Clock,
   DomainError,
   isId,
+  KEY_USE_RESOLUTION_MS,
+  MEMBER_USE_RESOLUTION_MS,
   notFound,
   type Organization,
   type Principal,
@@ -20,10 +22,6 @@ export const ORGANIZATION_HEADER = "millrace-organization";
 /** What the console shows. Only a preference: an organization that the person has left is passed over. */
 const ORGANIZATION_COOKIE = /(?:^|; *)millrace-organization=(org_[0-9A-Z]+)(?:;|$)/;
 
-/** A key's last use is noted at most this often. */
-const TOUCH_INTERVAL_MS = 60_000;
-/** A member's, too: the access review counts days. */
-const MEMBER_TOUCH_INTERVAL_MS = 3_600_000;
 const BEARER = /^Bearer +(\S+)$/i;
 
 export interface Authenticator {
@@ -80,7 +78,7 @@ async function byApiKey(
     });
   }
   const touched = key.lastUsedAt?.getTime() ?? 0;
-  if (now.getTime() - touched > TOUCH_INTERVAL_MS) {
+  if (now.getTime() - touched > KEY_USE_RESOLUTION_MS) {
     await db.tenant(key.organizationId).apiKeys.touch(key.id, now);
   }
   return {
@@ -131,7 +129,7 @@ async function byMembership(
     if (membership.requiresSso && !isSingleSignOn) throw ssoRequired(organization);
     const now = clock.now();
     const touched = membership.lastUsedAt?.getTime() ?? 0;
-    if (now.getTime() - touched > MEMBER_TOUCH_INTERVAL_MS) {
+    if (now.getTime() - touched > MEMBER_USE_RESOLUTION_MS) {
       await db.tenant(organizationId).members.touch(organizationId, userId, now);
     }
     const session = { id, authenticatedAt, isSingleSignOn };

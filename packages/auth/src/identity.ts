@@ -5,6 +5,7 @@ import {
   type OrganizationId,
   PASSWORD_LENGTH_MAX,
   PASSWORD_LENGTH_MIN,
+  PASSWORD_PROVIDER,
   SESSION_DAYS_MAX,
   SESSION_IDLE_HOURS_MAX,
   type SessionId,
@@ -162,7 +163,7 @@ export function createIdentity(options: IdentityOptions): Identity {
       if (password !== undefined) {
         await internalAdapter.linkAccount({
           userId: user.id,
-          providerId: "credential",
+          providerId: PASSWORD_PROVIDER,
           accountId: user.id,
           password: await hasher.hash(password),
         });
@@ -219,7 +220,7 @@ async function liveSession(
 async function verifyPassword(auth: Auth, userId: UserId, password: string): Promise<boolean> {
   const { internalAdapter, password: hasher } = await auth.$context;
   const accounts = await internalAdapter.findAccounts(userId);
-  const hash = accounts.find((account) => account.providerId === "credential")?.password;
+  const hash = accounts.find((account) => account.providerId === PASSWORD_PROVIDER)?.password;
   return hash ? hasher.verify({ hash, password }) : false;
 }
 

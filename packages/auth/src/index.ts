@@ -5,6 +5,7 @@ export { assertRecentProof, authorize } from "./authorize.ts";
 export { DeferredWrites } from "./deferred-writes.ts";
 export { AUTH_BASE_PATH, CLIENT_IP_HEADER, createIdentity, type Identity } from "./identity.ts";
 export { IdentityProviders, type ProviderAccess } from "./identity-providers.ts";
+export type { RequestOrigin } from "./identity-requests.ts";
 export { invitationTokenHash, newInvitationToken } from "./invitation-token.ts";
 export { OutgoingRequestRefused, OutgoingRequests, refusedRequestIn } from "./outgoing-requests.ts";
 export { SecretSeal } from "./secret-seal.ts";

@@ -18,7 +18,7 @@ export function secretVersions(secret: string, replaced: readonly string[]): Sec
   return [...new Set([secret, ...replaced])].map((value) => ({ version: versionOf(value), value }));
 }
 
-/** What a value sealed by the secret in use begins with. */
+/** What a value sealed with the secret in use begins with. */
 export function sealPrefix(secret: string): string {
   return `$ba$${versionOf(secret)}$`;
 }

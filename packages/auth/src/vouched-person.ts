@@ -1,5 +1,5 @@
 /** Whom a provider vouches for. Every claim is checked: tenants choose the providers, and providers let people enter most of them. */
-import { mailDomainOf, SSO_SUBJECT_MAX, SsoRefused } from "@millrace/domain";
+import { EMAIL_LENGTH_MAX, mailDomainOf, SSO_SUBJECT_MAX, SsoRefused } from "@millrace/domain";
 import { z } from "zod";
 
 const NAME_LENGTH_MAX = 100;
@@ -14,7 +14,7 @@ const Subject = z
   .max(SSO_SUBJECT_MAX)
   .regex(/^[\x20-\x7e]+$/);
 /** As invitations have it. */
-const Email = z.email().max(254).toLowerCase();
+const Email = z.email().max(EMAIL_LENGTH_MAX).toLowerCase();
 /** No control characters, half characters, or marks that change the direction of what follows. */
 const SHOWN = /^[^\p{Cc}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+$/u;
 

@@ -3,13 +3,8 @@ export { BrokerHttp } from "./broker-http.ts";
 export type { BrokerRecords, StreamedRecordItem } from "./broker-records.ts";
 export type { BrokerSetting, BrokerSettings } from "./broker-setting.ts";
 export type { CatchUpAnswer } from "./catch-up.ts";
-export {
-  type KafkaAddress,
-  KafkaAdmin,
-  type KafkaSignIn,
-  type TopicConfigChanges,
-  withKafkaAdmin,
-} from "./kafka-admin.ts";
+export { KafkaAdmin, type TopicConfigChanges, withKafkaAdmin } from "./kafka-admin.ts";
+export type { KafkaAddress, KafkaSignIn } from "./kafka-client.ts";
 export type {
   ProduceAnswer,
   ProduceRequest,

@@ -24,7 +24,7 @@ import { createAcls, deleteAcl, describeAcls } from "./acls.ts";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
 import { alterQuota, describeQuotas } from "./client-quotas.ts";
 import { describeGroups, type PickGroups } from "./group-lag.ts";
-import { survivingResets } from "./kafka-client.ts";
+import { connectionOptions, type KafkaAddress, survivingResets } from "./kafka-client.ts";
 import { OfflineTolerantAdmin } from "./offline-partitions.ts";
 import { describeUsers, putPassword, removeCredentials } from "./scram-users.ts";
 
@@ -33,38 +33,6 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 /** A topic can vanish between listing and describing; the listing is repeated this often. */
 const LIST_ATTEMPTS_MAX = 3;
-
-export interface KafkaAddress {
-  /** `host:port[,host:port…]` */
-  readonly bootstrapServers: string;
-  /** Absent where the listener asks for nothing. */
-  readonly signIn?: KafkaSignIn | undefined;
-  readonly timeoutMs?: number;
-}
-
-/** How to sign in at a listener with TLS and SCRAM. */
-export interface KafkaSignIn {
-  /** In PEM: what the broker's certificate has to be issued by. */
-  readonly rootCertificate: string;
-  readonly user: string;
-  /** A secret: never log it. */
-  readonly password: string;
-}
-
-/** Options of the client library for an address. */
-export function connectionOptions({ bootstrapServers, signIn }: KafkaAddress) {
-  return {
-    bootstrapBrokers: bootstrapServers.split(","),
-    ...(signIn && {
-      tls: { ca: signIn.rootCertificate },
-      sasl: {
-        mechanism: "SCRAM-SHA-256",
-        username: signIn.user,
-        password: signIn.password,
-      } as const,
-    }),
-  };
-}
 
 export interface NewTopic {
   readonly name: string;

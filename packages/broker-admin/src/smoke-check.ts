@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { Consumer, Producer } from "@platformatic/kafka";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
-import { connectionOptions, type KafkaAddress, KafkaAdmin } from "./kafka-admin.ts";
-import { survivingResets } from "./kafka-client.ts";
+import { KafkaAdmin } from "./kafka-admin.ts";
+import { connectionOptions, type KafkaAddress, survivingResets } from "./kafka-client.ts";
 
 /** Names of the topics that checks use; `__` keeps them out of the lists that users see. */
 const TOPIC_PREFIX = "__millrace_smoke_";

@@ -8,23 +8,22 @@ import {
   completeCounts,
   type InvitationId,
   isPermission,
-  isRole,
   type MemberId,
   newId,
   type OrganizationId,
-  ROLE_LEAST,
-  type Role,
+  PASSWORD_PROVIDER,
   type ServiceAccountId,
   type SignInMethod,
+  type SsoConnection,
+  storedRole,
 } from "@millrace/domain";
 import { liveKeys } from "./api-key-repository.ts";
 import type { Client } from "./client.ts";
-import { grantIn } from "./custom-role-repository.ts";
+import { grantIn, HELD_CUSTOM_ROLE } from "./custom-role-repository.ts";
 import type { AccessReview as AccessReviewRow } from "./generated/client.ts";
+import { pendingAt } from "./invitation-repository.ts";
 import { SsoConnectionRepository } from "./sso-connection-repository.ts";
 
-/** better-auth's name for accounts with a password. */
-const PASSWORD_PROVIDER = "credential";
 const NONE = {
   ...{ customRole: undefined, permissions: undefined, lastUsedAt: undefined, expiresAt: undefined },
   ...{ hasSecondFactor: undefined, signIn: [], isDisabled: false, domains: [] },
@@ -49,15 +48,15 @@ export class AccessReviewRepository {
    * keys, those that were never used or not for longest.
    */
   async access(organizationId: OrganizationId, now: Date): Promise<OrganizationAccess> {
-    const members = await this.#members(organizationId);
+    const sso = (await new SsoConnectionRepository(this.#client).find(organizationId))?.connection;
+    const members = await this.#members(organizationId, sso);
     const accounts = await this.#serviceAccounts(organizationId);
     const keys = await this.#apiKeys(organizationId, now);
     const invitations = await this.#invitations(organizationId, now);
-    const sso = await this.#singleSignOn(organizationId);
     return {
       access: [
-        ...[...members, ...accounts],
-        ...[...keys.slice(0, ACCESS_REVIEW_KEYS_MAX), ...invitations, ...sso],
+        ...[...members, ...accounts, ...keys.slice(0, ACCESS_REVIEW_KEYS_MAX), ...invitations],
+        ...(sso ? [singleSignOn(sso)] : []),
       ],
       isComplete: keys.length <= ACCESS_REVIEW_KEYS_MAX,
     };
@@ -94,15 +93,14 @@ export class AccessReviewRepository {
     return row ? toReview(row) : undefined;
   }
 
-  async #members(organizationId: OrganizationId): Promise<Access[]> {
-    const sso = await this.#client.ssoConnection.findUnique({ where: { organizationId } });
+  async #members(organizationId: OrganizationId, sso?: SsoConnection): Promise<Access[]> {
     // Accounts at the providers of other tenants are none of this one's.
     const providerId = { in: [PASSWORD_PROVIDER, ...(sso ? [sso.id] : [])] };
     const rows = await this.#client.member.findMany({
       where: { organizationId },
       orderBy: [{ createdAt: "asc" }, { id: "asc" }],
       include: {
-        customRole: { select: { id: true, name: true, permissions: true } },
+        customRole: HELD_CUSTOM_ROLE,
         user: {
           select: {
             ...{ email: true, twoFactorEnabled: true },
@@ -141,7 +139,7 @@ export class AccessReviewRepository {
     const lastUses = new Map(uses.map((use) => [use.serviceAccountId, use._max.lastUsedAt]));
     return rows.map((row) => ({
       ...{ ...NONE, kind: "service_account", id: row.id as ServiceAccountId, name: row.name },
-      ...{ role: roleIn(row.role), createdAt: row.createdAt },
+      ...{ role: storedRole(row.role), createdAt: row.createdAt },
       lastUsedAt: lastUses.get(row.id) ?? undefined,
       isDisabled: row.disabledAt !== null,
     }));
@@ -162,7 +160,7 @@ export class AccessReviewRepository {
     return rows.map(({ serviceAccount: account, ...row }) => ({
       ...{ ...NONE, kind: "api_key", id: row.id as ApiKeyId, createdAt: row.createdAt },
       name: account ? `${account.name}/${row.name}` : row.name,
-      role: roleIn(account?.role ?? row.role),
+      role: storedRole(account?.role ?? row.role),
       permissions: row.permissions.length > 0 ? row.permissions.filter(isPermission) : undefined,
       ...{ lastUsedAt: row.lastUsedAt ?? undefined, expiresAt: row.expiresAt ?? undefined },
       isDisabled: account?.disabledAt != null,
@@ -171,31 +169,21 @@ export class AccessReviewRepository {
 
   async #invitations(organizationId: OrganizationId, now: Date): Promise<Access[]> {
     const rows = await this.#client.invitation.findMany({
-      where: { organizationId, acceptedAt: null, revokedAt: null, expiresAt: { gt: now } },
+      where: pendingAt(organizationId, now),
       orderBy: [{ createdAt: "asc" }, { id: "asc" }],
     });
     return rows.map((row) => ({
       ...{ ...NONE, kind: "invitation", id: row.id as InvitationId, name: row.email },
-      ...{ role: roleIn(row.role), createdAt: row.createdAt, expiresAt: row.expiresAt },
+      ...{ role: storedRole(row.role), createdAt: row.createdAt, expiresAt: row.expiresAt },
     }));
-  }
-
-  async #singleSignOn(organizationId: OrganizationId): Promise<Access[]> {
-    const stored = await new SsoConnectionRepository(this.#client).find(organizationId);
-    if (!stored) return [];
-    const { id, issuer, defaultRole, domains, createdAt } = stored.connection;
-    return [
-      {
-        ...{ ...NONE, kind: "single_sign_on", id, name: issuer, role: defaultRole },
-        ...{ domains, createdAt },
-      },
-    ];
   }
 }
 
-/** A role that this version does not know grants the least. */
-function roleIn(role: string): Role {
-  return isRole(role) ? role : ROLE_LEAST;
+function singleSignOn({ id, issuer, defaultRole, domains, createdAt }: SsoConnection): Access {
+  return {
+    ...{ ...NONE, kind: "single_sign_on", id, name: issuer, role: defaultRole },
+    ...{ domains, createdAt },
+  };
 }
 
 function toReview(row: AccessReviewRow): AccessReview {

@@ -2,13 +2,13 @@ import {
   type ApiKey,
   type ApiKeyId,
   isPermission,
-  isRole,
+  KEY_USE_RESOLUTION_MS,
   newId,
   type OrganizationId,
   type Permission,
-  ROLE_LEAST,
   type Role,
   type ServiceAccountId,
+  storedRole,
   type UserId,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
@@ -32,9 +32,6 @@ export interface NewApiKey {
 }
 
 const WITH_ACCOUNT = { serviceAccount: { select: { role: true } } } as const;
-
-/** A key used again within this time is not written again: one row update per minute is enough. */
-const LAST_USED_RESOLUTION_MS = 60_000;
 
 export class ApiKeyRepository {
   readonly #client: Client;
@@ -79,7 +76,7 @@ export class ApiKeyRepository {
 
   /** Notes that the key was used at `now`. */
   async touch(id: ApiKeyId, now: Date): Promise<void> {
-    const stale = new Date(now.getTime() - LAST_USED_RESOLUTION_MS);
+    const stale = new Date(now.getTime() - KEY_USE_RESOLUTION_MS);
     await this.#client.apiKey.updateMany({
       where: { id, OR: [{ lastUsedAt: null }, { lastUsedAt: { lt: stale } }] },
       data: { lastUsedAt: now },
@@ -159,8 +156,7 @@ function toApiKey(row: ApiKeyRow & { serviceAccount?: { role: string } | null })
     id: row.id as ApiKeyId,
     organizationId: row.organizationId as OrganizationId,
     name: row.name,
-    // A role that this version does not know grants the least.
-    role: isRole(role) ? role : ROLE_LEAST,
+    role: storedRole(role),
     serviceAccountId: (row.serviceAccountId ?? undefined) as ServiceAccountId | undefined,
     hint: row.hint,
     createdBy: (row.createdById ?? undefined) as UserId | undefined,

@@ -3,13 +3,12 @@ import {
   type CustomRole,
   type CustomRoleId,
   type HeldCustomRole,
-  isRole,
   leastRoleWith,
   newId,
   type OrganizationId,
   type Permission,
-  ROLE_LEAST,
   type Role,
+  storedRole,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
 import type { CustomRole as CustomRoleRow } from "./generated/client.ts";
@@ -75,12 +74,15 @@ function isGrantable(value: string): value is Permission {
 
 type HeldRow = Pick<CustomRoleRow, "id" | "name" | "permissions">;
 
-/** What a member's row grants. One that this version does not know grants nothing, or the least. */
+/** The columns of a `HeldRow`. */
+export const HELD_CUSTOM_ROLE = { select: { id: true, name: true, permissions: true } } as const;
+
+/** What a member's row grants. Permissions that this version does not know grant nothing. */
 export function grantIn(
   role: string,
   row: HeldRow | null | undefined,
 ): { role: Role; customRole: HeldCustomRole | undefined } {
-  if (!row) return { role: isRole(role) ? role : ROLE_LEAST, customRole: undefined };
+  if (!row) return { role: storedRole(role), customRole: undefined };
   const permissions = row.permissions.filter(isGrantable);
   const customRole = { id: row.id as CustomRoleId, name: row.name, permissions };
   return { role: leastRoleWith(permissions), customRole };

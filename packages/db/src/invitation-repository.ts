@@ -2,11 +2,10 @@ import {
   type Changer,
   type Invitation,
   type InvitationId,
-  isRole,
   newId,
   type OrganizationId,
-  ROLE_LEAST,
   type Role,
+  storedRole,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
 import type { Invitation as InvitationRow } from "./generated/client.ts";
@@ -110,7 +109,8 @@ export class InvitationRepository {
   }
 }
 
-function pendingAt(organizationId: OrganizationId, now: Date) {
+/** Invitations that can be accepted at `now`. */
+export function pendingAt(organizationId: OrganizationId, now: Date) {
   return { organizationId, acceptedAt: null, revokedAt: null, expiresAt: { gt: now } };
 }
 
@@ -119,8 +119,7 @@ function toInvitation(row: InvitationRow): Invitation {
     id: row.id as InvitationId,
     organizationId: row.organizationId as OrganizationId,
     email: row.email,
-    // A role that this version does not know grants the least.
-    role: isRole(row.role) ? row.role : ROLE_LEAST,
+    role: storedRole(row.role),
     invitedBy: row.invitedBy as unknown as Changer,
     createdAt: row.createdAt,
     expiresAt: row.expiresAt,

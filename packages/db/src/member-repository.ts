@@ -1,23 +1,21 @@
-import type {
-  CustomRoleId,
-  Member,
-  MemberId,
-  OrganizationId,
-  Role,
-  UserId,
+import {
+  type CustomRoleId,
+  MEMBER_USE_RESOLUTION_MS,
+  type Member,
+  type MemberId,
+  type OrganizationId,
+  type Role,
+  type UserId,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
-import { grantIn } from "./custom-role-repository.ts";
+import { grantIn, HELD_CUSTOM_ROLE } from "./custom-role-repository.ts";
 import type { Member as MemberRow } from "./generated/client.ts";
 import { newerThan, type Page, type PageRequest, pageOf } from "./page.ts";
 
 const WITH_USER = {
   user: { select: { email: true, name: true } },
-  customRole: { select: { id: true, name: true, permissions: true } },
+  customRole: HELD_CUSTOM_ROLE,
 } as const;
-
-/** A member who is here again within this time is not written again: the access review counts days. */
-const LAST_USED_RESOLUTION_MS = 3_600_000;
 
 /** Who belongs to a tenant. */
 export class MemberRepository {
@@ -68,7 +66,7 @@ export class MemberRepository {
 
   /** Notes that the member was here at `now`. */
   async touch(organizationId: OrganizationId, userId: UserId, now: Date): Promise<void> {
-    const stale = new Date(now.getTime() - LAST_USED_RESOLUTION_MS);
+    const stale = new Date(now.getTime() - MEMBER_USE_RESOLUTION_MS);
     await this.#client.member.updateMany({
       where: { organizationId, userId, OR: [{ lastUsedAt: null }, { lastUsedAt: { lt: stale } }] },
       data: { lastUsedAt: now },

@@ -25,7 +25,7 @@ export class PlatformOperators {
           has_table_privilege(to_regclass('platform_operator'), 'INSERT') AS "mayWrite"`;
       if (row?.mayWrite) return new PlatformOperators(client);
       throw new PlatformOperatorRefused(
-        `DATABASE_URL is the address of the role ${row?.role}, which must not change platform operators. Set it to the address of the owner of the tables, by which the migrations ran.`,
+        `DATABASE_URL is the address of the role ${row?.role}, which must not change platform operators. Set it to the address of the role that owns the tables and ran the migrations.`,
       );
     } catch (error) {
       await client.$disconnect();
@@ -48,7 +48,7 @@ export class PlatformOperators {
       const [taken] = await tx.$queryRaw<object[]>`SELECT 1 FROM "user" WHERE email = ${email}`;
       if (taken) {
         throw new PlatformOperatorRefused(
-          `${email} has an account already, and somebody else may know its password. Name an address without an account. For a new password of a platform operator, run reset.`,
+          `${email} already has an account, and somebody else may know its password. Use an address without an account. To give a platform operator a new password, run reset.`,
         );
       }
       const id = await createUser(tx as unknown as IdentityStore);

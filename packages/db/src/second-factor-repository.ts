@@ -7,7 +7,7 @@ export interface StoredSecondFactor {
   readonly lockedUntil: Date | undefined;
 }
 
-/** How many secrets were sealed again by the secret in use, and how many are still sealed by another. */
+/** How many secrets were sealed again with the secret in use, and how many are still sealed with another. */
 export interface Resealed {
   readonly resealed: number;
   readonly left: number;

@@ -1,10 +1,9 @@
 import {
-  isRole,
   newId,
   type OrganizationId,
-  ROLE_LEAST,
   type ServiceAccount,
   type ServiceAccountId,
+  storedRole,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
 import type { ServiceAccount as ServiceAccountRow } from "./generated/client.ts";
@@ -104,8 +103,7 @@ function toServiceAccount(row: ServiceAccountRow): ServiceAccount {
     organizationId: row.organizationId as OrganizationId,
     name: row.name,
     description: row.description,
-    // A role that this version does not know grants the least.
-    role: isRole(row.role) ? row.role : ROLE_LEAST,
+    role: storedRole(row.role),
     createdAt: row.createdAt,
     disabledAt: row.disabledAt ?? undefined,
   };

@@ -1,10 +1,9 @@
 import {
-  isRole,
   newId,
   type OrganizationId,
-  ROLE_LEAST,
   type SsoConnection,
   type SsoConnectionId,
+  storedRole,
   type UserId,
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
@@ -142,8 +141,7 @@ function toConnection(row: SsoConnectionRow, domains: readonly string[]): SsoCon
     issuer: row.issuer,
     clientId: row.clientId,
     domains: [...domains].sort(),
-    // A role that this version does not know grants the least.
-    defaultRole: isRole(row.defaultRole) ? row.defaultRole : ROLE_LEAST,
+    defaultRole: storedRole(row.defaultRole),
     required: row.required,
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,

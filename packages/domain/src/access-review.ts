@@ -78,10 +78,10 @@ export interface AccessReviewCounts {
   readonly findings: Readonly<Record<AccessFinding, number>>;
 }
 
-/** Who or what can be used, as opposed to accepted or set up. */
+/** Kinds that have a last use. Invitations are accepted, and single sign-on is used through members. */
 const USED: ReadonlySet<AccessKind> = new Set(["member", "service_account", "api_key"]);
 
-/** That somebody reviewed the access there was. */
+/** The record of a review. */
 export interface AccessReview {
   readonly id: Id<"rev">;
   readonly reviewedBy: Changer;

@@ -35,9 +35,20 @@ export interface Membership {
   readonly customRole?: HeldCustomRole | undefined;
 }
 
+/** Characters of an email address (RFC 5321, erratum 1690). */
+export const EMAIL_LENGTH_MAX = 254;
+
 /** Characters of a person's password. The upper bound keeps a request from buying much of our time. */
 export const PASSWORD_LENGTH_MIN = 12;
 export const PASSWORD_LENGTH_MAX = 128;
+
+/** A member's last use is exact to this time: the access review counts days. */
+export const MEMBER_USE_RESOLUTION_MS = 3_600_000;
+/** An API key's last use is exact to this time: one row update per minute is enough. */
+export const KEY_USE_RESOLUTION_MS = 60_000;
+
+/** The identity library's name for accounts with a password. */
+export const PASSWORD_PROVIDER = "credential";
 
 /** Members of one organization: lists stay short, and a leaked admin key cannot add people without end. */
 export const MEMBERS_PER_ORGANIZATION_MAX = 1_000;
@@ -55,7 +66,10 @@ export const INVITATION_DAYS_MAX = 30;
 /** Invitations of one organization that wait to be accepted. */
 export const INVITATIONS_PENDING_MAX = 100;
 
-/** A role that waits for the person with this address; the token of its link is stored only as a hash. */
+/**
+ * A role that waits for the person with this address. The token of its link is stored as a hash, and sealed in the mail
+ * until somebody reads that.
+ */
 export interface Invitation {
   readonly id: InvitationId;
   readonly organizationId: OrganizationId;

@@ -52,6 +52,11 @@ export function phasesBefore(to: ClusterPhase): ClusterPhase[] {
  */
 export const SERVING_PHASES = ["RUNNING", "UPDATING", "DEGRADED"] as const satisfies ClusterPhase[];
 
+/** Whether a cluster in this phase is expected to serve, unless it is `paused`. */
+export function isServing(phase: ClusterPhase): boolean {
+  return (SERVING_PHASES as readonly ClusterPhase[]).includes(phase);
+}
+
 /** One observed fact about a cluster, in the shape that Kubernetes made familiar. */
 export interface Condition {
   readonly type: "Ready";
@@ -185,9 +190,7 @@ export function bootstrapServers(cluster: Cluster): string | undefined {
 
 /** Throws `cluster_not_ready` or `broker_unavailable` unless a broker is expected to answer. */
 export function assertServing(cluster: Cluster): void {
-  if (!(SERVING_PHASES as readonly ClusterPhase[]).includes(cluster.phase)) {
-    throw clusterNotReady(cluster);
-  }
+  if (!isServing(cluster.phase)) throw clusterNotReady(cluster);
   const [condition] = cluster.conditions;
   if (cluster.phase !== "DEGRADED" || condition?.reason !== CANNOT_START) return;
   // It is not restarted: waiting for it would only delay the answer.

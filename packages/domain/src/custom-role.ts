@@ -1,7 +1,7 @@
 import type { CustomRoleId, OrganizationId } from "./id.ts";
 import { allows, PERMISSIONS, type Permission, permissionsOf, ROLES, type Role } from "./role.ts";
 
-/** More are told apart by nobody. */
+/** Custom roles of one organization: more than people can keep apart. */
 export const CUSTOM_ROLES_PER_ORGANIZATION_MAX = 50;
 
 /** What every member may do, whatever the role: see who they are, end their sessions, leave. */
@@ -10,7 +10,7 @@ export const PERMISSIONS_OF_ALL: readonly Permission[] = ["account:read", "accou
 /** What a custom role can grant: everything but what is for owners alone. */
 export const CUSTOM_ROLE_PERMISSIONS = PERMISSIONS.filter((each) => allows("admin", each));
 
-/** A named set of permissions that members of one organization can have instead of a role. */
+/** A named set of permissions that members of one organization can have instead of a built-in role. */
 export interface CustomRole {
   readonly id: CustomRoleId;
   readonly organizationId: OrganizationId;
@@ -24,7 +24,7 @@ export interface CustomRole {
 /** What a principal or a member knows of it. */
 export type HeldCustomRole = Pick<CustomRole, "id" | "name" | "permissions">;
 
-/** What somebody holds: a role, or a custom role, whose permissions narrow the least role that has them all. */
+/** What somebody holds: a built-in role, or a custom role, whose permissions narrow the least built-in role that has them all. */
 export interface Grant {
   readonly role: Role;
   readonly customRole?: HeldCustomRole | undefined;

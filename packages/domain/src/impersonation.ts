@@ -5,7 +5,7 @@ import type { Permission } from "./role.ts";
 export const IMPERSONATION_MINUTES = 30;
 /** Impersonations that a platform operator begins per hour: one every three minutes. */
 export const IMPERSONATIONS_PER_HOUR_MAX = 20;
-/** Characters of the reason: enough for a ticket and a sentence, and no empty gesture. */
+/** Characters of the reason: at least a ticket's number and a word, at most a short paragraph. */
 export const IMPERSONATION_REASON_LENGTH_MIN = 10;
 export const IMPERSONATION_REASON_LENGTH_MAX = 500;
 

@@ -26,7 +26,7 @@ export interface PersonSession {
 export interface Principal {
   readonly organizationId: OrganizationId;
   readonly role: Role;
-  /** Of a person; `role` is then the least role that has all of its permissions. */
+  /** Of a person; `role` is then the least built-in role that has all of its permissions. */
   readonly customRole?: HeldCustomRole | undefined;
   /** The person behind the request; an API key has the person who made it only in its record. */
   readonly userId: UserId | undefined;

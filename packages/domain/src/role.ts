@@ -111,6 +111,11 @@ export function isRole(value: string): value is Role {
   return (ROLES as readonly string[]).includes(value);
 }
 
+/** A stored role. One that this version does not know grants the least. */
+export function storedRole(value: string): Role {
+  return isRole(value) ? value : ROLE_LEAST;
+}
+
 export function allows(role: Role, permission: Permission): boolean {
   return GRANTS[role].has(permission);
 }

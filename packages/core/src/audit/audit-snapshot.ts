@@ -22,9 +22,7 @@ export async function snapshot(
   if (isId("mem", id)) {
     const member = await tx.members.get(organizationId, id);
     return auditDetail(
-      member && {
-        ...{ email: member.email, role: member.role, customRole: member.customRole?.name },
-      },
+      member && { email: member.email, role: member.role, customRole: member.customRole?.name },
     );
   }
   if (isId("inv", id)) {

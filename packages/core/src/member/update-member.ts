@@ -1,5 +1,6 @@
 import {
   type CustomRoleId,
+  type DomainError,
   type Member,
   type MemberId,
   type Principal,
@@ -8,7 +9,6 @@ import {
   type Role,
   validationFailed,
 } from "@millrace/domain";
-
 import { assertUnlimited } from "../api-key/assert-no-wider.ts";
 import type { Core } from "../core.ts";
 import { requireCustomRole } from "../role/require-custom-role.ts";
@@ -17,7 +17,7 @@ import { assertNotLastOwner, requireMember } from "./require-member.ts";
 
 export interface UpdateMemberInput {
   readonly memberId: MemberId;
-  /** One of both. */
+  /** Exactly one of `role` and `customRoleId`. */
   readonly role?: Role | undefined;
   readonly customRoleId?: CustomRoleId | undefined;
 }
@@ -39,13 +39,12 @@ export async function updateMember(
     const member = await requireMember(tx, principal, memberId);
     assertCovers(principal, member.role, "change a member", permissionsIn(member));
     assertUnlimited(principal, "change a member");
-    if (customRoleId === undefined) {
-      const next = role ?? ROLE_LEAST;
-      assertCovers(principal, next, "create a member");
-      if (member.role === next && !member.customRole) return member;
-      if (next !== "owner") await assertNotLastOwner(tx, member);
-      await tx.members.setRole(organizationId, member.id, next);
-    } else {
+    if (role !== undefined) {
+      assertCovers(principal, role, "create a member");
+      if (member.role === role && !member.customRole) return member;
+      await assertNotLastOwner(tx, member);
+      await tx.members.setRole(organizationId, member.id, role);
+    } else if (customRoleId !== undefined) {
       const found = await requireCustomRole(tx, principal, customRoleId);
       assertHolds(principal, found.permissions, "create a member");
       await assertNotLastOwner(tx, member);
@@ -55,7 +54,7 @@ export async function updateMember(
   });
 }
 
-function notOneRole() {
+function notOneRole(): DomainError {
   const message = "or custom_role_id is required, not both";
   return validationFailed([{ pointer: "/role", code: "invalid", message }]);
 }

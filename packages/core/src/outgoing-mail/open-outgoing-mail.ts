@@ -33,7 +33,7 @@ export async function openOutgoingMail(
     if (!invitation || !isPending(invitation, now)) throw unavailable("The invitation has ended.");
     assertCovers(principal, invitation.role, ACTION);
     const taken = await tx.outgoingMails.takeText(organizationId, id, now);
-    if (!taken) throw unavailable("The text was read already.");
+    if (!taken) throw unavailable("The text has already been read.");
     // Within the transaction: what cannot be opened is not removed.
     const text = core.mailTexts.open(taken, [organizationId, id]);
     if (text === undefined) throw unavailable("The installation's secret has changed.");

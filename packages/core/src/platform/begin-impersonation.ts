@@ -2,7 +2,7 @@ import type { ActiveImpersonation, Database, NewImpersonation } from "@millrace/
 import { DomainError, notFound } from "@millrace/domain";
 import { endImpersonation } from "./end-impersonation.ts";
 
-/** How often one that began at the same time in the same session is ended. */
+/** Attempts, each of which ends an impersonation that the same session began meanwhile. */
 const ATTEMPTS_MAX = 3;
 
 export interface ImpersonationRequest extends NewImpersonation {
@@ -33,9 +33,11 @@ export async function beginImpersonation(
     const begun = await tryToBegin(db, request);
     if (begun) return begun;
   }
-  throw new DomainError("rate_limited", "This session begins several impersonations at once.", {
-    ...{ remedy: "Begin one at a time.", retryAfterSeconds: 1 },
-  });
+  throw new DomainError(
+    "rate_limited",
+    "This session is beginning several impersonations at the same time.",
+    { remedy: "Begin one at a time.", retryAfterSeconds: 1 },
+  );
 }
 
 /** Undefined where the session has begun another one meanwhile. */

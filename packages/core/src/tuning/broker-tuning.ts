@@ -1,11 +1,10 @@
 import { BrokerError, type BrokerSettings } from "@millrace/broker-admin";
 import {
   type Cluster,
-  type ClusterPhase,
   desiredTuning,
   endpointsOf,
   type FieldError,
-  SERVING_PHASES,
+  isServing,
   TUNING_KNOBS,
   TUNING_PROPERTIES,
   type TuningKnob,
@@ -35,7 +34,7 @@ export async function readSettings(
   ways: BrokerWays,
   cluster: Cluster,
 ): Promise<BrokerSettings | undefined> {
-  if (!isServing(cluster)) return undefined;
+  if (!isServing(cluster.phase)) return undefined;
   try {
     return await (await ways.brokerHttp(cluster)).settings();
   } catch (error) {
@@ -51,8 +50,9 @@ export async function giveSettings(
   knobs: readonly TuningKnob[],
   options: { validateOnly: boolean },
 ): Promise<SettingsOutcome> {
-  if (endpointsOf(cluster).length === 0 || !isServing(cluster))
+  if (endpointsOf(cluster).length === 0 || !isServing(cluster.phase)) {
     return { kind: "later", problem: undefined };
+  }
   const values = desiredTuning(cluster, cluster.tuning.overrides);
   const settings = Object.fromEntries(
     knobs.map((knob) => [TUNING_PROPERTIES[knob], String(values[knob])]),
@@ -89,8 +89,4 @@ export function refusalFields(said: string, changed: readonly TuningKnob[]): Fie
       message: `was rejected by the broker: ${line}`,
     };
   });
-}
-
-function isServing({ phase }: Cluster): boolean {
-  return (SERVING_PHASES as readonly ClusterPhase[]).includes(phase);
 }

@@ -1,12 +1,13 @@
 import type { AccessReviewRecord, Access as AccessShape } from "@millrace/contract";
 import { type Access, type AccessReview, findingsOf } from "@millrace/domain";
+import { presentRoleRef } from "../role/present-role.ts";
 
 /** With what of it somebody should look at, as of `at`. */
 export function presentAccess(access: Access, at: Date): AccessShape {
-  const { customRole, permissions } = access;
+  const { permissions } = access;
   return {
     ...{ kind: access.kind, id: access.id, name: access.name, role: access.role },
-    custom_role: customRole ? { id: customRole.id, name: customRole.name } : null,
+    custom_role: presentRoleRef(access.customRole),
     permissions: permissions ? [...permissions] : null,
     created_at: access.createdAt.toISOString(),
     last_used_at: access.lastUsedAt?.toISOString() ?? null,

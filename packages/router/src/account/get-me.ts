@@ -2,13 +2,13 @@ import { getMe as contract } from "@millrace/contract";
 import { getAccount } from "@millrace/core";
 import { mayDo, PERMISSIONS } from "@millrace/domain";
 import { procedure } from "../procedure.ts";
+import { presentRoleRef } from "../role/present-role.ts";
 
 export const getMeProcedure = procedure(contract.permission)
   .input(contract.input)
   .output(contract.response)
   .query(async ({ ctx }) => {
     const account = await getAccount(ctx.core, ctx.principal);
-    const { customRole } = ctx.principal;
     const { user, apiKey, serviceAccount, organization, impersonation } = account;
     return {
       user: user ? { id: user.id, email: user.email, name: user.name } : null,
@@ -16,7 +16,7 @@ export const getMeProcedure = procedure(contract.permission)
       service_account: serviceAccount ? { id: serviceAccount.id, name: serviceAccount.name } : null,
       organization: { id: organization.id, name: organization.name, slug: organization.slug },
       role: account.role,
-      custom_role: customRole ? { id: customRole.id, name: customRole.name } : null,
+      custom_role: presentRoleRef(ctx.principal.customRole),
       permissions: PERMISSIONS.filter((permission) => mayDo(ctx.principal, permission)),
       impersonation: impersonation
         ? {

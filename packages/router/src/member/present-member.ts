@@ -1,5 +1,6 @@
 import type { Member as MemberShape } from "@millrace/contract";
 import type { Member } from "@millrace/domain";
+import { presentRoleRef } from "../role/present-role.ts";
 
 export function presentMember(member: Member): MemberShape {
   return {
@@ -8,9 +9,7 @@ export function presentMember(member: Member): MemberShape {
     email: member.email,
     name: member.name,
     role: member.role,
-    custom_role: member.customRole
-      ? { id: member.customRole.id, name: member.customRole.name }
-      : null,
+    custom_role: presentRoleRef(member.customRole),
     created_at: member.createdAt.toISOString(),
   };
 }
