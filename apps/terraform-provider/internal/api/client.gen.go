@@ -3935,7 +3935,7 @@ type Access struct {
 	// CreatedAt RFC 3339, UTC
 	CreatedAt time.Time `json:"created_at"`
 
-	// CustomRole The custom role, if there is one; `role` is then the least role that has all of its permissions
+	// CustomRole The custom role, if there is one; `role` is then the least built-in role that has all of its permissions
 	CustomRole *struct {
 		Id   string `json:"id"`
 		Name string `json:"name"`
@@ -3953,7 +3953,7 @@ type Access struct {
 	Id       string           `json:"id"`
 	Kind     AccessKind       `json:"kind"`
 
-	// LastUsedAt Of a member exact to an hour
+	// LastUsedAt Of a member: exact to the hour
 	LastUsedAt *time.Time `json:"last_used_at"`
 
 	// Name An email address, a name, or the issuer of single sign-on
@@ -5179,7 +5179,7 @@ type Me struct {
 		Name string `json:"name"`
 	} `json:"api_key"`
 
-	// CustomRole The custom role, if there is one; `role` is then the least role that has all of its permissions
+	// CustomRole The custom role, if there is one; `role` is then the least built-in role that has all of its permissions
 	CustomRole *struct {
 		Id   string `json:"id"`
 		Name string `json:"name"`
@@ -5234,7 +5234,7 @@ type Member struct {
 	// CreatedAt When the user became a member: RFC 3339, UTC
 	CreatedAt time.Time `json:"created_at"`
 
-	// CustomRole The custom role, if there is one; `role` is then the least role that has all of its permissions
+	// CustomRole The custom role, if there is one; `role` is then the least built-in role that has all of its permissions
 	CustomRole *struct {
 		Id   string `json:"id"`
 		Name string `json:"name"`
@@ -5260,11 +5260,11 @@ type MemberUpdateRequest struct {
 	// CustomRoleId A custom role of the organization
 	CustomRoleId *string `json:"custom_role_id,omitempty"`
 
-	// Role This, or custom_role_id
+	// Role A built-in role. Exactly one of role and custom_role_id is required
 	Role *MemberUpdateRequestRole `json:"role,omitempty"`
 }
 
-// MemberUpdateRequestRole This, or custom_role_id
+// MemberUpdateRequestRole A built-in role. Exactly one of role and custom_role_id is required
 type MemberUpdateRequestRole string
 
 // MetricSeries defines model for MetricSeries.
@@ -5754,7 +5754,7 @@ type RoleCreateRequest struct {
 	Description *string `json:"description,omitempty"`
 	Name        string  `json:"name"`
 
-	// Permissions None that the caller does not have, and none of sso:read and sso:write, which are for owners. account:read and account:write are always added
+	// Permissions The caller must have each of them. sso:read and sso:write are for owners only. account:read and account:write are always added
 	Permissions []RoleCreateRequestPermissions `json:"permissions"`
 }
 
@@ -5765,7 +5765,7 @@ type RoleCreateRequestPermissions string
 type RoleUpdateRequest struct {
 	Description *string `json:"description,omitempty"`
 
-	// Permissions None that the caller does not have, and none of sso:read and sso:write, which are for owners. account:read and account:write are always added
+	// Permissions The caller must have each of them. sso:read and sso:write are for owners only. account:read and account:write are always added
 	Permissions *[]RoleUpdateRequestPermissions `json:"permissions,omitempty"`
 }
 
@@ -7810,7 +7810,7 @@ type ClientInterface interface {
 
 	// InvitationCreateWithBody Invite a person
 	//
-	// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+	// The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7819,7 +7819,7 @@ type ClientInterface interface {
 
 	// InvitationCreate Invite a person
 	//
-	// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+	// The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7999,7 +7999,7 @@ type ClientInterface interface {
 
 	// OutgoingMailOpen Read the text of a mail
 	//
-	// The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.
+	// The text has the invitation link. It is stored encrypted and can be read once, as long as the invitation is pending. Not for a role above the caller's own.
 	//
 	// Corresponds with POST /v1/outgoing-mails/{mail_id}/open (the `OutgoingMailOpen` operationId).
 	OutgoingMailOpen(ctx context.Context, mailId string, params *OutgoingMailOpenParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8018,7 +8018,7 @@ type ClientInterface interface {
 
 	// RoleCreateWithBody Create a custom role
 	//
-	// A named set of permissions that members can have instead of a role.
+	// A named set of permissions that members can have instead of a built-in role.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -8027,7 +8027,7 @@ type ClientInterface interface {
 
 	// RoleCreate Create a custom role
 	//
-	// A named set of permissions that members can have instead of a role.
+	// A named set of permissions that members can have instead of a built-in role.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -9722,7 +9722,7 @@ func (c *Client) InvitationList(ctx context.Context, params *InvitationListParam
 
 // InvitationCreateWithBody Invite a person
 //
-// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+// The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9741,7 +9741,7 @@ func (c *Client) InvitationCreateWithBody(ctx context.Context, params *Invitatio
 
 // InvitationCreate Invite a person
 //
-// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+// The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10161,7 +10161,7 @@ func (c *Client) OutgoingMailList(ctx context.Context, params *OutgoingMailListP
 
 // OutgoingMailOpen Read the text of a mail
 //
-// The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.
+// The text has the invitation link. It is stored encrypted and can be read once, as long as the invitation is pending. Not for a role above the caller's own.
 //
 // Corresponds with POST /v1/outgoing-mails/{mail_id}/open (the `OutgoingMailOpen` operationId).
 func (c *Client) OutgoingMailOpen(ctx context.Context, mailId string, params *OutgoingMailOpenParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10210,7 +10210,7 @@ func (c *Client) RoleList(ctx context.Context, reqEditors ...RequestEditorFn) (*
 
 // RoleCreateWithBody Create a custom role
 //
-// A named set of permissions that members can have instead of a role.
+// A named set of permissions that members can have instead of a built-in role.
 //
 // Takes any type of body and a specified content type.
 //
@@ -10229,7 +10229,7 @@ func (c *Client) RoleCreateWithBody(ctx context.Context, params *RoleCreateParam
 
 // RoleCreate Create a custom role
 //
-// A named set of permissions that members can have instead of a role.
+// A named set of permissions that members can have instead of a built-in role.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -17441,7 +17441,7 @@ type ClientWithResponsesInterface interface {
 
 	// InvitationCreateWithBodyWithResponse Invite a person
 	//
-	// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+	// The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17450,7 +17450,7 @@ type ClientWithResponsesInterface interface {
 
 	// InvitationCreateWithResponse Invite a person
 	//
-	// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+	// The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17662,7 +17662,7 @@ type ClientWithResponsesInterface interface {
 
 	// OutgoingMailOpenWithResponse Read the text of a mail
 	//
-	// The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.
+	// The text has the invitation link. It is stored encrypted and can be read once, as long as the invitation is pending. Not for a role above the caller's own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17687,7 +17687,7 @@ type ClientWithResponsesInterface interface {
 
 	// RoleCreateWithBodyWithResponse Create a custom role
 	//
-	// A named set of permissions that members can have instead of a role.
+	// A named set of permissions that members can have instead of a built-in role.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17696,7 +17696,7 @@ type ClientWithResponsesInterface interface {
 
 	// RoleCreateWithResponse Create a custom role
 	//
-	// A named set of permissions that members can have instead of a role.
+	// A named set of permissions that members can have instead of a built-in role.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -23937,7 +23937,7 @@ func (c *ClientWithResponses) InvitationListWithResponse(ctx context.Context, pa
 
 // InvitationCreateWithBodyWithResponse Invite a person
 //
-// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+// The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23952,7 +23952,7 @@ func (c *ClientWithResponses) InvitationCreateWithBodyWithResponse(ctx context.C
 
 // InvitationCreateWithResponse Invite a person
 //
-// The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.
+// The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24308,7 +24308,7 @@ func (c *ClientWithResponses) OutgoingMailListWithResponse(ctx context.Context, 
 
 // OutgoingMailOpenWithResponse Read the text of a mail
 //
-// The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.
+// The text has the invitation link. It is stored encrypted and can be read once, as long as the invitation is pending. Not for a role above the caller's own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24351,7 +24351,7 @@ func (c *ClientWithResponses) RoleListWithResponse(ctx context.Context, reqEdito
 
 // RoleCreateWithBodyWithResponse Create a custom role
 //
-// A named set of permissions that members can have instead of a role.
+// A named set of permissions that members can have instead of a built-in role.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24366,7 +24366,7 @@ func (c *ClientWithResponses) RoleCreateWithBodyWithResponse(ctx context.Context
 
 // RoleCreateWithResponse Create a custom role
 //
-// A named set of permissions that members can have instead of a role.
+// A named set of permissions that members can have instead of a built-in role.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

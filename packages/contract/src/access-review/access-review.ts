@@ -28,7 +28,7 @@ export const Access = z
       description: "What an API key or a custom role is limited to. null: all that the role grants",
     }),
     created_at: timestamp,
-    last_used_at: timestamp.nullable().meta({ description: "Of a member exact to an hour" }),
+    last_used_at: timestamp.nullable().meta({ description: "Of a member: exact to the hour" }),
     expires_at: timestamp.nullable(),
     second_factor: z.boolean().nullable().meta({ description: "null: not a person" }),
     sign_in: z.array(z.enum(SIGN_IN_METHODS)).meta({ description: "How a member can sign in" }),

@@ -1,4 +1,10 @@
-import { INVITATION_DAYS_DEFAULT, INVITATION_DAYS_MAX, ROLE_LEAST, ROLES } from "@millrace/domain";
+import {
+  EMAIL_LENGTH_MAX,
+  INVITATION_DAYS_DEFAULT,
+  INVITATION_DAYS_MAX,
+  ROLE_LEAST,
+  ROLES,
+} from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { Invitation } from "./invitation.ts";
@@ -9,14 +15,14 @@ export const createInvitation = defineContract({
   path: "/v1/invitations",
   summary: "Invite a person",
   description:
-    "The token is returned once and not stored. Send the person the link `<console>/invitation#<token>`. An earlier invitation of the same address is revoked.",
+    "The token is returned once. Send the person the link `<console>/invitation#<token>`; the mail outbox has it, encrypted, until somebody reads it there. An earlier invitation of the same address is revoked.",
   tag: "Members",
   permission: "member:write",
   stepUp: true,
   successStatus: 201,
   holdsSecret: true,
   body: {
-    email: z.email().max(254).toLowerCase(),
+    email: z.email().max(EMAIL_LENGTH_MAX).toLowerCase(),
     role: z.enum(ROLES).default(ROLE_LEAST).meta({
       description: "Not above the caller's own role. The least by default",
     }),

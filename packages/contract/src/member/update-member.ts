@@ -17,7 +17,10 @@ export const updateMember = defineContract({
   successStatus: 200,
   params: { member_id: pathId("mem") },
   body: {
-    role: z.enum(ROLES).optional().meta({ description: "This, or custom_role_id" }),
+    role: z
+      .enum(ROLES)
+      .optional()
+      .meta({ description: "A built-in role. Exactly one of role and custom_role_id is required" }),
     custom_role_id: idField("rol").optional().meta({
       description: "A custom role of the organization",
     }),

@@ -9,7 +9,7 @@ export const openOutgoingMail = defineContract({
   path: "/v1/outgoing-mails/{mail_id}/open",
   summary: "Read the text of a mail",
   description:
-    "The text holds the invitation link. It is stored encrypted, returned once, and not after the invitation has ended. Not for a role above the caller's own.",
+    "The text has the invitation link. It is stored encrypted and can be read once, as long as the invitation is pending. Not for a role above the caller's own.",
   tag: "Members",
   permission: "member:write",
   stepUp: true,

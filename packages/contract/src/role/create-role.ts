@@ -7,7 +7,7 @@ export const createRole = defineContract({
   method: "POST",
   path: "/v1/roles",
   summary: "Create a custom role",
-  description: "A named set of permissions that members can have instead of a role.",
+  description: "A named set of permissions that members can have instead of a built-in role.",
   tag: "Roles",
   permission: "member:write",
   stepUp: true,

@@ -9,7 +9,7 @@ export const rolePermissions = z
   .max(CUSTOM_ROLE_PERMISSIONS.length)
   .meta({
     description:
-      "None that the caller does not have, and none of sso:read and sso:write, which are for owners. account:read and account:write are always added",
+      "The caller must have each of them. sso:read and sso:write are for owners only. account:read and account:write are always added",
   });
 
 export const CustomRole = z
@@ -26,5 +26,5 @@ export type CustomRole = z.infer<typeof CustomRole>;
 /** What a member shows of its custom role. */
 export const customRoleRef = z.object({ id: z.string(), name: z.string() }).nullable().meta({
   description:
-    "The custom role, if there is one; `role` is then the least role that has all of its permissions",
+    "The custom role, if there is one; `role` is then the least built-in role that has all of its permissions",
 });
