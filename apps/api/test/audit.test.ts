@@ -336,6 +336,7 @@ test("changes that a broker keeps rejecting end before the log fills with them",
 test("a signed export is verified with the installation's public key; a changed or shorter one is not", async () => {
   const { app, ours } = fixture;
   const headers = { authorization: `Bearer ${ours.apiKey}` };
+  for (const name of ["signed", "shorter"]) await post("/v1/environments", { name });
   const query = { method: "environment", result: "success" };
   const path = `/v1/audit-events/export?signed=true&${new URLSearchParams(query)}`;
   const before = new Date().toISOString();
