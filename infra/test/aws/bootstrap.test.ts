@@ -74,6 +74,11 @@ describe("without --apply", () => {
     expect(output).toContain("Nothing was created");
     expect(existsSync(stateDir)).toBe(false);
   });
+
+  test("it shows new secrets of an installation that may exist", async () => {
+    const { code, output } = await bootstrap("--secrets-version", "2");
+    expect([code, output]).toEqual([0, expect.stringContaining("Nothing was created")]);
+  });
 });
 
 describe("what is wrong is refused before anything is made", () => {

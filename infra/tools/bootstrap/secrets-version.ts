@@ -4,7 +4,10 @@ const OPTION = "--secrets-version";
 
 /**
  * The version that an installation's secrets are to have. Where none is asked for they stay as they
- * are: any other number, a lower one too, would give the database another password.
+ * are: any other number, a lower one too, would give the database another password. `present` is
+ * undefined for a new installation, which has no previous secret that the API could get.
+ *
+ * @throws Refused for a lower version, and for a new installation any but the first.
  */
 export function secretsVersion(asked: number | undefined, present: number | undefined): number {
   if (asked === undefined) return present ?? 1;

@@ -33,7 +33,7 @@ const HOME = "/var/lib/millrace";
 /** Each task of API and console serves many; two, so that one may be replaced. */
 const SERVING_TASKS = 2;
 
-/** Of a secret: `<ARN>:<JSON key>:<version stage>:<version id>`, as ECS takes it. */
+/** The end of a secret's `<ARN>:<JSON key>:<version stage>:<version id>`, as ECS takes it. */
 const PREVIOUS_VERSION = ":AWSPREVIOUS:";
 const MIGRATE = ["node", "packages/db/tools/migrate.ts"];
 const FIRST_ACCOUNT = ["node", "packages/provisioner/tools/first-account.ts"];
@@ -72,7 +72,7 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
     secrets: {
       DATABASE_URL: props.secrets.apiDatabaseUrl.filledArn,
       MILLRACE_AUTH_SECRET: props.secrets.session.filledArn,
-      // Opens what it sealed, until the API has sealed it again. The first version has replaced none.
+      // Decrypts what it encrypted until the API has encrypted that again. The first version has no previous one.
       ...(spec.secretsVersion > 1 && {
         MILLRACE_AUTH_SECRETS_REPLACED: `${props.secrets.session.filledArn}:${PREVIOUS_VERSION}`,
       }),
