@@ -58,7 +58,7 @@ func listOf(texts []string) types.List {
 func given(block types.Object) api.Patch {
 	said := api.Patch{}
 	for name, value := range block.Attributes() {
-		if value.IsNull() || value.IsUnknown() {
+		if !isSet(value) {
 			continue
 		}
 		switch value := value.(type) {

@@ -110,7 +110,7 @@ func replacing(before, planned model) []string {
 func guardVolume(before, planned model, diags *diag.Diagnostics) {
 	was, hadOne := before.Wal.Attributes()["size_gib"].(types.Int64)
 	wanted, hasOne := planned.Wal.Attributes()["size_gib"].(types.Int64)
-	if hadOne && hasOne && !wanted.IsUnknown() && !wanted.IsNull() && wanted.ValueInt64() < was.ValueInt64() {
+	if hadOne && hasOne && isSet(wanted) && wanted.ValueInt64() < was.ValueInt64() {
 		diags.AddAttributeError(path.Root("wal").AtName("size_gib"), "The volume of the write-ahead log cannot shrink",
 			fmt.Sprintf("Cluster %s has %d GiB per broker slot, the configuration says %d. A volume can only grow: set at least %d.",
 				before.Name.ValueString(), was.ValueInt64(), wanted.ValueInt64(), was.ValueInt64()))

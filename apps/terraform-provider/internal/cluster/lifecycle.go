@@ -107,7 +107,7 @@ func (r *clusterResource) ownSince(ctx context.Context, id string, planned model
 func isAskedFor(cluster *api.Cluster, planned model) bool {
 	seen := planned
 	seen.take(cluster)
-	if !says(planned.PlaintextListener) && !cluster.Spec.PlaintextListener {
+	if !isSet(planned.PlaintextListener) && !cluster.Spec.PlaintextListener {
 		// A creation that leaves the listener out turns it on.
 		return false
 	}

@@ -76,7 +76,7 @@ func (m *model) take(cluster *api.Cluster) {
 	m.DeletionProtection = types.BoolValue(cluster.Spec.DeletionProtection)
 	m.PlaintextListener = types.BoolValue(cluster.Spec.PlaintextListener)
 	m.Paused = types.BoolValue(cluster.Spec.Paused)
-	if m.OnCreateFailure.IsNull() || m.OnCreateFailure.IsUnknown() {
+	if !isSet(m.OnCreateFailure) {
 		m.OnCreateFailure = types.StringValue(retryOnFailure)
 	}
 	m.State = types.StringValue(string(cluster.Status.Phase))
@@ -90,7 +90,7 @@ func (m *model) take(cluster *api.Cluster) {
 
 // labelsOf keeps null where nothing was written and nothing is there.
 func labelsOf(labels map[string]string, known types.Map) types.Map {
-	if len(labels) == 0 && (known.IsNull() || known.IsUnknown()) {
+	if len(labels) == 0 && !isSet(known) {
 		return types.MapNull(types.StringType)
 	}
 	values := make(map[string]attr.Value, len(labels))

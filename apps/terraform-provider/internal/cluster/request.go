@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/millrace/terraform-provider-millrace/internal/api"
@@ -14,17 +15,17 @@ func creation(planned model) api.Patch {
 		"region":              planned.Region.ValueString(),
 		"size":                planned.Size.ValueString(),
 	}
-	if !planned.EnvironmentID.IsUnknown() && !planned.EnvironmentID.IsNull() {
+	if isSet(planned.EnvironmentID) {
 		body["environment_id"] = planned.EnvironmentID.ValueString()
 	}
-	if says(planned.PlaintextListener) {
+	if isSet(planned.PlaintextListener) {
 		body["plaintext_listener"] = planned.PlaintextListener.ValueBool()
 	}
 	if labels := textsOf(planned.Labels); len(labels) > 0 {
 		body["labels"] = labels
 	}
 	for name, number := range map[string]types.Int64{"brokers": planned.Brokers, "zones": planned.Zones} {
-		if !number.IsUnknown() && !number.IsNull() {
+		if isSet(number) {
 			body[name] = number.ValueInt64()
 		}
 	}
@@ -36,8 +37,8 @@ func creation(planned model) api.Patch {
 	return body
 }
 
-// says tells whether the plan has a value, and does not leave it to the API.
-func says(value types.Bool) bool { return !value.IsUnknown() && !value.IsNull() }
+// isSet tells whether the plan has a value, rather than leaving it to the API.
+func isSet(value attr.Value) bool { return !value.IsUnknown() && !value.IsNull() }
 
 // patchOf is what the plan changes; nothing where Terraform alone is concerned.
 func patchOf(before, planned model) api.Patch {
@@ -56,7 +57,7 @@ func patchOf(before, planned model) api.Patch {
 	if !before.DeletionProtection.Equal(planned.DeletionProtection) {
 		patch["deletion_protection"] = planned.DeletionProtection.ValueBool()
 	}
-	if says(planned.PlaintextListener) && !before.PlaintextListener.Equal(planned.PlaintextListener) {
+	if isSet(planned.PlaintextListener) && !before.PlaintextListener.Equal(planned.PlaintextListener) {
 		patch["plaintext_listener"] = planned.PlaintextListener.ValueBool()
 	}
 	if !before.Labels.Equal(planned.Labels) {
