@@ -2,21 +2,15 @@
  * A PostgreSQL that archives its write-ahead log, with a base backup, as OPERATIONS.md tells operators to run it: it can be
  * destroyed and restored to a point in time. Files are copied, because the embedded package has no `pg_basebackup`.
  */
-import { execFile } from "node:child_process";
 import { appendFile, chmod, cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { type RunningPostgres, startPostgres } from "@millrace/launcher";
 import pg from "pg";
-import { childEnvironment } from "./env.ts";
-import { databaseUrl, roleUrl } from "./test-server.ts";
+import { databaseUrl, migrate, roleUrl } from "./test-server.ts";
 
 const DATABASE = "millrace";
-const MIGRATE = fileURLToPath(new URL("../../db/tools/migrate.ts", import.meta.url));
-const MIGRATE_TIMEOUT_MS = 120_000;
 const WAIT_MS_MAX = 120_000;
 const POLL_MS = 100;
 
@@ -40,16 +34,9 @@ export class ArchivedPostgres {
       join(root, "data/postgresql.conf"),
       `\narchive_mode = on\narchive_command = 'test ! -f "${archive}/%f" && cp "%p" "${archive}/%f"'\n`,
     );
-    const made = new ArchivedPostgres(root, await startPostgres({ dir: join(root, "data") }));
-    await promisify(execFile)(process.execPath, [MIGRATE], {
-      timeout: MIGRATE_TIMEOUT_MS,
-      env: childEnvironment({
-        DATABASE_URL: made.url,
-        MILLRACE_API_DATABASE_URL: made.apiUrl,
-        MILLRACE_WORKER_DATABASE_URL: made.workerUrl,
-      }),
-    });
-    return made;
+    const server = await startPostgres({ dir: join(root, "data") });
+    await migrate(server.url, DATABASE);
+    return new ArchivedPostgres(root, server);
   }
 
   /** The database as its owner sees it. It has another port after a restore. */
@@ -59,10 +46,6 @@ export class ArchivedPostgres {
 
   get apiUrl(): string {
     return roleUrl(this.#server.url, "millrace_api", DATABASE);
-  }
-
-  get workerUrl(): string {
-    return roleUrl(this.#server.url, "millrace_worker", DATABASE);
   }
 
   /** Copies the data folder while the server goes on writing. */
@@ -93,16 +76,15 @@ export class ArchivedPostgres {
     await this.#ask(async (client) => {
       const { rows } = await client.query("SELECT pg_walfile_name(pg_switch_wal()) AS name");
       const { name } = rows[0];
-      await until(async () => {
+      await until("archive its log", async () => {
         const archived = await client.query(
           "SELECT last_archived_wal AS last FROM pg_stat_archiver",
         );
         return (archived.rows[0].last ?? "") >= name;
       });
     });
-    const exited = until(async () => !isAlive(this.#server.pid));
     process.kill(this.#server.pid, "SIGQUIT");
-    await exited;
+    await until("exit", async () => !isAlive(this.#server.pid));
     await rm(join(this.#root, "data"), { recursive: true, force: true });
   }
 
@@ -125,7 +107,7 @@ export class ArchivedPostgres {
     );
     this.#server = await startPostgres({ dir: data });
     await this.#ask((client) =>
-      until(async () => {
+      until("recover", async () => {
         const { rows } = await client.query("SELECT pg_is_in_recovery() AS recovering");
         return rows[0].recovering === false;
       }),
@@ -158,10 +140,12 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function until(isDone: () => Promise<boolean>): Promise<void> {
+async function until(what: string, isDone: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + WAIT_MS_MAX;
   while (!(await isDone())) {
-    if (Date.now() > deadline) throw new Error(`PostgreSQL is not done after ${WAIT_MS_MAX} ms`);
+    if (Date.now() > deadline) {
+      throw new Error(`PostgreSQL did not ${what} within ${WAIT_MS_MAX} ms`);
+    }
     await sleep(POLL_MS);
   }
 }

@@ -30,20 +30,25 @@ export async function startTestServer(): Promise<TestServer> {
   };
   try {
     server = await startPostgres({ dir: join(dir, "data"), disposable: true });
-    await promisify(execFile)(process.execPath, [MIGRATE], {
-      timeout: MIGRATE_TIMEOUT_MS,
-      env: childEnvironment({
-        DATABASE_URL: databaseUrl(server.url, TEMPLATE_DATABASE),
-        MILLRACE_API_DATABASE_URL: roleUrl(server.url, "millrace_api", TEMPLATE_DATABASE),
-        MILLRACE_WORKER_DATABASE_URL: roleUrl(server.url, "millrace_worker", TEMPLATE_DATABASE),
-      }),
-    });
+    await migrate(server.url, TEMPLATE_DATABASE);
     await makeArrangingRole(server.url);
     return { url: server.url, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** Makes and migrates a database of the server, with the roles of API and worker. */
+export async function migrate(serverUrl: string, database: string): Promise<void> {
+  await promisify(execFile)(process.execPath, [MIGRATE], {
+    timeout: MIGRATE_TIMEOUT_MS,
+    env: childEnvironment({
+      DATABASE_URL: databaseUrl(serverUrl, database),
+      MILLRACE_API_DATABASE_URL: roleUrl(serverUrl, "millrace_api", database),
+      MILLRACE_WORKER_DATABASE_URL: roleUrl(serverUrl, "millrace_worker", database),
+    }),
+  });
 }
 
 /** What API and worker may do together, for tests that arrange and look: row-level security binds it too. */
