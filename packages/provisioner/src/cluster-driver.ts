@@ -53,7 +53,7 @@ export interface ClusterDeployment {
   readonly labels: Readonly<Record<string, string>>;
   readonly aws?: AwsDeployment;
   readonly placement: Placement;
-  /** Whether the broker has a listener without TLS; see `endpointsAt`. */
+  /** Whether clients may connect without TLS; `endpointsAt` derives the listeners from it. */
   readonly plaintextListener: boolean;
   /** Size of the write-ahead log on disk, in bytes. */
   readonly walCapacityBytes: number;
@@ -67,8 +67,8 @@ export interface ClusterDeployment {
 /** How to talk to a cluster's broker. The token is a secret: never log it, never store it. */
 export interface BrokerAccess {
   /**
-   * As the control plane connects: with its own user where the broker knows it. A function, so that the admin HTTP
-   * needs neither the CA nor a sign-in. Throws `ProvisionError` `not_prepared`, `config`.
+   * How the control plane connects by Kafka's protocol: with its own user where the broker knows it. A function,
+   * because the admin HTTP needs neither the CA nor a sign-in. Throws `ProvisionError` `not_prepared`, `config`.
    */
   readonly kafka: () => Promise<KafkaAddress>;
   readonly adminUrl: string;
@@ -85,7 +85,10 @@ export interface BrokerAccess {
 export type Observation = "absent" | "stopped" | "starting" | "ready";
 
 export interface StartOptions {
-  /** Leaves the configuration as it is: the deployment is not approved yet. */
+  /**
+   * Starts with the configuration that was prepared, because this deployment is not approved yet. On AWS it makes
+   * no difference: the instances start by themselves.
+   */
   readonly asPrepared?: boolean;
 }
 
@@ -142,7 +145,7 @@ export interface ClusterDriver {
 
   /**
    * Starts the broker, or adopts the running one: never a second one on the same data. A new broker starts
-   * with this deployment's properties, whichever were prepared, or with those alone if `asPrepared`.
+   * with this deployment's properties, whichever were prepared, or with the prepared ones if `asPrepared`.
    * Returns once the process exists, which is before it is ready.
    * Throws `ProvisionError` `not_prepared`, `start_failed`.
    */
@@ -162,7 +165,7 @@ export interface ClusterDriver {
    */
   lastExit(clusterId: string): Promise<BrokerExit | undefined>;
 
-  /** How to reach the broker's admin HTTP. Throws `ProvisionError` `not_prepared`. */
+  /** How to reach the broker: its admin HTTP and Kafka's protocol. Throws `ProvisionError` `not_prepared`. */
   access(deployment: ClusterDeployment): Promise<BrokerAccess>;
 
   /** Drains and stops the broker; it is gone when this returns. Data stays. */

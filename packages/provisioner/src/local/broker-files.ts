@@ -93,8 +93,8 @@ export class BrokerFiles {
   }
 
   /**
-   * Writes everything that a broker needs to start. `beforeReplacing` runs once that fits on the disk and before
-   * the configuration changes, also where it stays the same.
+   * Writes everything that a broker needs to start. `beforeReplacing` runs once all of it is on disk and before the
+   * configuration is replaced; it also runs where the configuration stays the same.
    */
   async write(deployment: ClusterDeployment, beforeReplacing?: () => Promise<void>): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
@@ -149,7 +149,7 @@ export class BrokerFiles {
     return text?.replace(DELEGATION_KEY_LINE, "");
   }
 
-  /** Whether the broker that was started last knows the control plane's user. */
+  /** Whether a broker with the configuration on disk knows the control plane's user. */
   async knowsControlPlane(): Promise<boolean> {
     const lines = (await this.readProperties())?.split("\n") ?? [];
     return lines.includes(CONTROL_PLANE_SIGNS_IN);

@@ -177,7 +177,7 @@ export class LocalDriver implements ClusterDriver {
 
   /**
    * The plan's id identifies the target; applying it is idempotent, so nothing needs to be stored. The lock is held
-   * throughout: a broker that somebody starts between stop and start would run with the configuration before.
+   * throughout: a broker that was started between stop and start would run with the old configuration.
    */
   async apply(wanted: ClusterDeployment, planId: string, options: RunOptions = {}): Promise<void> {
     await this.#lock.run(wanted.clusterId, () => this.#apply(wanted, planId, options));
@@ -305,7 +305,8 @@ export function localAccess(home: string): ClusterDriver["access"] {
 
 /**
  * How the control plane connects to a broker by Kafka's protocol: as its own user where the broker has started
- * with it, and without TLS where the broker is of a version before that, or on AWS.
+ * with it, and without TLS where the broker has an earlier version's configuration or no TLS listener.
+ * Throws `ProvisionError` `not_prepared`, and `config` for a damaged CA.
  */
 export function localKafka(
   home: string,
@@ -320,8 +321,9 @@ export function localKafka(
     const [password, root] = await Promise.all([files.readToken(), authority.root()]);
     if (password === undefined) throw notPrepared(clusterId);
     // For Node, an empty root means the public ones. The CA is made with the first certificate.
-    if (root === undefined)
+    if (root === undefined) {
       throw new ProvisionError("not_prepared", "this installation has no CA yet");
+    }
     return {
       bootstrapServers: `${host}:${tlsPort}`,
       signIn: { rootCertificate: root, user: CONTROL_PLANE_USER, password },

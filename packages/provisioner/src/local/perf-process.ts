@@ -26,9 +26,10 @@ export interface PerfProcessOptions {
   readonly graceMs?: number;
 }
 
-/** Where a load goes, and the file that says how it signs in. */
+/** Where a load goes. */
 export interface PerfTarget {
   readonly kafka: KafkaAddress;
+  /** Tells the program how to sign in; exists only while it runs. */
   readonly perfFile: string;
 }
 
@@ -201,7 +202,7 @@ function withFewErrors(report: BenchmarkReport, detail: string): BenchmarkReport
   return report;
 }
 
-/** Kafka's configuration of a client. A file, because arguments can be read by everybody on the machine. */
+/** A Kafka client's configuration. It goes into a file, because everybody on the machine can read arguments. */
 function clientProperties({ signIn }: KafkaAddress): string {
   if (signIn === undefined) return "security.protocol=PLAINTEXT\n";
   const module = "org.apache.kafka.common.security.scram.ScramLoginModule";

@@ -29,10 +29,10 @@ export class ServerCertificates {
     const names = namesOf(host);
     const pem = await readIfThere(files.certificateFile);
     if (pem !== undefined && (await this.#authority.isCurrent(pem, names, RENEWAL_MS))) return;
-    const isFirst = (await this.#authority.root()) === undefined;
+    const isNewRoot = (await this.#authority.root()) === undefined;
     await replaceFile(files.certificateFile, await this.#authority.issue(host, names));
-    if (!isFirst) return;
-    // Certificates of a root that was lost are not accepted any more.
+    if (!isNewRoot) return;
+    // If there was another one that was lost, no client accepts its certificates any more.
     this.#checkedAt.clear();
     this.#checkedAt.set(files.folder, this.#now());
   }
