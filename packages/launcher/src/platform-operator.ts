@@ -1,6 +1,6 @@
 /**
- * `npm run platform-operator -- add|reset|remove|list [EMAIL]`: who runs the installation. For a running `npm start`; elsewhere
- * set DATABASE_URL to the address that migrations have, and MILLRACE_AUTH_SECRET.
+ * `npm run platform-operator -- add|reset|remove|list [EMAIL]`: who runs the installation. Without DATABASE_URL, that of a
+ * running `npm start`; elsewhere set DATABASE_URL to the owner's address, as for migrations, and MILLRACE_AUTH_SECRET.
  */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

@@ -84,18 +84,19 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     stdio: ["ignore", sink, sink],
     detached: true,
   });
-  const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const url = urlOf(password, port, "postgres");
   await untilAnswering(child, url, log);
   return { url, port, pid: child.pid as number, stop: () => stop(child) };
 }
 
 /** The address of a database of the server that runs on the data folder, as its owner; undefined where none runs. */
 export function runningDatabase(dir: string, database: string): string | undefined {
-  const pidFile = join(dir, "postmaster.pid");
-  if (!existsSync(pidFile)) return undefined;
-  // PostgreSQL writes pid, folder, start time and port, one a line.
-  const port = readFileSync(pidFile, "utf8").split("\n")[3];
-  const password = readFileSync(`${dir}.password`, "utf8").trim();
+  const { pid, port } = postmaster(dir);
+  if (!runsOn(dir, pid)) return undefined;
+  return urlOf(readFileSync(`${dir}.password`, "utf8").trim(), port, database);
+}
+
+function urlOf(password: string, port: number, database: string): string {
   return `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
 }
 
@@ -191,31 +192,37 @@ async function untilAnswering(child: ChildProcess, url: string, log: string): Pr
   throw new Error(`PostgreSQL did not answer within ${START_SECONDS_MAX} s:\n${tail()}`);
 }
 
-/**
- * Ends a server that a killed supervisor left on this folder. Its `postmaster.pid` names the
- * process; the command line says whether that is still ours, since pids are reused.
- */
+/** Ends a server that a killed supervisor left on this folder. */
 async function stopLeftover(dir: string): Promise<void> {
-  const file = join(dir, "postmaster.pid");
-  if (!existsSync(file)) return;
-  const pid = Number(readFileSync(file, "utf8").split("\n", 1)[0]);
-  const ours = () => {
-    try {
-      const line = execFileSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
-      return line.includes(dir);
-    } catch {
-      return false;
-    }
-  };
-  if (!Number.isInteger(pid) || !ours()) return;
+  const { pid } = postmaster(dir);
+  if (!runsOn(dir, pid)) return;
   process.kill(pid, "SIGINT");
-  for (let waited = 0; ours(); waited++) {
+  for (let waited = 0; runsOn(dir, pid); waited++) {
     if (waited === LEFTOVER_STOP_SECONDS_MAX * 10) {
       throw new Error(
         `a PostgreSQL server of an earlier run (pid ${pid}) does not stop: kill it and try again`,
       );
     }
     await sleep(100);
+  }
+}
+
+/** What `postmaster.pid` says, which a killed server leaves behind; `NaN` where there is none. */
+function postmaster(dir: string): { pid: number; port: number } {
+  const file = join(dir, "postmaster.pid");
+  // PostgreSQL writes process id, folder, start time and port, one per line.
+  const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
+  return { pid: Number(lines[0] || Number.NaN), port: Number(lines[3] || Number.NaN) };
+}
+
+/** Whether this process is a server of the folder. Its command line says so, since process ids are reused. */
+function runsOn(dir: string, pid: number): boolean {
+  if (!Number.isInteger(pid)) return false;
+  try {
+    const line = execFileSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
+    return line.includes(dir);
+  } catch {
+    return false;
   }
 }
 

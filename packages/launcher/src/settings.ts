@@ -58,7 +58,7 @@ export function sessionSecret(home: string): string {
   return readFileSync(file, "utf8").trim();
 }
 
-/** Secrets that it replaced, one in each line, as the API reads them. */
+/** The secrets that the session secret replaced, newest first: one per line in the file, here separated by commas. */
 export function replacedSessionSecrets(home: string): string {
   const file = join(home, "session.secret.replaced");
   if (!existsSync(file)) return "";
