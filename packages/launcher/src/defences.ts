@@ -1,14 +1,14 @@
-/** Defences of SECURITY-CHECKS.md that can be removed by one edit, and the tests that must notice. */
+/** Defences of SECURITY-CHECKS.md that can be removed by one edit, and the tests that must fail then. */
 
 /** One defence. */
 export interface Defence {
-  /** The check's number in SECURITY-CHECKS.md; absent for what is beyond the 47. */
+  /** The check's number in SECURITY-CHECKS.md; undefined for a defence that is none of the 47 checks. */
   readonly check: number | undefined;
   readonly name: string;
   readonly file: string;
   /** Stands in the file exactly once. */
   readonly code: string;
-  /** What it is replaced by: the defence is gone. */
+  /** Replaces `code`; without the defence, the file still compiles. */
   readonly without: string;
   /** Runs the tests, in `folder`. */
   readonly test: readonly string[];

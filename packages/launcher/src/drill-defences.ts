@@ -1,7 +1,6 @@
 /**
- * `npm run drill:defences`: removes defences from the code, one at a time, and runs the test that claims to notice. A test
- * that still passes is worth nothing. Changes files of this clone and puts them back; it refuses to start where git sees
- * changes.
+ * `npm run drill:defences`: removes defences from the code, one at a time, and runs the tests that must fail then; with the
+ * defence in place they must pass. Edits files of this clone and restores them; it refuses to start where git sees changes.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -20,21 +19,27 @@ if (changes !== "") {
 }
 let unnoticed = 0;
 for (const defence of DEFENCES) {
-  const noticedBy = await testsWithout(defence);
+  const failed = await failedWithout(defence);
   const check = defence.check === undefined ? "–" : String(defence.check);
-  const result = noticedBy[0] ?? "NOBODY NOTICES";
-  if (noticedBy.length === 0) unnoticed += 1;
-  console.log(`${check.padStart(2)}  ${defence.name}\n      ${noticedBy.length} failed: ${result}`);
+  const result = failed.length === 0 ? "NO TEST FAILED" : `${failed.length} failed: ${failed[0]}`;
+  if (failed.length === 0) unnoticed += 1;
+  console.log(`${check.padStart(2)}  ${defence.name}\n      ${result}`);
 }
-console.log(`${DEFENCES.length - unnoticed} of ${DEFENCES.length} removed defences were noticed`);
+console.log(
+  `${DEFENCES.length - unnoticed} of ${DEFENCES.length} removed defences made a test fail`,
+);
 process.exit(unnoticed === 0 ? 0 : 1);
 
-/** The tests that fail without the defence. Throws where it is not in its file, or the tests cannot be run. */
-async function testsWithout(defence: Defence): Promise<string[]> {
+/** The tests that fail without the defence. Throws where it is not in its file, or they cannot be run or fail with it. */
+async function failedWithout(defence: Defence): Promise<string[]> {
   const file = join(root, defence.file);
   const whole = readFileSync(file, "utf8");
   if (whole.split(defence.code).length !== 2) {
     throw new Error(`${defence.file} does not have this code once: ${defence.code}`);
+  }
+  const [broken] = await failedTests(defence);
+  if (broken !== undefined) {
+    throw new Error(`this test fails with the defence in place, so it proves nothing: ${broken}`);
   }
   const restore = () => writeFileSync(file, whole);
   const interrupted = () => {
@@ -48,18 +53,23 @@ async function testsWithout(defence: Defence): Promise<string[]> {
       file,
       whole.replace(defence.code, () => defence.without),
     );
-    const [command = "", ...args] = defence.test;
-    const { code, output } = await run(command, args, {
-      cwd: join(root, defence.folder),
-      title: defence.name,
-      secondsMax: TEST_SECONDS_MAX,
-    });
-    const { failed } = troubledTestsOf(output);
-    if (code !== 0 && failed.length === 0) throw new Error(`no test has failed:\n${output}`);
-    return failed;
+    return await failedTests(defence);
   } finally {
     process.off("SIGINT", interrupted);
     process.off("SIGTERM", interrupted);
     restore();
   }
+}
+
+/** The tests that fail now. Throws where they cannot be run. */
+async function failedTests(defence: Defence): Promise<string[]> {
+  const [command = "", ...args] = defence.test;
+  const { code, output } = await run(command, args, {
+    cwd: join(root, defence.folder),
+    title: defence.name,
+    secondsMax: TEST_SECONDS_MAX,
+  });
+  const { failed } = troubledTestsOf(output);
+  if (code !== 0 && failed.length === 0) throw new Error(`the tests could not be run:\n${output}`);
+  return failed;
 }
