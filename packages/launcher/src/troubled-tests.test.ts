@@ -34,6 +34,18 @@ test("every runner's failed tests are named with their package", () => {
   });
 });
 
+test("tests that fail with the same error have it each", () => {
+  const output = `
+ FAIL  src/watch.test.ts > access > ends
+ FAIL  src/watch.test.ts > access > ends again
+AssertionError: expected false to be true
+`;
+  expect(troubledTestsOf(output).failed).toEqual([
+    "src/watch.test.ts > access > ends: AssertionError: expected false to be true",
+    "src/watch.test.ts > access > ends again: AssertionError: expected false to be true",
+  ]);
+});
+
 test("a test that passes on its second try is unstable, with the error of the first", () => {
   const output = `
 @millrace/api:test:integration:  UNSTABLE  test/keys.test.ts > keys > a key expires

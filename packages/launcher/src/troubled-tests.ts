@@ -1,6 +1,6 @@
 /** Which tests failed, and which passed on their second try only, read from what the runners print. */
 
-/** vitest: ` FAIL  test/foo.test.ts > suite > name`, and the error on the next line. */
+/** vitest: ` FAIL  test/foo.test.ts > suite > name`, and the error on the next line that is none of these. */
 const VITEST = /(?:^|: ) *FAIL +(\S+\.test\.tsx?(?: .*)?)$/;
 /** vitest: `⎯⎯⎯ Uncaught Exception ⎯⎯⎯`, and the error on the next line; no test has failed then. */
 const VITEST_UNHANDLED = /⎯ ((?:Uncaught|Unhandled) (?:Exception|Rejection|Error)) ⎯/;
@@ -20,7 +20,7 @@ const PLAYWRIGHT_LISTED = /(?:^|: ) {4}(\[.*?) *─*$/;
 const TURBO_PREFIX = /^(@[^:]+):[\w:-]+:(?: |$)/;
 /** A line of an error, cut. */
 const ERROR_CHARS_MAX = 200;
-/** Lines behind a failed test of Playwright in which its error is looked for. */
+/** Lines behind a failed test in which its error is looked for. */
 const ERROR_LINES = 20;
 
 /** Each test with its package, and its error where the runner prints it behind the name. */
@@ -38,17 +38,17 @@ export function troubledTestsOf(output: string): TroubledTests {
   for (const [at, line] of lines.entries()) {
     const where = TURBO_PREFIX.exec(line)?.[1];
     const prefix = where === undefined ? "" : `${where} `;
-    const next = () => cut((lines[at + 1] ?? "").replace(TURBO_PREFIX, ""));
+    const behind = () => lines.slice(at + 1, at + ERROR_LINES);
     const plain = (CARGO.exec(line) ?? GO.exec(line))?.[1];
     if (plain !== undefined) failed.add(`${prefix}${plain}`);
     const vitest = (VITEST.exec(line) ?? VITEST_UNHANDLED.exec(line))?.[1];
-    if (vitest !== undefined) failed.add(`${prefix}${vitest}: ${next()}`);
+    if (vitest !== undefined) failed.add(`${prefix}${vitest}: ${vitestError(behind())}`);
     const secondTry = VITEST_UNSTABLE.exec(line)?.[1];
-    if (secondTry !== undefined) unstable.add(`${prefix}${secondTry}: ${next()}`);
+    if (secondTry !== undefined) unstable.add(`${prefix}${secondTry}: ${vitestError(behind())}`);
     const browser = PLAYWRIGHT.exec(line)?.[1];
     if (browser !== undefined) {
       const set = flaky.some((name) => browser.startsWith(name)) ? unstable : failed;
-      set.add(`${prefix}${browser}${browserError(lines.slice(at + 1, at + ERROR_LINES))}`);
+      set.add(`${prefix}${browser}${browserError(behind())}`);
     }
   }
   return { failed: [...failed], unstable: [...unstable] };
@@ -64,6 +64,11 @@ function flakyOf(lines: string[]): string[] {
     if (list === "flaky" && name !== undefined) names.push(name);
   }
   return names;
+}
+
+function vitestError(lines: string[]): string {
+  const line = lines.find((each) => !VITEST.test(each)) ?? "";
+  return cut(line.replace(TURBO_PREFIX, ""));
 }
 
 function browserError(lines: string[]): string {
