@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { chmodSync, closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { consume, freePorts, produce, untilListening, untilReady } from "./slot-machine/kafka.ts";
+import { consume, freePorts, produce, untilHealthy, untilListening } from "./slot-machine/kafka.ts";
 import { INSTANCE, isThere, SlotMachine, unitsOf, VOLUME, whyNot } from "./slot-machine/machine.ts";
 
 const brokerBin = process.env.MILLRACE_BROKER_BIN;
@@ -40,7 +40,7 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
 
   async function serve(): Promise<void> {
     await machine.startBroker();
-    await untilReady(ports.adminPort, TOKEN);
+    await untilHealthy(ports.adminPort);
   }
 
   /** Boots, and expects a refusal that leaves every byte of the volume as it was. */

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Consumer, Producer, stringDeserializers, stringSerializers } from "@platformatic/kafka";
+import { clusterStack, resource } from "../stack-fixture.ts";
 
 const TOPIC = "records";
 const READY_SECONDS_MAX = 90;
@@ -20,16 +21,26 @@ export async function freePorts(): Promise<{ kafkaPort: number; adminPort: numbe
   return { kafkaPort, adminPort };
 }
 
-/** Waits until the broker says that it serves clients. */
-export async function untilReady(adminPort: number, token: string): Promise<void> {
+/** What a load balancer waits for an answer to an HTTP health check, unless it is told otherwise. */
+const HEALTH_TIMEOUT_MS = 6_000;
+
+/**
+ * Waits until the load balancer of a cluster's stack would find the broker healthy. It asks as AWS does: a GET without
+ * credentials, that follows no redirect, within its time.
+ */
+export async function untilHealthy(adminPort: number): Promise<void> {
+  const group = resource(clusterStack(), "aws_lb_target_group", "endpoint_kafka-0-targets");
+  const check = group.health_check as { protocol: string; path: string; matcher: string };
+  const url = `${check.protocol.toLowerCase()}://127.0.0.1:${adminPort}${check.path}`;
+  let last = "no answer";
   for (let waited = 0; waited < READY_SECONDS_MAX * 10; waited++) {
-    const answer = await fetch(`http://127.0.0.1:${adminPort}/readyz`, {
-      headers: { authorization: `Bearer ${token}` },
-    }).catch(() => undefined);
-    if (answer?.status === 200) return;
+    const signal = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
+    const answer = await fetch(url, { redirect: "manual", signal }).catch(() => undefined);
+    if (String(answer?.status) === check.matcher) return;
+    if (answer) last = `status ${answer.status}`;
     await sleep(100);
   }
-  throw new Error(`the broker is not ready after ${READY_SECONDS_MAX} s`);
+  throw new Error(`the broker is not healthy after ${READY_SECONDS_MAX} s: ${last} to ${url}`);
 }
 
 /** Waits until a broker takes connections. */

@@ -13,7 +13,7 @@ use std::{io, net::SocketAddr, sync::Arc};
 use axum::{
     Json, Router,
     extract::{Request, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -144,7 +144,6 @@ impl Admin {
 
 fn router(state: AdminState) -> Router {
     let guarded = Router::new()
-        .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
         .route("/v1/config", get(config))
@@ -158,32 +157,48 @@ fn router(state: AdminState) -> Router {
         .route_layer(middleware::from_fn_with_state(state.clone(), authorize));
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
         .merge(guarded)
         .with_state(state)
 }
 
 async fn authorize(State(state): State<AdminState>, request: Request, next: Next) -> Response {
-    let shown = request
-        .headers()
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.strip_prefix("Bearer "));
-    if shown.is_some_and(|token| state.token.admits(token.trim())) {
+    if shows_token(&state, request.headers()) {
         return next.run(request).await;
     }
+    unauthorized()
+}
+
+fn shows_token(state: &AdminState, headers: &HeaderMap) -> bool {
+    headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .is_some_and(|token| state.token.admits(token.trim()))
+}
+
+fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
     let text = "show the token of admin.token.file as Authorization: Bearer …\n";
     (StatusCode::UNAUTHORIZED, challenge, text).into_response()
 }
 
-async fn readyz(State(state): State<AdminState>) -> Response {
-    match state.broker.readiness() {
-        Ok(text) => format!("{text}\n").into_response(),
-        Err(reason) => {
-            let text = format!("not ready: {reason}\n");
-            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
-        }
+/// A load balancer's health check shows no token: it gets the status code alone. The reason is for those who do.
+async fn readyz(State(state): State<AdminState>, headers: HeaderMap) -> Response {
+    let (code, text) = match state.broker.readiness() {
+        Ok(text) => (StatusCode::OK, format!("{text}\n")),
+        Err(reason) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not ready: {reason}\n"),
+        ),
+    };
+    if !headers.contains_key(header::AUTHORIZATION) {
+        return code.into_response();
     }
+    if !shows_token(&state, &headers) {
+        return unauthorized();
+    }
+    (code, text).into_response()
 }
 
 async fn metrics(State(state): State<AdminState>) -> impl IntoResponse {
