@@ -273,6 +273,10 @@ impl Inner {
     /// The writing connection, with an index that agrees with the database.
     async fn writer(&self) -> Result<MutexGuard<'_, SqliteConnection>, StoreFailure> {
         let mut writer = self.writer.lock().await;
+        if !is_idle(&mut writer).await {
+            self.index_behind.store(true, Ordering::SeqCst);
+            self.reopen(&mut writer).await?;
+        }
         if self.index_behind.load(Ordering::SeqCst) {
             let mut loaded = load_index(&mut writer, self.clock.now()).await?;
             let revision = identity::revision(&mut writer).await?;
@@ -283,6 +287,16 @@ impl Inner {
             self.index_behind.store(false, Ordering::SeqCst);
         }
         Ok(writer)
+    }
+
+    async fn reopen(&self, writer: &mut SqliteConnection) -> Result<(), StoreFailure> {
+        tracing::warn!("opening the metadata file again: a failed change could not be undone");
+        let opened = SqliteConnection::connect_with(&connect_options(&self.path)).await?;
+        let broken = std::mem::replace(writer, opened);
+        if let Err(error) = broken.close().await {
+            tracing::warn!(%error, "the metadata file did not close cleanly");
+        }
+        Ok(())
     }
 
     /// Commits under the next revision, then lets the index follow.
@@ -299,6 +313,15 @@ impl Inner {
         self.index_behind.store(false, Ordering::SeqCst);
         Ok(())
     }
+}
+
+/// Whether a transaction can begin. Where the disk is full, SQLite undoes a transaction by itself
+/// (sqlite.org/lang_transaction.html, section 3); the driver then fails to undo it again, takes it for open, and
+/// could begin no other one for ever.
+async fn is_idle(connection: &mut SqliteConnection) -> bool {
+    // A transaction that was dropped is undone before the connection answers.
+    !connection.is_in_transaction()
+        || (connection.ping().await.is_ok() && !connection.is_in_transaction())
 }
 
 /// Begins a transaction that holds the write lock from the start, so that it cannot fail half-way
@@ -550,5 +573,62 @@ impl MetaStore for SqliteMeta {
         let (name, value) = (name.to_owned(), value.to_vec());
         self.detached(|inner| async move { inner.put_kv(&name, &value).await })
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_time::ManualClock;
+    use uuid::Uuid;
+
+    use super::*;
+
+    async fn create(store: &SqliteMeta, nth: u128) -> Result<Topic, CreateTopicError> {
+        let topic = NewTopic {
+            name: TopicName::new(format!("t{nth}")).expect("legal"),
+            id: millrace_model::TopicId(Uuid::from_u128(nth + 1)),
+            partitions: 1,
+            configs: BTreeMap::new(),
+        };
+        store.create_topic(topic).await
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_fails_changes_only_while_it_is_full() {
+        const TOPICS_MAX: u128 = 10_000;
+        let home = tempfile::tempdir().expect("created");
+        let path = home.path().join("meta.db");
+        let store = SqliteMeta::open(&path, SqliteOptions::default(), ManualClock::shared())
+            .await
+            .expect("opens");
+        {
+            let mut writer = store.inner.writer.lock().await;
+            // SQLite treats it as a full disk: SQLITE_FULL.
+            sqlx::raw_sql("PRAGMA max_page_count = 1")
+                .execute(&mut *writer)
+                .await
+                .expect("set to the pages that there are");
+        }
+        let mut created = 0;
+        let failure = loop {
+            assert!(created < TOPICS_MAX, "the file is never full");
+            match create(&store, created).await {
+                Ok(_) => created += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(
+            matches!(failure, CreateTopicError::Store(StoreFailure::Database(_))),
+            "{failure:?}"
+        );
+        assert!(
+            store.inner.writer.lock().await.is_in_transaction(),
+            "nothing to mend"
+        );
+        for nth in created..created + 3 {
+            create(&store, nth).await.expect("there is room again");
+        }
+        let topics = store.topics().await.expect("listed");
+        assert_eq!(topics.len() as u128, created + 3);
     }
 }

@@ -200,7 +200,12 @@ fn size_of(mut file: &File) -> io::Result<u64> {
 /// journal commit of the file system at its first durable write, which is the whole first lap.
 /// The size is set first, so a crash in between leaves a file that opens and is only slower.
 fn preallocate(file: &File, capacity: u64) -> io::Result<()> {
-    reserve_blocks(file, capacity)?;
+    // What a full disk leaves would be a log of another size than configured, which is refused; an empty file is new.
+    reserve_blocks(file, capacity).inspect_err(|_| {
+        if let Err(error) = file.set_len(0) {
+            tracing::warn!(%error, "a new write-ahead log that has no room cannot be emptied");
+        }
+    })?;
     let zeros = AlignedBuf::zeroed(FILL_BYTES);
     let mut at = 0;
     while at < capacity {
