@@ -22,6 +22,9 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	var before, planned model
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &before)...)
+		if r.Session != nil {
+			r.Session.Clusters.Store(before.ID.ValueString(), true)
+		}
 	}
 	if !req.Plan.Raw.IsNull() {
 		resp.Diagnostics.Append(req.Plan.Get(ctx, &planned)...)

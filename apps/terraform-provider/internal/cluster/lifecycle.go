@@ -25,6 +25,9 @@ const (
 	lastLookTimeout = 5 * time.Second
 )
 
+// nameTaken is the API's code for a name that another cluster of the environment has.
+const nameTaken = "cluster_name_taken"
+
 func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var planned model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &planned)...)
@@ -75,7 +78,7 @@ func (r *clusterResource) accept(ctx context.Context, planned model) (*api.Clust
 	defer cancel()
 	accepted, err := api.Read[api.Cluster](r.Session.ClusterCreateWithBody(ctx, nil, "application/json", creation(planned).Reader()))
 	var failure *api.Failure
-	if !errors.As(err, &failure) || failure.Code != "cluster_name_taken" || failure.ExistingId == nil {
+	if !errors.As(err, &failure) || failure.Code != nameTaken || failure.ExistingId == nil {
 		return accepted, err
 	}
 	// The API died at work on the first sending, and forgot its key: the name may be taken by it.
@@ -139,10 +142,11 @@ func (r *clusterResource) look(ctx context.Context, known *model) {
 	}
 }
 
+// refuse says why a cluster cannot be created, or renamed to a name that is taken.
 func refuse(planned model, err error, diags *diag.Diagnostics) {
 	name := planned.Name.ValueString()
 	var failure *api.Failure
-	if errors.As(err, &failure) && failure.Code == "cluster_name_taken" {
+	if errors.As(err, &failure) && failure.Code == nameTaken {
 		importID := "<environment>/" + name
 		if failure.ExistingId != nil {
 			importID = *failure.ExistingId
@@ -189,6 +193,7 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	r.Session.Clusters.Store(known.ID.ValueString(), true)
 	cluster, err := api.Read[api.Cluster](r.Session.ClusterGet(ctx, known.ID.ValueString()))
 	if api.IsNotFound(err) {
 		resp.State.RemoveResource(ctx)

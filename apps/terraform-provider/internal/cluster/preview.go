@@ -26,7 +26,11 @@ func (r *clusterResource) previewCreate(ctx context.Context, config tfsdk.Config
 	validateOnly := true
 	params := &api.ClusterCreateParams{ValidateOnly: &validateOnly}
 	preview, err := api.Read[api.ChangePreview](r.Session.ClusterCreateWithBody(ctx, params, "application/json", creation(planned).Reader()))
-	report(planned, preview, err, diags)
+	if api.HasCode(err, nameTaken, "not_found") && isEnvironmentUnknown(ctx, config) {
+		// The API answered for the organization's first environment, or has none yet. The cluster goes into another one.
+		return
+	}
+	r.report(planned, preview, err, diags)
 }
 
 // previewUpdate asks the API what the plan's change would do.
@@ -38,12 +42,12 @@ func (r *clusterResource) previewUpdate(ctx context.Context, config tfsdk.Config
 	validateOnly := true
 	params := &api.ClusterUpdateParams{ValidateOnly: &validateOnly}
 	preview, err := api.Read[api.ChangePreview](r.Session.ClusterUpdateWithBody(ctx, before.ID.ValueString(), params, api.MergePatch, patch.Reader()))
-	report(planned, preview, err, diags)
+	r.report(planned, preview, err, diags)
 }
 
 // isKnown tells whether the configuration says everything that a request would: what the API fills in is
 // left out of requests, while what waits for another resource cannot be asked about. The environment is
-// an exception, since it decides nothing.
+// an exception: all it decides is whether the name is taken.
 func isKnown(ctx context.Context, config tfsdk.Config) bool {
 	var written model
 	if config.Get(ctx, &written).HasError() {
@@ -61,9 +65,20 @@ func isKnown(ctx context.Context, config tfsdk.Config) bool {
 	return true
 }
 
-func report(planned model, preview *api.ChangePreview, err error, diags *diag.Diagnostics) {
+// isEnvironmentUnknown tells whether another resource decides which environment the cluster goes into.
+func isEnvironmentUnknown(ctx context.Context, config tfsdk.Config) bool {
+	var written model
+	return !config.Get(ctx, &written).HasError() && written.EnvironmentID.IsUnknown()
+}
+
+func (r *clusterResource) report(planned model, preview *api.ChangePreview, err error, diags *diag.Diagnostics) {
 	var failure *api.Failure
 	switch {
+	case errors.As(err, &failure) && failure.Code == nameTaken:
+		if !r.isInState(failure.ExistingId) {
+			refuse(planned, err, diags)
+		}
+		return
 	case errors.As(err, &failure) && isRefusal(failure.Status):
 		addRefusal(failure, diags)
 		return
@@ -94,6 +109,17 @@ func report(planned model, preview *api.ChangePreview, err error, diags *diag.Di
 		text.WriteString("\n" + warning)
 	}
 	diags.AddWarning("Effect of the change on AWS", text.String())
+}
+
+// isInState tells whether Terraform manages the cluster that has the name. A replacement is planned as a
+// creation, while the cluster to be replaced still has the name; it is deleted before the other is created.
+// A tainted cluster is only known after its refresh, so `-refresh=false` fails a plan that replaces it.
+func (r *clusterResource) isInState(id *string) bool {
+	if id == nil {
+		return false
+	}
+	_, known := r.Session.Clusters.Load(*id)
+	return known
 }
 
 // isRefusal tells whether the same request would be refused by an apply, too.

@@ -28,6 +28,8 @@ type fakeAPI struct {
 	// asked is the body of the last creation; previews counts those that only validate.
 	asked    map[string]any
 	previews int
+	// previewRefuses answers a preview instead of the API: 0 lets it through.
+	previewRefuses func() (status int, code, more string)
 	// spec and phase of the cluster; no phase is no cluster.
 	spec  map[string]any
 	phase string
@@ -80,6 +82,12 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/v1/")
 	if r.URL.Query().Get("validate_only") == "true" {
 		f.previews++
+		if f.previewRefuses != nil {
+			if status, code, more := f.previewRefuses(); status != 0 {
+				problem(w, status, code, more)
+				return
+			}
+		}
 		fmt.Fprint(w, `{"plan":{"summary":{}},"policy":[],"warnings":[]}`)
 		return
 	}

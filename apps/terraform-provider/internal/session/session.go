@@ -19,6 +19,8 @@ type Session struct {
 	Topics *Topics
 	// SecretFiles are the paths of files that hold an API key of the state, and go with it.
 	SecretFiles sync.Map
+	// Clusters are the ids of the state's clusters that this run has read or planned so far.
+	Clusters sync.Map
 }
 
 // New makes the session of a provider block.
