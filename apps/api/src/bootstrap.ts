@@ -1,5 +1,5 @@
 /**
- * `node bootstrap.ts`: makes sure that there is a first operator, tenant, environment and API key,
+ * `node bootstrap.ts`: makes sure that there is a first owner, tenant, environment and API key,
  * and prints credentials that work as one line of JSON: `{email, password, apiKey}`. What an
  * earlier run gave, and the launcher wrote to `credentials.json`, is kept where it still works.
  */

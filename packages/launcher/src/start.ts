@@ -70,7 +70,7 @@ async function main(settings: Settings): Promise<void> {
     MILLRACE_API_DATABASE_URL: roles.api,
     MILLRACE_WORKER_DATABASE_URL: roles.worker,
   });
-  print("creating the first operator and tenant if needed …");
+  print("creating the first owner and tenant if needed …");
   const made = await program("first accounts", "apps/api/src/bootstrap.ts", {
     ...env,
     DATABASE_URL: roles.api,

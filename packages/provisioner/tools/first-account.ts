@@ -1,5 +1,5 @@
 /**
- * `node first-account.ts`, before the worker starts on AWS: makes the first operator, tenant and
+ * `node first-account.ts`, before the worker starts on AWS: makes the first owner, tenant and
  * API key and puts their credentials into the secret that MILLRACE_FIRST_ACCOUNT_ARN names. Where
  * the secret has a value it does nothing, so deployments leave passwords alone. Not to be run by two
  * at once: the worker's service has one task at a time.

@@ -107,6 +107,6 @@ function addSecrets(
       text: variable("external_id"),
       version: EXTERNAL_ID_VERSION,
     }),
-    firstAccount: sealed("first-account", "How the first operator signs in"),
+    firstAccount: sealed("first-account", "How the first owner signs in"),
   };
 }

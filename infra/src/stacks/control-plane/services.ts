@@ -139,7 +139,7 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
 }
 
 /**
- * Makes the first operator's account. Before the worker, because there is one worker at a time: of
+ * Makes the first owner's account. Before the worker, because there is one worker at a time: of
  * two that did it at once, one would change the password that the other had put into the secret.
  */
 function firstAccount(spec: ControlPlaneSpec, secrets: ControlPlaneSecrets) {

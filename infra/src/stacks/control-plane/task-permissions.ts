@@ -79,7 +79,7 @@ export function sealingStatements(stateKeyArn: string): Statement[] {
   ];
 }
 
-/** The worker stores the first operator's credentials in their secret. */
+/** The worker stores the first owner's credentials in their secret. */
 export function firstAccountStatements(spec: ControlPlaneSpec, parts: PermittedParts): Statement[] {
   return [
     {

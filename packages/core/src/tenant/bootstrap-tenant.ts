@@ -27,7 +27,7 @@ export interface BootstrapAnswer {
 }
 
 /**
- * Makes sure that there is a first operator who owns a first tenant with an environment and an API
+ * Makes sure that there is a first owner who owns a first tenant with an environment and an API
  * key, and answers with credentials that work. Run again, it makes nothing twice: a known password
  * and key are kept while they are good, and replaced where they are not.
  */
