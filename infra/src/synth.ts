@@ -28,10 +28,17 @@ export interface ImportTarget {
   readonly id: string;
 }
 
+/** Where a stack's resources are. */
+interface StackPlace {
+  /** Twelve digits. With credentials of another account Terraform refuses to plan. */
+  readonly accountId: string;
+  readonly region: string;
+}
+
 /** What differs from run to run of one and the same stack. */
 export interface SynthRun {
-  /** Constraint on the AWS provider's version: a range in the product, one version in tests. */
-  readonly providerVersion: string;
+  /** Constraint on the AWS provider's version; `AWS_PROVIDER_VERSION` if absent. */
+  readonly providerVersion?: string | undefined;
   /** Address of an emulator of all AWS services; its credentials are not secret. */
   readonly endpoint?: string;
   /** For plans without an account: invalid credentials, and no call that needs valid ones. */
@@ -45,6 +52,12 @@ export interface SynthRun {
    */
   readonly without?: readonly string[];
 }
+
+/**
+ * The AWS provider that stacks, grants and rules were made for, and that the images contain. Another
+ * one may call what the provisioner's role does not allow.
+ */
+export const AWS_PROVIDER_VERSION = "5.100.0";
 
 /** The file name that Terraform expects the text under. */
 export const STACK_FILE = "cdk.tf.json";
@@ -89,7 +102,7 @@ class ReadableStack extends TerraformStack {
   }
 }
 
-function providerOf(region: string, run: SynthRun): AwsProviderConfig {
+function providerOf({ accountId, region }: StackPlace, run: SynthRun): AwsProviderConfig {
   const fake = { accessKey: "none", secretKey: "none" };
   if (run.offline === true) {
     return {
@@ -104,6 +117,7 @@ function providerOf(region: string, run: SynthRun): AwsProviderConfig {
   const { assumeRole: role, endpoint } = run;
   return {
     region,
+    allowedAccountIds: [accountId],
     ...(role === undefined
       ? {}
       : {
@@ -160,7 +174,7 @@ function forRun(text: string, run: SynthRun): string {
 /** The Terraform JSON of the stack that `build` fills. Throws what the constructs throw. */
 export function synthesize(
   id: string,
-  region: string,
+  place: StackPlace,
   run: SynthRun,
   build: (stack: TerraformStack) => void,
 ): string {
@@ -169,8 +183,9 @@ export function synthesize(
     const app = new App({ outdir, context: { targetVersions: { terraform: TERRAFORM_VERSION } } });
     const stack = new ReadableStack(app, id);
     new LocalBackend(stack, { path: STATE_FILE });
-    new AwsProvider(stack, "aws", providerOf(region, run));
-    stack.addOverride("terraform.required_providers.aws.version", run.providerVersion);
+    new AwsProvider(stack, "aws", providerOf(place, run));
+    const version = run.providerVersion ?? AWS_PROVIDER_VERSION;
+    stack.addOverride("terraform.required_providers.aws.version", version);
     stack.addOverride("terraform.required_version", TERRAFORM_VERSION);
     build(stack);
     app.synth();

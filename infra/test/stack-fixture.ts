@@ -1,9 +1,7 @@
 import { type ClusterStackSpec, type SynthRun, synthesizeCluster } from "../src/index.ts";
 import { synthesize } from "../src/synth.ts";
 
-/** The version in the mirror that tests plan with. */
-export const PROVIDER_VERSION = "5.100.0";
-export const OFFLINE: SynthRun = { providerVersion: PROVIDER_VERSION, offline: true };
+export const OFFLINE: SynthRun = { offline: true };
 
 /** Three slots over three zones, with everything that can be asked for. */
 export const SPEC: ClusterStackSpec = {
@@ -52,7 +50,7 @@ export function clusterStack(change: Partial<ClusterStackSpec> = {}): StackDocum
 
 /** What `build` adds to an otherwise empty stack. */
 export function stackOf(build: Parameters<typeof synthesize>[3]): StackDocument {
-  return JSON.parse(synthesize("test", SPEC.region, OFFLINE, build));
+  return JSON.parse(synthesize("test", SPEC, OFFLINE, build));
 }
 
 /** The only resource of its type, or the one of that name. */

@@ -3,9 +3,6 @@ import { type ClusterPlanner, LocalDriver } from "@millrace/provisioner";
 import type { OfflinePlanner } from "@millrace/provisioner/aws";
 import type { Environment } from "./env.ts";
 
-/** Constraint on the AWS provider where none is set: the major version that the stacks are made for. */
-const PROVIDER_VERSION_DEFAULT = "~> 5.100";
-
 type PlanningEnvironment = Pick<
   Environment,
   | "MILLRACE_HOME"
@@ -36,10 +33,7 @@ export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
       home: env.MILLRACE_HOME,
       program: { command: [env.MILLRACE_BROKER_BIN], environment: { PATH: env.PATH } },
     }),
-    awsPlanner: awsPlanner({
-      program,
-      providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION ?? PROVIDER_VERSION_DEFAULT,
-    }),
+    awsPlanner: awsPlanner({ program, providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION }),
     localAvailable: env.MILLRACE_LOCAL_CLUSTERS === "1",
     awsAvailable: env.MILLRACE_AWS_ROLE_ARN !== undefined,
   };

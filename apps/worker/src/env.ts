@@ -9,8 +9,6 @@ const optionalText = z
   .transform((text) => text || undefined)
   .optional();
 
-/** Constraint on the AWS provider where none is set: the major version that the stacks are made for. */
-const PROVIDER_VERSION_DEFAULT = "~> 5.100";
 const DRIFT_INTERVAL_SECONDS_DEFAULT = 6 * 60 * 60;
 
 const schema = z.object({
@@ -69,7 +67,7 @@ export interface AwsEnv {
   readonly externalId: string;
   readonly artefact: { readonly bucket: string; readonly key: string; readonly sha256: string };
   readonly permissionsBoundaryArn: string;
-  readonly providerVersion: string;
+  readonly providerVersion: string | undefined;
   readonly controlPlaneCidr: string | undefined;
   readonly stateKeyArn: string | undefined;
   readonly replacedStateKeyArns: readonly string[];
@@ -151,7 +149,7 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
         : { kmsKeyArn: env.MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN }),
     },
     permissionsBoundaryArn: env.MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN ?? "",
-    providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION ?? PROVIDER_VERSION_DEFAULT,
+    providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION,
     controlPlaneCidr: env.MILLRACE_AWS_CONTROL_PLANE_CIDR,
     stateKeyArn: env.MILLRACE_AWS_STATE_KEY_ARN,
     replacedStateKeyArns: env.MILLRACE_AWS_STATE_KEY_ARNS_REPLACED,

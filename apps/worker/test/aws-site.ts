@@ -11,7 +11,6 @@ import { type TestDatabase, tablesWith, withPostgres } from "@millrace/testkit";
 import {
   ACCOUNT_ID,
   type Moto,
-  PROVIDER_VERSION,
   program,
   startMoto,
 } from "../../../packages/provisioner/test/moto.ts";
@@ -68,7 +67,6 @@ export class AwsSite {
         MILLRACE_AWS_ARTEFACT_BUCKET: "artefacts",
         MILLRACE_AWS_BROKER_ARTEFACT: `millrace#${"a".repeat(64)}`,
         MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: `arn:aws:iam::${ACCOUNT_ID}:policy/boundary`,
-        MILLRACE_AWS_PROVIDER_VERSION: PROVIDER_VERSION,
         MILLRACE_AWS_ENDPOINT: this.endpoint,
         AWS_ACCESS_KEY_ID: "test",
         AWS_SECRET_ACCESS_KEY: "test",

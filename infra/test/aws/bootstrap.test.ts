@@ -13,6 +13,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AWS_PROVIDER_VERSION } from "../../src/synth.ts";
 import { HAS_TERRAFORM } from "./terraform-folder.ts";
 
 const PROGRAM = resolve(import.meta.dirname, "../../tools/bootstrap.ts");
@@ -162,6 +163,10 @@ describe("images", () => {
       "packages/provisioner/tools/first-account.ts",
     ];
     for (const file of sources) expect(existsSync(join(ROOT, String(file))), file).toBe(true);
+    const providers = [...dockerfile.matchAll(/^ARG AWS_PROVIDER_VERSION=(.+)$/gm)];
+    expect(new Set(providers.map(([, version]) => version))).toEqual(
+      new Set([AWS_PROVIDER_VERSION]),
+    );
     for (const target of ["api", "console", "worker"]) {
       expect(dockerfile).toMatch(new RegExp(`^FROM \\w+ AS ${target}$`, "m"));
     }
@@ -195,12 +200,23 @@ describe.skipIf(!HAS_TERRAFORM || MOTO === "")("the foundation in an emulator", 
     await ended;
   });
 
+  test("is not made in an account that the command line does not name", async () => {
+    const other = "210987654321";
+    const args = ["--apply", "--yes", "--broker", join(folder, "arm64"), "--endpoint", endpoint];
+    args.push("--account", other, "--state-dir", join(folder, "wrong-account"));
+    const { code, output } = await bootstrap(...args);
+    expect(output).toContain(`AWS account ID not allowed: ${ACCOUNT}`);
+    expect(output).not.toContain("Apply complete!");
+    expect(code).toBe(2);
+    const bucket = `${endpoint}/${BUCKET.replace(ACCOUNT, other)}`;
+    expect((await fetch(bucket, { headers: SIGNED })).status).toBe(404);
+  }, 300_000);
+
   test("is made once, keeps its state in its bucket, and tells how to go on", async () => {
     const broker = join(folder, "arm64");
     const stateDir = join(folder, "state");
     const sha256 = createHash("sha256").update(readFileSync(broker)).digest("hex");
     const args = ["--apply", "--yes", "--broker", broker, "--endpoint", endpoint];
-    args.push("--provider-version", "5.100.0");
     // The emulator takes the refusal of plain HTTP for a refusal of everything, and the provider
     // waits a minute for it to settle on a life cycle.
     args.push("--without", "aws_s3_bucket_policy");

@@ -6,12 +6,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServiceRole } from "../../src/constructs/identity/service-role.ts";
 import { synthesize } from "../../src/synth.ts";
-import { OFFLINE, SPEC } from "../stack-fixture.ts";
+import { SPEC } from "../stack-fixture.ts";
 import { HAS_TERRAFORM, TerraformFolder } from "./terraform-folder.ts";
 
 const MOTO = process.env.MILLRACE_MOTO ?? "";
 const START_SECONDS_MAX = 60;
 const ROLE = "worker";
+/** Whom the emulator takes unknown credentials for. */
+const EMULATED_ACCOUNT = "123456789012";
 /** The emulator tells who asks by the credential, and believes any signature. */
 const SIGNED = {
   Authorization:
@@ -39,8 +41,8 @@ describe.skipIf(!HAS_TERRAFORM || MOTO === "")("a role that somebody gave a poli
       if (waited > START_SECONDS_MAX) throw new Error(`${MOTO} did not start on ${endpoint}`);
       await sleep(1_000);
     }
-    const { providerVersion } = OFFLINE;
-    const stack = synthesize("test", SPEC.region, { providerVersion, endpoint }, (scope) => {
+    const place = { region: SPEC.region, accountId: EMULATED_ACCOUNT };
+    const stack = synthesize("test", place, { endpoint }, (scope) => {
       new ServiceRole(scope, "role", {
         ...{ name: ROLE, service: "ecs-tasks.amazonaws.com", accountId: SPEC.accountId },
         permissionsBoundaryArn: SPEC.permissionsBoundaryArn,

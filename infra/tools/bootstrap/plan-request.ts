@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { AWS_REGIONS, type AwsRegion, regionFacts } from "@millrace/domain";
 import type { ControlPlaneSpec } from "../../src/stacks/control-plane/spec.ts";
+import { AWS_PROVIDER_VERSION } from "../../src/synth.ts";
 import { Refused } from "./refused.ts";
 
 export const USAGE = `npm run aws:bootstrap -- --region <region> --account <12 digits> [options]
@@ -25,7 +26,7 @@ administer the account.
                           default: the version that the installation has
   --state-dir <folder>    default ~/.millrace-aws/<installation>-<region>
   --existing              the installation exists, its state is in its bucket
-  --provider-version <v>  constraint on the AWS provider, default ">= 5.100.0, < 7.0.0"
+  --provider-version <v>  constraint on the AWS provider, default ${AWS_PROVIDER_VERSION}
   --endpoint <url>        an emulator instead of AWS
   --without <type>        resource type that the emulator lacks; may be repeated
   --apply                 create or change the resources
@@ -105,7 +106,7 @@ const OPTIONS = {
   "secrets-version": { type: "string" },
   "state-dir": { type: "string" },
   existing: { type: "boolean", default: false },
-  "provider-version": { type: "string", default: ">= 5.100.0, < 7.0.0" },
+  "provider-version": { type: "string", default: AWS_PROVIDER_VERSION },
   endpoint: { type: "string" },
   without: { type: "string", multiple: true },
   apply: { type: "boolean", default: false },

@@ -26,8 +26,6 @@ export const hasTerraform = mirror !== undefined;
 
 export const REGION = "eu-central-1";
 export const ACCOUNT_ID = "123456789012";
-/** The provider in the mirror. */
-export const PROVIDER_VERSION = "5.100.0";
 
 export const program: TerraformProgram = {
   bin: terraform,
@@ -84,7 +82,6 @@ export function driverOptions(
     account: {
       roleArn: `arn:aws:iam::${ACCOUNT_ID}:role/millrace-provisioner`,
       externalId: "a secret of the tests",
-      providerVersion: PROVIDER_VERSION,
       artefact: { bucket: "artefacts", key: "millrace", sha256: "a".repeat(64) },
       permissionsBoundaryArn: `arn:aws:iam::${ACCOUNT_ID}:policy/millrace-boundary`,
       endpoint,

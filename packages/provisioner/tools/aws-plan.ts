@@ -30,9 +30,6 @@ npm run aws:plan -- --spec cluster.json your own, in the words of the REST API: 
 Terraform is taken from MILLRACE_TERRAFORM_BIN or PATH, its AWS provider from the folder
 MILLRACE_TERRAFORM_MIRROR or the registry.`;
 
-/** A range in the product; a mirror has some version of it. */
-const PROVIDER_VERSIONS = ">= 5.100.0, < 7.0.0";
-
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
@@ -79,7 +76,7 @@ function plannerOf(): OfflinePlanner {
       credentials: {},
       gogc: env.GOGC,
     },
-    providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION || PROVIDER_VERSIONS,
+    providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION || undefined,
   });
 }
 

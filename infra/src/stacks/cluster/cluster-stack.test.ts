@@ -306,7 +306,6 @@ test("the token passes through an ephemeral variable into a write-only attribute
 
 test("an emulator's stack can leave types out, and a sweep can bring resources back", () => {
   const text = synthesizeCluster(SPEC, {
-    providerVersion: "5.100.0",
     endpoint: "http://127.0.0.1:1",
     without: ["aws_vpc_endpoint_service"],
     imports: [{ to: "aws_ebs_volume.wal-0_volume", id: "vol-1" }],
@@ -316,6 +315,12 @@ test("an emulator's stack can leave types out, and a sweep can bring resources b
   expect(stack.import).toEqual([{ to: "aws_ebs_volume.wal-0_volume", id: "vol-1" }]);
   expect(stack.provider.aws[0].s3_use_path_style).toBe(true);
   expect(stack.provider.aws[0].endpoints[0].ec2).toBe("http://127.0.0.1:1");
+});
+
+test("plans without an account name none, and every stack names one version of the provider", () => {
+  const { provider, terraform } = JSON.parse(synthesizeCluster(SPEC, { offline: true }));
+  expect(provider.aws[0]).not.toHaveProperty("allowed_account_ids");
+  expect(terraform.required_providers.aws.version).toBe("5.100.0");
 });
 
 test("Terraform takes the role of the tenant's account, narrowed to the cluster", () => {
@@ -341,4 +346,5 @@ test("Terraform takes the role of the tenant's account, narrowed to the cluster"
   ]);
   expect(stack.terraform.required_providers.aws.version).toBe("~> 5.100");
   expect(stack.provider.aws[0]).not.toHaveProperty("access_key");
+  expect(stack.provider.aws[0].allowed_account_ids).toEqual([SPEC.accountId]);
 });

@@ -38,7 +38,7 @@ export function synthesizeCluster(spec: ClusterStackSpec, run: SynthRun): string
   checkClusterStackSpec(spec);
   const names = clusterNames(spec.clusterId, spec.accountId);
   const tags = tagsOf(spec);
-  return synthesize("cluster", spec.region, run, (stack) => {
+  return synthesize("cluster", spec, run, (stack) => {
     const data = addDataParts(stack, spec, names);
     if (spec.mode === "running" || spec.mode === "paused") {
       addServingParts(stack, spec, names, data, tags);

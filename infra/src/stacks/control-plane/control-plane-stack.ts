@@ -36,7 +36,7 @@ import {
 export function synthesizeControlPlane(spec: ControlPlaneSpec, run: SynthRun): string {
   checkControlPlaneSpec(spec);
   const names = controlPlaneNames(spec);
-  return synthesize("control-plane", spec.region, run, (stack) => {
+  return synthesize("control-plane", spec, run, (stack) => {
     const foundation = addFoundation(stack, spec, names);
     if (spec.stage === "complete") addInstallation(stack, spec, names, foundation);
     tagEverything(stack, {

@@ -36,8 +36,8 @@ export interface AwsAccountSettings {
   readonly roleArn: string;
   /** A secret of the installation; each tenant's external id is derived from it. */
   readonly externalId: string;
-  /** Constraint on the version of the AWS provider. */
-  readonly providerVersion: string;
+  /** Constraint on the version of the AWS provider; the one that the stacks were made for if absent. */
+  readonly providerVersion?: string | undefined;
   /** The broker build that slots fetch. */
   readonly artefact: BrokerArtefact;
   readonly permissionsBoundaryArn: string;

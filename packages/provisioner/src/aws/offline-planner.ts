@@ -22,7 +22,7 @@ import { modeFor, type StackAccount, stackSpec } from "./stack-spec.ts";
 
 export interface OfflinePlannerOptions {
   readonly program: TerraformProgram;
-  readonly providerVersion: string;
+  readonly providerVersion?: string | undefined;
   /** The account's settings, if there is one: the plan then shows its names. */
   readonly account?: StackAccount | undefined;
   readonly table?: ProcessTable;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OfflinePlanner } from "../../src/aws.ts";
 import type { ClusterDeployment } from "../../src/index.ts";
 import { EMULATOR_GAPS } from "../emulator-gaps.ts";
-import { awsDeployment, hasTerraform, PROVIDER_VERSION, program } from "../moto.ts";
+import { awsDeployment, hasTerraform, program } from "../moto.ts";
 
 /** Ten seconds on two processors that are free; tests run beside others. */
 const LIMIT_MS = 30_000;
@@ -20,7 +20,6 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     folder = await mkdtemp(join(tmpdir(), "millrace-offline-"));
     planner = new OfflinePlanner({
       program,
-      providerVersion: PROVIDER_VERSION,
       temporaryFolder: folder,
     });
     const place = { allocate: async () => ({ host: "h", kafkaPort: 9092, adminPort: 9200 }) };
@@ -62,7 +61,6 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     await writeFile(bin, script, { mode: 0o755 });
     const old = new OfflinePlanner({
       program: { ...program, bin },
-      providerVersion: PROVIDER_VERSION,
       temporaryFolder: folder,
     });
     await expect(old.plan(wanted, { purpose: "apply", offline: true })).rejects.toThrow(
@@ -88,7 +86,6 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
   test("without Terraform says what is needed", async () => {
     const broken = new OfflinePlanner({
       program: { ...program, bin: "/nonexistent/terraform" },
-      providerVersion: PROVIDER_VERSION,
       temporaryFolder: folder,
     });
     const plan = broken.plan(wanted, { purpose: "apply", offline: true });
