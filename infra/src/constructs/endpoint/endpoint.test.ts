@@ -62,6 +62,17 @@ test("a target is healthy where the broker is ready", () => {
   });
 });
 
+test("a client closes an idle connection before the balancer forgets it", () => {
+  const KAFKA_CONNECTIONS_MAX_IDLE_SECONDS = 540;
+  const listeners = Object.values(endpoint().resource.aws_lb_listener ?? {});
+  expect(listeners.length).toBe(2);
+  for (const { protocol, tcp_idle_timeout_seconds } of listeners) {
+    expect(protocol).toBe("TCP");
+    expect(tcp_idle_timeout_seconds).toBeGreaterThan(KAFKA_CONNECTIONS_MAX_IDLE_SECONDS);
+    expect(tcp_idle_timeout_seconds).toBeLessThanOrEqual(6_000);
+  }
+});
+
 test("names resolve in the network only", () => {
   const stack = endpoint();
   expect(resource(stack, "aws_route53_zone").vpc).toEqual([{ vpc_id: "vpc-1" }]);

@@ -29,6 +29,11 @@ const HEALTHY_CHECKS = 2;
 const UNHEALTHY_CHECKS = 3;
 /** A draining broker answers its accepted requests within this. */
 const DRAIN_SECONDS = 60;
+/**
+ * A client keeps an idle connection for nine minutes by default (`connections.max.idle.ms`), longer than the
+ * balancer by default (350 seconds), which forgets it without telling the client.
+ */
+const IDLE_SECONDS = 3_600;
 
 /** The internal load balancer in front of a cluster's slots. */
 export class Endpoint extends Construct {
@@ -77,6 +82,7 @@ export class Endpoint extends Construct {
       loadBalancerArn: this.balancer.arn,
       port: props.port,
       protocol: "TCP",
+      tcpIdleTimeoutSeconds: IDLE_SECONDS,
       defaultAction: [{ type: "forward", targetGroupArn: group.arn }],
     });
     return group;
