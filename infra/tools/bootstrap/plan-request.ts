@@ -2,7 +2,12 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { AWS_REGIONS, type AwsRegion, regionFacts } from "@millrace/domain";
+import {
+  AWS_REGIONS,
+  type AwsRegion,
+  CONTROL_PLANE_VPC_RANGE,
+  regionFacts,
+} from "@millrace/domain";
 import type { ControlPlaneSpec } from "../../src/stacks/control-plane/spec.ts";
 import { AWS_PROVIDER_VERSION } from "../../src/synth.ts";
 import { Refused } from "./refused.ts";
@@ -19,9 +24,10 @@ administer the account.
   --image <name>=<uri>    api, console and worker, each by digest (…@sha256:…); may be repeated
   --broker <file>         broker build for ARM64 Linux
   --installation <name>   default main
-  --cidr <range>          of the VPC, default 10.90.0.0/20
+  --cidr <range>          of the VPC, default ${CONTROL_PLANE_VPC_RANGE}
   --database-class <c>    default db.t4g.medium
-  --alarm-topic <arn>     SNS topic that alarms notify; may be repeated
+  --alarm-topic <arn>     SNS topic of the region that alarms of control plane and clusters
+                          notify; up to five times
   --secrets-version <n>   increase it to change the database password and sign everybody out;
                           default: the version that the installation has
   --state-dir <folder>    default ~/.millrace-aws/<installation>-<region>
@@ -100,7 +106,7 @@ const OPTIONS = {
   allow: { type: "string", multiple: true },
   image: { type: "string", multiple: true },
   broker: { type: "string", default: BROKER },
-  cidr: { type: "string", default: "10.90.0.0/20" },
+  cidr: { type: "string", default: CONTROL_PLANE_VPC_RANGE },
   "database-class": { type: "string", default: "db.t4g.medium" },
   "alarm-topic": { type: "string", multiple: true },
   "secrets-version": { type: "string" },

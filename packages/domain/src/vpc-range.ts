@@ -1,14 +1,21 @@
 /** Address ranges of VPCs that are made for clusters. Two that overlap can never be peered. */
 
+/** Of the control plane's own VPC, where its operator names none. No cluster gets it by itself. */
+export const CONTROL_PLANE_VPC_RANGE = "10.90.0.0/20";
+
 /** Ranges that a cluster gets by itself: 10.40.0.0/16 to 10.255.0.0/16, more than an organization has clusters. */
 const FIRST = 40;
 const LAST = 255;
 
-/** The first range of ours that overlaps with none of `taken`, all of them like `10.40.0.0/16`. */
+/**
+ * The first range of ours that overlaps with none of `taken`, all of them like `10.40.0.0/16`, nor with the control
+ * plane's.
+ */
 export function freeVpcRange(taken: readonly string[]): string | undefined {
+  const others = [...taken, CONTROL_PLANE_VPC_RANGE];
   for (let second = FIRST; second <= LAST; second += 1) {
     const range = `10.${second}.0.0/16`;
-    if (!taken.some((each) => rangesOverlap(range, each))) return range;
+    if (!others.some((each) => rangesOverlap(range, each))) return range;
   }
   return undefined;
 }
