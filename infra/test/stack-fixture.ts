@@ -30,7 +30,7 @@ export const SPEC: ClusterStackSpec = {
   properties: { "s3.wal.cache.size": "805306368" },
   permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/millrace-boundary",
   controlPlaneCidr: "10.99.0.0/16",
-  alarmTopicArn: "arn:aws:sns:eu-central-1:111122223333:alarms",
+  alarmTopicArns: ["arn:aws:sns:eu-central-1:111122223333:alarms"],
 };
 
 export type Attributes = Record<string, unknown>;

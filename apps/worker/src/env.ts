@@ -10,6 +10,9 @@ const optionalText = z
   .optional();
 
 const DRIFT_INTERVAL_SECONDS_DEFAULT = 6 * 60 * 60;
+const ALARM_TOPIC = /^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[\w.-]{1,256}$/;
+/** Actions of an alarm for each of its states, as `PutMetricAlarm` takes them. */
+const ALARM_TOPICS_MAX = 5;
 
 const schema = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
@@ -43,18 +46,21 @@ const schema = z.object({
   MILLRACE_AWS_PROVIDER_VERSION: optionalText,
   /** Range from which this program reaches the brokers' admin listeners. */
   MILLRACE_AWS_CONTROL_PLANE_CIDR: optionalText,
+  /** SNS topics that clusters' alarms are sent to, separated by commas. */
+  MILLRACE_AWS_ALARM_TOPICS: z
+    .string()
+    .default("")
+    .transform(listOf)
+    .refine((topics) => topics.every((topic) => ALARM_TOPIC.test(topic)), {
+      error: "must be ARNs of SNS topics, separated by commas",
+    })
+    .refine((topics) => topics.length <= ALARM_TOPICS_MAX, {
+      error: `must be at most ${ALARM_TOPICS_MAX} topics: CloudWatch takes no more for an alarm`,
+    }),
   /** Key of KMS that wraps the keys of Terraform states; a file in the state folder where absent. */
   MILLRACE_AWS_STATE_KEY_ARN: optionalText,
   /** Keys of KMS that it has replaced, separated by commas: the worker rewraps what they have wrapped. */
-  MILLRACE_AWS_STATE_KEY_ARNS_REPLACED: z
-    .string()
-    .default("")
-    .transform((arns) =>
-      arns
-        .split(",")
-        .map((arn) => arn.trim())
-        .filter((arn) => arn !== ""),
-    ),
+  MILLRACE_AWS_STATE_KEY_ARNS_REPLACED: z.string().default("").transform(listOf),
   /** Address of an emulator of AWS. */
   MILLRACE_AWS_ENDPOINT: optionalText,
   /** Seconds between two drift checks at each cluster. */
@@ -69,6 +75,7 @@ export interface AwsEnv {
   readonly permissionsBoundaryArn: string;
   readonly providerVersion: string | undefined;
   readonly controlPlaneCidr: string | undefined;
+  readonly alarmTopicArns: readonly string[];
   readonly stateKeyArn: string | undefined;
   readonly replacedStateKeyArns: readonly string[];
   readonly endpoint: string | undefined;
@@ -151,6 +158,7 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
     permissionsBoundaryArn: env.MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN ?? "",
     providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION,
     controlPlaneCidr: env.MILLRACE_AWS_CONTROL_PLANE_CIDR,
+    alarmTopicArns: env.MILLRACE_AWS_ALARM_TOPICS,
     stateKeyArn: env.MILLRACE_AWS_STATE_KEY_ARN,
     replacedStateKeyArns: env.MILLRACE_AWS_STATE_KEY_ARNS_REPLACED,
     endpoint: env.MILLRACE_AWS_ENDPOINT,
@@ -166,6 +174,14 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
 }
 
 const AWS_VARIABLE = /^AWS_[A-Z_]+$/;
+
+/** What stands between commas. */
+function listOf(text: string): readonly string[] {
+  return text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
+}
 
 function splitAtLast(text: string, separator: string): string[] {
   const at = text.lastIndexOf(separator);

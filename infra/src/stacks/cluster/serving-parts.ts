@@ -49,7 +49,7 @@ export function addServingParts(
     port: KAFKA_PORT_BOOTSTRAP,
     targetPort: BROKER_KAFKA_PORT,
   });
-  const topics = spec.alarmTopicArn === undefined ? [] : [spec.alarmTopicArn];
+  const topics = spec.alarmTopicArns ?? [];
   for (const slot of slotsOf(spec)) {
     addSlot(
       { stack, spec, names, data, tags, network, token, endpoint, topics },

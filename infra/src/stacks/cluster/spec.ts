@@ -48,8 +48,8 @@ export interface ClusterStackSpec extends AwsSpec {
   readonly permissionsBoundaryArn: string;
   /** Range of the control plane, the only one that reaches the admin listeners. Absent: none does. */
   readonly controlPlaneCidr?: string;
-  /** SNS topic that alarms are sent to. Absent: alarms are only shown. */
-  readonly alarmTopicArn?: string;
+  /** SNS topics that alarms are sent to. Absent: alarms are only shown. */
+  readonly alarmTopicArns?: readonly string[];
 }
 
 /** One broker's place. */

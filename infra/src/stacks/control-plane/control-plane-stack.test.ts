@@ -266,6 +266,8 @@ describe("a spec that cannot stand", () => {
     ["image api", { images: { ...CONTROL_PLANE.images, api: "api:latest" } as never }],
     ["certificate", { certificateArn: "" }],
     ["allowed CIDRs", { allowedCidrs: [] }],
+    ["alarm topics", { alarmTopicArns: ["arn:aws:sns:us-east-1:111122223333:alarms"] }],
+    ["alarm topics: at most 5", { alarmTopicArns: Array(6).fill(CONTROL_PLANE.alarmTopicArns[0]) }],
   ])("is refused by its %s", (field, change) => {
     expect(() => stackOf(change)).toThrow(ControlPlaneSpecError);
     expect(() => stackOf(change)).toThrow(field);

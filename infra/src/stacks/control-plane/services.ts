@@ -126,6 +126,9 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
       MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN: props.artefact.kmsKeyArn,
       MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: props.clusterBoundaryArn,
       MILLRACE_AWS_STATE_KEY_ARN: props.stateKeyArn,
+      ...(spec.alarmTopicArns.length > 0 && {
+        MILLRACE_AWS_ALARM_TOPICS: spec.alarmTopicArns.join(","),
+      }),
     },
     secrets: {
       DATABASE_URL: props.secrets.workerDatabaseUrl.filledArn,

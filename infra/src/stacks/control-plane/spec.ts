@@ -45,7 +45,7 @@ export interface ControlPlaneSpec {
   readonly databaseClass: string;
   /** Raised to give the database and the sessions new secrets. */
   readonly secretsVersion: number;
-  /** SNS topics that alarms tell. */
+  /** SNS topics of the region that the alarms of control plane and clusters notify. */
   readonly alarmTopicArns: readonly string[];
 }
 
@@ -55,6 +55,8 @@ export class ControlPlaneSpecError extends Error {
 
 const ZONES_MIN = 2;
 const ZONES_MAX = 3;
+/** Actions of an alarm for each of its states, as `PutMetricAlarm` takes them. */
+const ALARM_TOPICS_MAX = 5;
 
 /** Throws a {@link ControlPlaneSpecError} that says what to change. */
 export function checkControlPlaneSpec(spec: ControlPlaneSpec): void {
@@ -70,6 +72,16 @@ export function checkControlPlaneSpec(spec: ControlPlaneSpec): void {
   }
   if (!/^(?:\d{1,3}\.){3}\d{1,3}\/(1[6-9]|2[0-2])$/.test(spec.cidr)) {
     refuse("cidr: an IPv4 range of /16 to /22, such as 10.90.0.0/20");
+  }
+  const isTopic = (arn: string) =>
+    new RegExp(`^arn:aws:sns:${spec.region}:\\d{12}:[\\w.-]{1,256}$`).test(arn);
+  if (!spec.alarmTopicArns.every(isTopic)) {
+    refuse(
+      `alarm topics: ARNs of SNS topics in ${spec.region}: alarms notify only their own region`,
+    );
+  }
+  if (spec.alarmTopicArns.length > ALARM_TOPICS_MAX) {
+    refuse(`alarm topics: at most ${ALARM_TOPICS_MAX}, as CloudWatch has it`);
   }
   if (!/^[0-9a-f]{64}$/.test(spec.brokerBuild.sha256)) {
     refuse("broker build: SHA-256 as 64 hexadecimal digits");

@@ -43,8 +43,8 @@ export interface AwsAccountSettings {
   readonly permissionsBoundaryArn: string;
   /** Source range of requests to the brokers' admin listeners. */
   readonly controlPlaneCidr?: string | undefined;
-  /** Topic that alarms are sent to. */
-  readonly alarmTopicArn?: string | undefined;
+  /** SNS topics that clusters' alarms are sent to. */
+  readonly alarmTopicArns?: readonly string[] | undefined;
   /** Address of an emulator of all AWS services. */
   readonly endpoint?: string | undefined;
   /** What that emulator lacks: see `SynthRun.without`. */
