@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isAddressRange } from "@millrace/auth";
+import { AWS_REGIONS } from "@millrace/domain";
 import { z } from "zod";
 import { TRUSTED_PROXIES_DEFAULT, TrustedProxies } from "./client-address.ts";
 
@@ -15,7 +16,7 @@ const optionalText = z
   .transform((text) => text || undefined)
   .optional();
 
-const Environment = z.object({
+const Settings = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
   MILLRACE_HOME: z
     .string()
@@ -83,12 +84,21 @@ const Environment = z.object({
   MILLRACE_LOCAL_CLUSTERS: z.enum(["0", "1"]).default("1"),
   /** The provisioner's role; without it clusters on AWS can only be planned. */
   MILLRACE_AWS_ROLE_ARN: optionalText,
+  /** The region that clusters on AWS can be created in: that of the bucket with the broker's builds. */
+  MILLRACE_AWS_REGION: optionalText.pipe(z.enum(AWS_REGIONS).optional()),
   /** Passed on to Terraform: how much memory it may use to save CPU time. */
   GOGC: optionalText,
   PATH: z.string().default(""),
   HOME: z.string().default("/"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
 });
+const Environment = Settings.refine(
+  (env) => env.MILLRACE_AWS_ROLE_ARN === undefined || env.MILLRACE_AWS_REGION !== undefined,
+  {
+    path: ["MILLRACE_AWS_REGION"],
+    error: "must be set with MILLRACE_AWS_ROLE_ARN, to the region of the installation's bucket",
+  },
+);
 export type Environment = z.infer<typeof Environment>;
 
 /** The program's settings. Prints what is wrong with them and ends the process where something is. */

@@ -11,6 +11,7 @@ type PlanningEnvironment = Pick<
   | "MILLRACE_TERRAFORM_MIRROR"
   | "MILLRACE_AWS_PROVIDER_VERSION"
   | "MILLRACE_AWS_ROLE_ARN"
+  | "MILLRACE_AWS_REGION"
   | "MILLRACE_LOCAL_CLUSTERS"
   | "GOGC"
   | "PATH"
@@ -35,7 +36,7 @@ export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
     }),
     awsPlanner: awsPlanner({ program, providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION }),
     localAvailable: env.MILLRACE_LOCAL_CLUSTERS === "1",
-    awsAvailable: env.MILLRACE_AWS_ROLE_ARN !== undefined,
+    awsRegion: env.MILLRACE_AWS_ROLE_ARN === undefined ? undefined : env.MILLRACE_AWS_REGION,
   };
 }
 

@@ -136,7 +136,7 @@ export function apiFixture(
         local: fixture.planner,
         awsPlanner: fixture.planner,
         localAvailable: true,
-        awsAvailable: false,
+        awsRegion: undefined,
       },
       rateLimit: options.rateLimit ?? false,
       impersonationMayWrite: options.impersonationMayWrite ?? false,

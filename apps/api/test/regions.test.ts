@@ -4,7 +4,7 @@ import { apiFixture, call, FakePlanner } from "./fixture.ts";
 const planner = new FakePlanner();
 const drivers = (localAvailable: boolean) => ({
   ...{ local: planner, awsPlanner: planner },
-  ...{ localAvailable, awsAvailable: true },
+  ...{ localAvailable, awsRegion: "eu-central-1" as const },
 });
 
 describe("a control plane on AWS", () => {
@@ -27,12 +27,24 @@ describe("a control plane on AWS", () => {
     },
   );
 
+  test("creates clusters in its own region only, and plans them in any", async () => {
+    const elsewhere = { name: "elsewhere", region: "eu-west-1", size: "small" };
+    const refused = await create(elsewhere);
+    expect(refused.status).toBe(422);
+    expect(refused.body).toMatchObject({
+      code: "region_unavailable",
+      detail: "This installation creates clusters on AWS in eu-central-1 only.",
+      errors: [{ pointer: "/region", code: "unavailable", message: "must be eu-central-1" }],
+    });
+    expect((await create(elsewhere, "/v1/clusters?validate_only=true")).status).toBe(200);
+    expect((await create({ ...elsewhere, region: "eu-central-1" })).status).toBe(202);
+  });
+
   test("says so in the list of regions", async () => {
     const { apiKey } = fixture.ours;
     const { body } = await call(fixture.app, "GET", "/v1/regions", { apiKey });
     const available = body.items.filter((region: { available: boolean }) => region.available);
-    expect(available.map(({ id }: { id: string }) => id)).not.toContain("local");
-    expect(available.length).toBeGreaterThan(1);
+    expect(available.map(({ id }: { id: string }) => id)).toEqual(["eu-central-1"]);
   });
 });
 

@@ -26,7 +26,7 @@ function apiWith(secret: string, replacedSecrets: string[]): Hono<ApiEnv> {
     log: pino({ level: "silent" }),
     kafka: kafka.access,
     brokerHttp: kafka.http,
-    drivers: { local: planner, awsPlanner: planner, localAvailable: true, awsAvailable: false },
+    drivers: { local: planner, awsPlanner: planner, localAvailable: true, awsRegion: undefined },
     rateLimit: false,
   });
 }

@@ -328,7 +328,7 @@ async function tenantOf({
       local: { plan: unused, allocate: unused, rootCertificate: unused },
       awsPlanner: undefined,
       localAvailable: true,
-      awsAvailable: true,
+      awsRegion: "eu-central-1",
     },
   });
   const core = coreOf(parts, id);

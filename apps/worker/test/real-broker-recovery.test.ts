@@ -47,7 +47,7 @@ async function recover(cluster: Cluster): Promise<RecoveryReport> {
       local: undefined as never,
       awsPlanner: undefined,
       localAvailable: true,
-      awsAvailable: false,
+      awsRegion: undefined,
     },
   });
   const core = coreOf(parts, it.organizationId);

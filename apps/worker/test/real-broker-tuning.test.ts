@@ -157,7 +157,7 @@ async function runningProduct(name: string): Promise<Product> {
       local: { plan: unneeded, allocate: unneeded, rootCertificate: unneeded },
       awsPlanner: undefined,
       localAvailable: true,
-      awsAvailable: false,
+      awsRegion: undefined,
     },
   });
   const core = coreOf(parts, it.organizationId);

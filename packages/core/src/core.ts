@@ -1,6 +1,6 @@
 import { IdentityProviders, OutgoingRequests, SecretSeal } from "@millrace/auth";
 import type { Database, TenantDatabase } from "@millrace/db";
-import { type Clock, type OrganizationId, systemClock } from "@millrace/domain";
+import { type AwsRegion, type Clock, type OrganizationId, systemClock } from "@millrace/domain";
 import type { ClusterPlanner, LocalDriver } from "@millrace/provisioner";
 import type { BrokerHttpAccess, KafkaAccess } from "./broker-access.ts";
 import { BrokerCalls } from "./broker-calls.ts";
@@ -16,8 +16,11 @@ export interface RegionDrivers {
   readonly awsPlanner: ClusterPlanner | undefined;
   /** Whether clusters can be made on this machine: not where the control plane runs on AWS. */
   readonly localAvailable: boolean;
-  /** Whether there is an account to make clusters in. */
-  readonly awsAvailable: boolean;
+  /**
+   * The AWS region that clusters can be made in: the installation's, whose bucket has the broker's builds. Undefined
+   * where there is no account.
+   */
+  readonly awsRegion: AwsRegion | undefined;
 }
 
 /** What every use case that answers a caller works with; `db` has the rows of the caller's tenant alone. */

@@ -52,7 +52,7 @@ export const drivers: RegionDrivers = {
   local: new FakeDriver(),
   awsPlanner: undefined,
   localAvailable: true,
-  awsAvailable: false,
+  awsRegion: undefined,
 };
 
 const silent: WorkerTools["log"] = { info: () => {}, warn: () => {}, error: () => {} };

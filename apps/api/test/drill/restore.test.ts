@@ -41,7 +41,7 @@ function openApi() {
     deferredWrites: new DeferredWrites((error) => {
       throw error;
     }),
-    drivers: { local, awsPlanner: undefined, localAvailable: true, awsAvailable: false },
+    drivers: { local, awsPlanner: undefined, localAvailable: true, awsRegion: undefined },
   });
   return { db, app };
 }

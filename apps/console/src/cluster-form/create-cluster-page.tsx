@@ -26,7 +26,7 @@ import { EnvironmentField } from "./environment-field.tsx";
 import { estimateOf, monthlyIn } from "./estimate.ts";
 import { EstimateCard } from "./estimate-card.tsx";
 import { NetworkFields } from "./network-fields.tsx";
-import { RegionField, useRegionAvailable } from "./region-field.tsx";
+import { previewOnly, RegionField, useAwsRegion, useRegionAvailable } from "./region-field.tsx";
 import { SizeCards } from "./size-cards.tsx";
 import { type ClusterForm, useClusterForm } from "./use-cluster-form.ts";
 import { WalFields } from "./wal-fields.tsx";
@@ -213,16 +213,19 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** Planning needs no account, creating does: the setting is named before anybody tries. */
-export function PreviewOnly() {
+/** Planning needs no account, creating does: what is missing is named before anybody tries. */
+function PreviewOnly() {
+  const awsRegion = useAwsRegion();
   return (
-    <Alert
-      color="gray"
-      icon={<IconInfoCircle size={18} />}
-      title="Preview only: no AWS account configured"
-    >
-      To create clusters on AWS, set <Code>MILLRACE_AWS_ROLE_ARN</Code> for the API and the worker
-      and restart them.
+    <Alert color="gray" icon={<IconInfoCircle size={18} />} title={previewOnly(awsRegion)}>
+      {awsRegion === undefined ? (
+        <>
+          To create clusters on AWS, set <Code>MILLRACE_AWS_ROLE_ARN</Code> for the API and the
+          worker and <Code>MILLRACE_AWS_REGION</Code> for the API, and restart them.
+        </>
+      ) : (
+        `To create this cluster, go back and choose ${awsRegion}.`
+      )}
     </Alert>
   );
 }

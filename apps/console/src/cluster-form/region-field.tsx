@@ -14,6 +14,7 @@ export function RegionField(props: {
   const { value, error, onChange } = props;
   const available = useRegionAvailable(value);
   const hasLocal = useRegionAvailable("local");
+  const awsRegion = useAwsRegion();
   const options = (provider: "local" | "aws") =>
     REGIONS.filter((region) => regionFacts(region).provider === provider).map((region) => ({
       value: region,
@@ -23,7 +24,7 @@ export function RegionField(props: {
   return (
     <Select
       label="Region"
-      description={describe(value, available)}
+      description={describe(value, available, awsRegion)}
       data={[
         ...(hasLocal ? [{ group: "Local", items: options("local") }] : []),
         { group: "Amazon Web Services", items: options("aws") },
@@ -47,8 +48,19 @@ export function useRegionAvailable(region: Region): boolean {
   return useRegions().find(({ id }) => id === region)?.available ?? true;
 }
 
-function describe(region: Region, available: boolean): string {
+/** The region of AWS that this installation creates clusters in; undefined where there is none. */
+export function useAwsRegion(): Region | undefined {
+  return useRegions().find(({ provider, available }) => provider === "aws" && available)?.id;
+}
+
+/** Why a cluster in a region of AWS can be planned, but not created. */
+export function previewOnly(awsRegion: Region | undefined): string {
+  if (awsRegion === undefined) return "Preview only: no AWS account configured";
+  return `Preview only: this installation creates clusters in ${awsRegion}`;
+}
+
+function describe(region: Region, available: boolean, awsRegion: Region | undefined): string {
   const { provider, zones } = regionFacts(region);
-  if (!available) return "Preview only: no AWS account configured";
+  if (!available) return previewOnly(awsRegion);
   return provider === "local" ? "Runs on this machine" : zones.join(", ");
 }

@@ -145,6 +145,12 @@ describe("tasks", () => {
     expect(variables(worker)).not.toHaveProperty("MILLRACE_AUTH_SECRET");
   });
 
+  test("of the API create clusters where the artefact bucket and its key are", () => {
+    const { provider } = JSON.parse(synthesizeControlPlane(CONTROL_PLANE, OFFLINE));
+    const api = variables(containers("api").at(-1));
+    expect(api.MILLRACE_AWS_REGION).toBe(provider.aws[0].region);
+  });
+
   test("that read secrets are replaced when these change, and not before they have changed", () => {
     const rotated = stackOf({ secretsVersion: 2 });
     for (const name of ["api", "worker"]) {

@@ -62,6 +62,8 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
     taskRoleArn: props.roles.api,
     environment: {
       ...planning(spec),
+      // Bucket, key and gateway endpoint are of one region, so clusters' slots must be, too.
+      MILLRACE_AWS_REGION: spec.region,
       MILLRACE_API_HOST: "0.0.0.0",
       MILLRACE_API_PORT: String(API_PORT),
       MILLRACE_API_URL: url,

@@ -209,12 +209,19 @@ function regionOf({ drivers }: Core, region: Region | undefined): Region {
 }
 
 /** Throws `region_unavailable` where this installation cannot make clusters. */
-function refuseUnavailable(core: Core, region: Region): void {
-  if (!isAwsRegion(region) || core.drivers.awsAvailable) return;
+function refuseUnavailable({ drivers: { awsRegion } }: Core, region: Region): void {
+  if (!isAwsRegion(region) || region === awsRegion) return;
+  if (awsRegion !== undefined) {
+    const message = `This installation creates clusters on AWS in ${awsRegion} only.`;
+    throw new DomainError("region_unavailable", message, {
+      remedy: `Choose ${awsRegion}. validate_only plans the cluster in any region.`,
+      fields: [{ pointer: "/region", code: "unavailable", message: `must be ${awsRegion}` }],
+    });
+  }
   throw new DomainError("region_unavailable", `No AWS account is configured for ${region}.`, {
     remedy:
-      "Set MILLRACE_AWS_ROLE_ARN for the API and the worker, or choose the region local. " +
-      "validate_only plans the cluster without an account.",
+      "Set MILLRACE_AWS_ROLE_ARN for the API and the worker and MILLRACE_AWS_REGION for the API, or choose the " +
+      "region local. validate_only plans the cluster without an account.",
     fields: [{ pointer: "/region", code: "unavailable", message: "has no AWS account configured" }],
   });
 }

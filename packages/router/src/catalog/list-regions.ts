@@ -8,7 +8,8 @@ export const listRegionsProcedure = procedure(contract.permission)
   .query(({ ctx }) => ({
     items: REGIONS.map((id) => {
       const { title, provider, zones } = regionFacts(id);
-      const available = ctx.core.drivers[provider === "local" ? "localAvailable" : "awsAvailable"];
+      const { localAvailable, awsRegion } = ctx.core.drivers;
+      const available = provider === "local" ? localAvailable : id === awsRegion;
       return { id, title, provider, zones: [...zones], available };
     }),
   }));
