@@ -23,16 +23,14 @@ interface Change {
 }
 
 describe("settings at run time", () => {
-  const topic = "configured";
   let cluster: TestCluster;
   let admin: Admin;
   let brokerId: string;
 
   beforeAll(async () => {
     cluster = await createCluster(unique("configs"));
-    await createTopic(cluster.id, topic, 1);
     admin = new Admin({ clientId: "e2e", bootstrapBrokers: [cluster.bootstrap], retries: 0 });
-    const { brokers } = await admin.metadata({ topics: [topic] });
+    const { brokers } = await admin.metadata({ topics: [] });
     brokerId = String([...brokers.keys()][0]);
   });
   afterAll(async () => {
@@ -57,6 +55,11 @@ describe("settings at run time", () => {
   }
 
   it("a broker's own value holds over the one for all brokers, and goes again", async () => {
+    const reset = async () => {
+      for (const id of [brokerId, ""])
+        await alter(BROKER, id, { name: PREFETCH, value: null, configOperation: DELETE });
+    };
+    await reset();
     const before = await shown(BROKER, brokerId, PREFETCH);
     expect(before?.readOnly).toBe(false);
     await alter(BROKER, "", { name: PREFETCH, value: "2097152", configOperation: SET });
@@ -69,8 +72,7 @@ describe("settings at run time", () => {
       value: "4194304",
       source: FROM_BROKER,
     });
-    for (const id of [brokerId, ""])
-      await alter(BROKER, id, { name: PREFETCH, value: null, configOperation: DELETE });
+    await reset();
     expect(await shown(BROKER, brokerId, PREFETCH)).toEqual(before);
   });
 
@@ -93,6 +95,8 @@ describe("settings at run time", () => {
   });
 
   it("a topic's configurations change one by one, lists by their elements", async () => {
+    const topic = unique("configured");
+    await createTopic(cluster.id, topic, 1);
     await alter(
       TOPIC,
       topic,

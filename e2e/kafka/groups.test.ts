@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Kafka, logLevel } from "kafkajs";
+import { Kafka, logLevel, type Message } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   createCluster,
@@ -20,33 +20,64 @@ const PARTITIONS = 6;
 const RECORDS = 600;
 const SETTLE_MS_MAX = 30_000;
 
+interface Work {
+  topic: string;
+  groupId: string;
+}
+
 describe("consumer groups", () => {
-  const topic = "work";
-  const groupId = "workers";
   let cluster: TestCluster;
   let kafka: Kafka;
 
   beforeAll(async () => {
     cluster = await createCluster(unique("groups"));
-    await createTopic(cluster.id, topic, PARTITIONS);
     kafka = new Kafka({
       clientId: "e2e",
       brokers: [cluster.bootstrap],
       logLevel: logLevel.NOTHING,
       retry: { retries: 20, initialRetryTime: 100 },
     });
-    const producer = kafka.producer();
-    await producer.connect();
+  });
+  afterAll(() => deleteCluster(cluster.id));
+
+  /** A topic with `RECORDS` records, and a group that has read nothing. */
+  async function newWork(): Promise<Work> {
+    const topic = unique("work");
+    await createTopic(cluster.id, topic, PARTITIONS);
     const messages = Array.from({ length: RECORDS }, (_, n) => ({
       value: String(n),
       partition: n % PARTITIONS,
     }));
+    await send(topic, messages);
+    return { topic, groupId: unique("workers") };
+  }
+
+  /** The same when the group has read and committed everything. */
+  async function doneWork(): Promise<Work> {
+    const work = await newWork();
+    const consumer = kafka.consumer({ groupId: work.groupId });
+    let seen = 0;
+    await consumer.connect();
+    await consumer.subscribe({ topic: work.topic, fromBeginning: true });
+    await consumer.run({
+      eachMessage: async () => {
+        seen += 1;
+      },
+    });
+    await until(() => seen === RECORDS);
+    await consumer.disconnect();
+    return work;
+  }
+
+  async function send(topic: string, messages: Message[]): Promise<void> {
+    const producer = kafka.producer();
+    await producer.connect();
     await producer.send({ topic, messages });
     await producer.disconnect();
-  });
-  afterAll(() => deleteCluster(cluster.id));
+  }
 
   it("two members share the partitions and read everything once", async () => {
+    const { topic, groupId } = await newWork();
     const seen = new Map<string, number>();
     const owners = [new Set<number>(), new Set<number>()];
     const members = await Promise.all(
@@ -86,6 +117,7 @@ describe("consumer groups", () => {
   });
 
   it("committed offsets are the same after a kill -9", async () => {
+    const { groupId } = await doneWork();
     const before = await groupOf(cluster.id, groupId);
     const pidFile = readFileSync(join(home, "clusters", cluster.id, "broker.pid"), "utf8");
     process.kill(
@@ -100,10 +132,8 @@ describe("consumer groups", () => {
   });
 
   it("lag grows while nobody reads", async () => {
-    const producer = kafka.producer();
-    await producer.connect();
-    await producer.send({ topic, messages: [{ value: "more", partition: 0 }] });
-    await producer.disconnect();
+    const { topic, groupId } = await doneWork();
+    await send(topic, [{ value: "more", partition: 0 }]);
     await until(async () => (await groupOf(cluster.id, groupId))?.total_lag === "1");
   });
 });
