@@ -50,3 +50,13 @@ test("an account on AWS is whole, or refused by the names of what is missing", (
   expect(aws?.artefact).toMatchObject({ bucket: "builds", key: "builds/a#b/broker", sha256 });
   expect(aws?.terraform.credentials).toEqual({ AWS_ACCESS_KEY_ID: "key" });
 });
+
+test("topics of alarms are ARNs of SNS topics, at most as many as an alarm notifies", () => {
+  const topics = (MILLRACE_AWS_ALARM_TOPICS: string) => () =>
+    readEnv({ DATABASE_URL, MILLRACE_AWS_ALARM_TOPICS });
+  const topic = "arn:aws:sns:eu-central-1:123456789012:alarms";
+  expect(topics("")).not.toThrow();
+  expect(topics(Array(5).fill(topic).join(", "))).not.toThrow();
+  expect(topics(`${topic},alarms`)).toThrow("must be ARNs of SNS topics");
+  expect(topics(Array(6).fill(topic).join(","))).toThrow("must be at most 5 topics");
+});
