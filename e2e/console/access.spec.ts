@@ -99,7 +99,7 @@ test("create a user who can sign in, rotate the password, set a quota, delete bo
     await page.getByRole("button", { name: "Allow a client" }).click();
     await dialog.getByText("Consumer", { exact: true }).click();
     await dialog.getByLabel("Principal").fill("User:alice");
-    await dialog.getByLabel("Topic").fill("orders");
+    await dialog.getByLabel("Topic", { exact: true }).fill("orders");
     await dialog.getByLabel("Consumer group").fill("billing");
     await checkPage(page, "allow-client");
     await dialog.getByRole("button", { name: "Allow", exact: true }).click();
@@ -115,6 +115,7 @@ test("create a user who can sign in, rotate the password, set a quota, delete bo
       "Allow read on topic orders to User:alice",
     );
     await tester.getByLabel("Tested principal").fill("User:bob");
+    await expect(tester.getByRole("status")).toHaveCount(0);
     await tester.getByRole("button", { name: "Test" }).click();
     await expect(tester.getByRole("status")).toContainText("Denied");
     await checkPage(page, "acls");

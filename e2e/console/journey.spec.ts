@@ -59,7 +59,7 @@ test("sign in, create a cluster, connect, watch it work, delete it", async ({ pa
     await expect(page.locator("[data-phase=RUNNING]")).toBeVisible({ timeout: 60_000 });
   });
 
-  const bootstrap = (await page.locator("[data-bootstrap]").textContent()) as string;
+  const bootstrap = (await page.locator("[data-bootstrap]").first().textContent()) as string;
 
   await test.step("a topic is created", async () => {
     await page.getByRole("tab", { name: "Topics" }).click();

@@ -73,7 +73,7 @@ export function platformRoutes(
     const session = await operatorSession(db, identity, c);
     assertRecentProof({ session }, clock.now());
     const { organization_id, member_email, reason, write } = Begin.parse(await jsonBody(c));
-    await countBegun(db, session.userId);
+    await countBegun(db, session.userId, clock.now());
     const begun = await beginImpersonation(
       db,
       {
@@ -93,8 +93,8 @@ export function platformRoutes(
 }
 
 /** Throws `rate_limited`. */
-async function countBegun({ rateLimits }: Database, operator: UserId): Promise<void> {
-  const begun = await rateLimits.count(`impersonations|${operator}`, HOUR_MS, Date.now());
+async function countBegun({ rateLimits }: Database, operator: UserId, now: Date): Promise<void> {
+  const begun = await rateLimits.count(`impersonations|${operator}`, HOUR_MS, now.getTime());
   if (begun <= IMPERSONATIONS_PER_HOUR_MAX) return;
   throw new DomainError(
     "rate_limited",

@@ -6,6 +6,7 @@ import {
   type Cluster,
   canTransition,
   phasesBefore,
+  phaseWords,
 } from "./cluster.ts";
 
 test("every living phase can end in deletion", () => {
@@ -45,4 +46,10 @@ test("a broker that cannot start is not asked: the answer is what its status say
   expect(() => assertServing(degraded(CANNOT_START))).toThrow(
     expect.objectContaining({ code: "broker_unavailable", remedy: message }),
   );
+});
+
+test("a refusal names the phase in words", () => {
+  const paused = { name: "orders", phase: "PAUSED", conditions: [] } as unknown as Cluster;
+  expect(() => assertServing(paused)).toThrow("Cluster orders is paused.");
+  expect(phaseWords("PENDING_PURGE")).toBe("pending purge");
 });

@@ -208,11 +208,16 @@ const REMEDIES: Readonly<Partial<Record<ClusterPhase, string>>> = {
 /** Waiting changes nothing in the phases of `REMEDIES`; elsewhere an operation is at work. */
 const RETRY_AFTER_SECONDS = 5;
 
+/** The phase as a sentence has it: `paused`, `pending purge`. */
+export function phaseWords(phase: ClusterPhase): string {
+  return phase.toLowerCase().replaceAll("_", " ");
+}
+
 /** The cluster's phase does not allow the request, with what does help. */
 export function clusterNotReady({ name, phase }: Pick<Cluster, "name" | "phase">): DomainError {
   const remedy = REMEDIES[phase];
-  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phase}.`, {
-    remedy: remedy ?? "Wait until the cluster is RUNNING. Its operation shows the progress.",
+  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phaseWords(phase)}.`, {
+    remedy: remedy ?? "Wait until the cluster is running. Its operation shows the progress.",
     ...(remedy === undefined && { retryAfterSeconds: RETRY_AFTER_SECONDS }),
   });
 }

@@ -21,6 +21,7 @@ export function AccessReviewPage() {
     ...trpc.accessReview.get.queryOptions({}),
     enabled: !denied,
   });
+  const record = useRecordReview();
   if (denied) {
     return (
       <Empty
@@ -45,9 +46,17 @@ export function AccessReviewPage() {
           >
             Export as CSV
           </Button>
-          <ReviewedButton review={data} />
+          <Button
+            leftSection={<IconCheck size={16} />}
+            loading={record.isPending}
+            disabled={!data?.complete}
+            onClick={() => data && record.mutate({ digest: data.digest })}
+          >
+            Mark as reviewed
+          </Button>
         </Group>
       </PageHeader>
+      {record.error && <ProblemAlert error={record.error} title="Cannot record the review" />}
       {data && <LastReview review={data.last_review} />}
       {error && <ProblemAlert error={error} title="Cannot load the access review" />}
       {isPending && <Skeleton h={240} radius="md" />}
@@ -66,26 +75,13 @@ function LastReview({ review }: { review: AccessReview["last_review"] }) {
 }
 
 /** Records exactly the review shown: if the access has changed since, the API rejects it. */
-function ReviewedButton({ review }: { review: AccessReview | undefined }) {
+function useRecordReview() {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
-  const record = useMutation(
+  return useMutation(
     trpc.accessReview.create.mutationOptions({
       onSettled: () => void queryClient.invalidateQueries(trpc.accessReview.pathFilter()),
     }),
-  );
-  return (
-    <>
-      <Button
-        leftSection={<IconCheck size={16} />}
-        loading={record.isPending}
-        disabled={!review?.complete}
-        onClick={() => review && record.mutate({ digest: review.digest })}
-      >
-        Mark as reviewed
-      </Button>
-      {record.error && <ProblemAlert error={record.error} title="Cannot record the review" />}
-    </>
   );
 }
 

@@ -45,6 +45,8 @@ export function AclTest({ clusterId }: { clusterId: string }) {
   const [asked, setAsked] = useState<Question>();
   const form = useForm({
     initialValues: EMPTY,
+    // An answer to another question would be taken for the answer to this one.
+    onValuesChange: () => setAsked(undefined),
     validate: {
       principal: (value) =>
         ACL_PRINCIPAL_PATTERN.test(value) ? null : "Enter a principal like User:alice",

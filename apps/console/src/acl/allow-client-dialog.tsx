@@ -18,6 +18,11 @@ const TEMPLATES: { value: AclTemplate; label: string }[] = [
   { value: "consumer", label: "Consumer" },
 ];
 
+const PREFIXED_LABELS: Record<AclTemplate, string> = {
+  producer: "Also every topic whose name begins with this one",
+  consumer: "Also every topic and group whose name begins with these",
+};
+
 /** Creates the ACLs that a producer or a consumer needs. */
 export function AllowClientDialog({ clusterId, opened, onClose }: DialogProps) {
   const trpc = useTRPC();
@@ -80,7 +85,7 @@ export function AllowClientDialog({ clusterId, opened, onClose }: DialogProps) {
             />
           )}
           <Switch
-            label="Also every name that begins with these"
+            label={PREFIXED_LABELS[template]}
             {...form.getInputProps("prefixed", { type: "checkbox" })}
           />
           <FormActions submit="Allow" busy={apply.isPending} error={apply.error} onCancel={close} />

@@ -113,7 +113,7 @@ export function refusal({ status }: Cluster): string | undefined {
     return "Benchmarks are not available for clusters on AWS yet. Run millrace perf from a machine in the cluster's network.";
   }
   if (status.phase === "PAUSED") return "Resume the cluster to run a benchmark.";
-  if (status.phase !== "RUNNING") return "A benchmark can run once the cluster is RUNNING.";
+  if (status.phase !== "RUNNING") return "A benchmark can run once the cluster is running.";
   return undefined;
 }
 

@@ -11,9 +11,11 @@ import {
   Stack,
   Table,
   Text,
+  Tooltip,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { ClusterUser } from "@millrace/contract";
+import { INITIAL_CLUSTER_USER } from "@millrace/domain";
 import { IconDots, IconPlus } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -114,6 +116,17 @@ interface UserTableProps extends UserActions {
   mayWrite: boolean;
 }
 
+/** The broker's file names this user in `super.users`. */
+function SuperUserBadge() {
+  return (
+    <Tooltip label="May do everything: ACLs do not limit it">
+      <Badge variant="default" tt="none" fw={500}>
+        Super user
+      </Badge>
+    </Tooltip>
+  );
+}
+
 function UserTable({ users, mayWrite, ...actions }: UserTableProps) {
   return (
     <Card padding={0}>
@@ -129,7 +142,10 @@ function UserTable({ users, mayWrite, ...actions }: UserTableProps) {
           {users.map((user) => (
             <Table.Tr key={user.name}>
               <Table.Td ff="monospace" fz="sm" style={{ overflowWrap: "anywhere" }}>
-                {user.name}
+                <Group gap="xs">
+                  {user.name}
+                  {user.name === INITIAL_CLUSTER_USER && <SuperUserBadge />}
+                </Group>
               </Table.Td>
               <Table.Td>
                 <Group gap={4}>

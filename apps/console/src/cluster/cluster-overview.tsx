@@ -1,7 +1,7 @@
 "use client";
 
 import { Card, Group, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
-import type { MetricSeries } from "@millrace/contract";
+import type { Cluster, MetricSeries } from "@millrace/contract";
 import { useState } from "react";
 import { type ChartLine, latest, pointsOf } from "../charts/chart-data.ts";
 import { TimeChart } from "../charts/time-chart.tsx";
@@ -22,6 +22,7 @@ const SPANS = {
   "360": { label: "6 h", step: 120 },
 } as const;
 type Span = keyof typeof SPANS;
+type Endpoint = Cluster["status"]["endpoints"][number];
 
 /** Throughput, latencies and lag of one cluster, live. */
 export function ClusterOverview({ clusterId }: { clusterId: string }) {
@@ -29,11 +30,10 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
   const { data: cluster } = useCluster(clusterId);
   const { data, error } = useMetrics(clusterId, Number(span), SPANS[span].step);
   const now = useMetrics(clusterId, NOW.minutes, NOW.stepSeconds);
-  const bootstrap = cluster?.status.endpoints[0]?.bootstrap_servers;
   return (
     <Stack gap="md">
       <Group justify="space-between" align="flex-end">
-        {bootstrap ? <BootstrapAddress address={bootstrap} /> : <div />}
+        <Endpoints endpoints={cluster?.status.endpoints ?? []} />
         <SegmentedControl
           aria-label="Time range"
           value={span}
@@ -47,6 +47,22 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
         series={data?.series}
         span={data ?? { from: Date.now() - Number(span) * 60_000, to: Date.now() }}
       />
+    </Stack>
+  );
+}
+
+const KINDS: Record<Endpoint["protocol"], string> = {
+  PLAINTEXT: "without TLS",
+  SASL_SSL: "with TLS and password",
+};
+
+/** Where clients connect, and how. */
+export function Endpoints({ endpoints }: { endpoints: readonly Endpoint[] }) {
+  return (
+    <Stack gap={4}>
+      {endpoints.map(({ name, protocol, bootstrap_servers }) => (
+        <BootstrapAddress key={name} address={bootstrap_servers} kind={KINDS[protocol]} />
+      ))}
     </Stack>
   );
 }

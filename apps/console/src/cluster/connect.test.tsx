@@ -44,5 +44,7 @@ test("the endpoint with TLS comes with the CA certificate, and a password for wh
     /href="\/v1\/clusters\/clu_\w+\/ca-certificate"[^>]*download="ca.pem"|download="ca.pem"[^>]*href="\/v1\/clusters\/clu_\w+\/ca-certificate"/,
   );
   expect(text).toContain("New password for");
+  expect(text).toContain("Topic authorization failed");
+  expect(text).toMatch(/href="\/clusters\/clu_\w+\/access\/acls"/);
   expect(shown([TLS], "viewer")).not.toContain("New password for");
 });

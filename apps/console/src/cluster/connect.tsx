@@ -1,6 +1,7 @@
 "use client";
 
 import {
+  Anchor,
   Button,
   Card,
   Code,
@@ -15,6 +16,7 @@ import {
 import { useDisclosure } from "@mantine/hooks";
 import type { Cluster } from "@millrace/contract";
 import { INITIAL_CLUSTER_USER } from "@millrace/domain";
+import Link from "next/link";
 import { useState } from "react";
 import { InitialUserDialog } from "../cluster-user/initial-user-dialog.tsx";
 import { useAllowed } from "../session/use-allowed.ts";
@@ -68,8 +70,30 @@ function Trust({ clusterId }: { clusterId: string }) {
         <Text fz="sm">
           Clients check the broker&apos;s certificate against the CA certificate of this
           installation: save it as <Code>ca.pem</Code>. They sign in as a user of the cluster: put
-          its name and password for <Code>USER</Code> and <Code>PASSWORD</Code> in the example. Each
-          cluster has the user <Code>{INITIAL_CLUSTER_USER}</Code>; create others under Access.
+          its name and password for <Code>USER</Code> and <Code>PASSWORD</Code> in the example.
+        </Text>
+        <Text fz="sm">
+          The user <Code>{INITIAL_CLUSTER_USER}</Code> is a super user: ACLs do not limit it. Create
+          other users under{" "}
+          <Anchor
+            component={Link}
+            href={`/clusters/${clusterId}/access`}
+            inherit
+            underline="always"
+          >
+            Access
+          </Anchor>
+          . Without an ACL such a user can sign in, but its requests fail with “Topic authorization
+          failed”:{" "}
+          <Anchor
+            component={Link}
+            href={`/clusters/${clusterId}/access/acls`}
+            inherit
+            underline="always"
+          >
+            allow the client
+          </Anchor>{" "}
+          first.
         </Text>
         <Group gap="xs">
           <Button

@@ -2,7 +2,7 @@ import { MantineProvider } from "@mantine/core";
 import type { MetricSeries } from "@millrace/contract";
 import { renderToStaticMarkup } from "react-dom/server";
 import { expect, test } from "vitest";
-import { Tiles } from "./cluster-overview.tsx";
+import { Endpoints, Tiles } from "./cluster-overview.tsx";
 
 function tile(series: MetricSeries[], label: string): string | undefined {
   const html = renderToStaticMarkup(
@@ -28,6 +28,21 @@ test("a tile drops its last value when nothing is measured any more", () => {
     [30_000, null],
   ]);
   expect(tile(paused, "Produce p99")).toBe("–");
+});
+
+test("every endpoint is shown with how clients connect to it", () => {
+  const html = renderToStaticMarkup(
+    <MantineProvider>
+      <Endpoints
+        endpoints={[
+          { name: "kafka", protocol: "PLAINTEXT", bootstrap_servers: "127.0.0.1:19092" },
+          { name: "kafka-tls", protocol: "SASL_SSL", bootstrap_servers: "127.0.0.1:20092" },
+        ]}
+      />
+    </MantineProvider>,
+  );
+  expect(html).toMatch(/Bootstrap servers, without TLS<.*127\.0\.0\.1:19092/);
+  expect(html).toMatch(/Bootstrap servers, with TLS and password<.*127\.0\.0\.1:20092/);
 });
 
 test("the lag tile says that idle groups are not in it", () => {

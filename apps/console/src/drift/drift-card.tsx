@@ -16,7 +16,7 @@ import { DriftBadge } from "./drift-badge.tsx";
 const DRIFT_POLL_MS = 5_000;
 
 const WORDS: Record<Drift["status"], string> = {
-  unknown: "Not checked yet.",
+  unknown: "A check finds changes that were made outside Millrace.",
   in_sync: "No drift detected.",
   drifted:
     "Resources were changed outside Millrace. Undo the drift, or accept it: the next change of the cluster undoes accepted drift too. What an undo cannot revert, revert where it was changed.",

@@ -4,18 +4,28 @@ import { Alert, Button, Group, Text } from "@mantine/core";
 import { IconUserShield } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRouter } from "next/navigation";
-import { useEffect } from "react";
 import { messageOf, useTRPC } from "../api/client.tsx";
 import { moment } from "../format/time.ts";
 import { endImpersonation } from "./platform-api.ts";
+
+const POLL_MS = 10_000;
+
+/**
+ * How often to ask whether the impersonation goes on, in ms. It ends by the API's clock, and somebody can end it earlier;
+ * the API then answers the operator 404, and the console leaves the page.
+ */
+export function pollOf(me: { impersonation?: unknown } | undefined): number | false {
+  return me?.impersonation ? POLL_MS : false;
+}
 
 /** Shown on every page while a platform operator acts as a member: who, why and until when, with a button that ends it. */
 export function ImpersonationBanner() {
   const trpc = useTRPC();
   const router = useRouter();
   const queryClient = useQueryClient();
-  const { data: me } = useQuery(trpc.account.me.queryOptions({}));
-  const expiresAt = me?.impersonation?.expires_at;
+  const { data: me } = useQuery(
+    trpc.account.me.queryOptions({}, { refetchInterval: ({ state }) => pollOf(state.data) }),
+  );
   const end = useMutation({
     mutationFn: endImpersonation,
     onSuccess: () => {
@@ -23,14 +33,6 @@ export function ImpersonationBanner() {
       router.replace("/platform");
     },
   });
-  useEffect(() => {
-    if (expiresAt === undefined) return;
-    const timer = setTimeout(
-      () => void queryClient.invalidateQueries(),
-      Math.max(0, Date.parse(expiresAt) - Date.now()),
-    );
-    return () => clearTimeout(timer);
-  }, [expiresAt, queryClient]);
   if (!me?.impersonation) return null;
   const { operator, reason, write } = me.impersonation;
   return (

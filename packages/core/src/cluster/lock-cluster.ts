@@ -7,6 +7,7 @@ import {
   isId,
   notFound,
   type Principal,
+  phaseWords,
 } from "@millrace/domain";
 import { clusterEtag } from "./cluster-etag.ts";
 
@@ -46,7 +47,11 @@ export function assertPhase(
   remedy: string,
 ): void {
   if (phases.includes(cluster.phase)) return;
-  throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is ${cluster.phase}.`, {
-    remedy,
-  });
+  throw new DomainError(
+    "cluster_not_ready",
+    `Cluster ${cluster.name} is ${phaseWords(cluster.phase)}.`,
+    {
+      remedy,
+    },
+  );
 }

@@ -20,7 +20,7 @@ export async function reconcileCluster(
     assertPhase(
       cluster,
       ["RUNNING", "DEGRADED", "PAUSED"],
-      "Wait until the cluster is RUNNING; its operation shows the progress.",
+      "Wait until the cluster is running; its operation shows the progress.",
     );
     return startOperation(tx, core.clock, cluster, "cluster.reconcile");
   });

@@ -13,6 +13,7 @@ import {
   type NetworkAccess,
   type Operation,
   type Principal,
+  phaseWords,
   providerOf,
   type SpecPart,
   TUNING_KNOBS,
@@ -246,7 +247,11 @@ export function checkFit(cluster: Cluster): void {
 
 function refuseLeaving(cluster: Cluster): void {
   if (cluster.phase !== "DELETING" && cluster.phase !== "PENDING_PURGE") return;
-  throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is ${cluster.phase}.`, {
-    remedy: "Restore the cluster first, if its data is kept.",
-  });
+  throw new DomainError(
+    "cluster_not_ready",
+    `Cluster ${cluster.name} is ${phaseWords(cluster.phase)}.`,
+    {
+      remedy: "Restore the cluster first, if its data is kept.",
+    },
+  );
 }
