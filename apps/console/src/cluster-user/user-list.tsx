@@ -120,7 +120,7 @@ interface UserTableProps extends UserActions {
 function SuperUserBadge() {
   return (
     <Tooltip label="May do everything: ACLs do not limit it">
-      <Badge variant="default" tt="none" fw={500}>
+      <Badge variant="default" tt="none" fw={500} ff="text">
         Super user
       </Badge>
     </Tooltip>
