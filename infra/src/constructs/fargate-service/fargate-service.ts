@@ -1,5 +1,6 @@
 import { EcsService } from "@cdktn/provider-aws/lib/ecs-service/index.js";
 import { EcsTaskDefinition } from "@cdktn/provider-aws/lib/ecs-task-definition/index.js";
+import { Op, TerraformResource, TerraformSelf } from "cdktn";
 import { Construct } from "constructs";
 import { Firewall } from "../network/firewall.ts";
 
@@ -55,11 +56,17 @@ const SCRATCH = "tmp";
 /** Fargate's upper bound between SIGTERM and SIGKILL. */
 const STOP_SECONDS = 120;
 const NICE_START_SECONDS = 120;
+/**
+ * A start fails after three tasks that fail. A change also has to end the tasks before, and to start them again
+ * where it fails.
+ */
+const STEADY = { create: "20m", update: "40m" };
 
 /** One program of the control plane, kept running on Fargate. */
 export class FargateService extends Construct {
   readonly firewall: Firewall;
   readonly serviceName: string;
+  readonly #service: EcsService;
 
   constructor(scope: Construct, id: string, where: TaskSurroundings, props: FargateServiceProps) {
     super(scope, id);
@@ -80,8 +87,10 @@ export class FargateService extends Construct {
       taskRoleArn: props.taskRoleArn,
       containerDefinitions: JSON.stringify(containers(where, props)),
       volume: volumes(props),
+      // ECS goes back to a revision only while it is active.
+      skipDestroy: true,
     });
-    new EcsService(this, "service", {
+    this.#service = new EcsService(this, "service", {
       name: props.name,
       cluster: where.clusterArn,
       taskDefinition: task.arn,
@@ -93,6 +102,17 @@ export class FargateService extends Construct {
       deploymentMinimumHealthyPercent: props.single === true ? 0 : 100,
       deploymentMaximumPercent: props.single === true ? 100 : 200,
       deploymentCircuitBreaker: { enable: true, rollback: true },
+      waitForSteadyState: true,
+      timeouts: STEADY,
+      // A service that went back to the version before is steady, too.
+      lifecycle: {
+        postcondition: [
+          {
+            condition: Op.eq(TerraformSelf.getString("task_definition"), task.arn),
+            errorMessage: `The new tasks of ${props.name} failed, and ECS went back to those before. Read ${where.logGroup} in CloudWatch Logs.`,
+          },
+        ],
+      },
       networkConfiguration: {
         subnets: [...where.subnetIds],
         securityGroups: [this.firewall.id],
@@ -125,6 +145,17 @@ export class FargateService extends Construct {
             ],
           }),
     });
+  }
+
+  /**
+   * Starts the tasks after what they need but the service does not refer to: routes, rules of firewalls, rights.
+   * Called once everything is in those constructs.
+   */
+  startAfter(needs: readonly Construct[]): void {
+    this.#service.dependsOn = [this.firewall, ...needs]
+      .flatMap((need) => need.node.findAll())
+      .filter((part) => TerraformResource.isTerraformResource(part))
+      .map((part) => `${part.terraformResourceType}.${part.friendlyUniqueId}`);
   }
 }
 

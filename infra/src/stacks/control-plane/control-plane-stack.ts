@@ -5,6 +5,7 @@ import { TerraformOutput, type TerraformStack } from "cdktn";
 import { AccessLog } from "../../constructs/access-log/access-log.ts";
 import { ArtefactStore } from "../../constructs/artefact-store/artefact-store.ts";
 import { DATABASE_PORT } from "../../constructs/database/database.ts";
+import type { FargateService } from "../../constructs/fargate-service/fargate-service.ts";
 import { FlowLog } from "../../constructs/flow-log/flow-log.ts";
 import { FrontDoor } from "../../constructs/front-door/front-door.ts";
 import { ServiceRole } from "../../constructs/identity/service-role.ts";
@@ -135,7 +136,10 @@ function addInstallation(
     fileSystemArn: folder.fileSystemArn,
     accessPointArn: folder.accessPointArn,
   };
-  const door = addFrontDoor(stack, spec, names, { ...where, subnetIds: kept.publicSubnetIds });
+  const door = addFrontDoor(stack, spec, names, {
+    ...where,
+    subnetIds: kept.internet.publicSubnetIds,
+  });
   const roles = addRoles(stack, spec, names, foundation, parts);
   const services = addServices(stack, spec, {
     where: {
@@ -144,7 +148,7 @@ function addInstallation(
       prefix,
       region: spec.region,
       logGroup: names.logGroup,
-      executionRoleArn: roles.execution,
+      executionRoleArn: roles.execution.arn,
     },
     roles,
     secrets,
@@ -161,9 +165,15 @@ function addInstallation(
   new FlowLog(stack, "flow-log", {
     vpcId: network.vpcId,
     logGroupArn: `arn:aws:logs:${spec.region}:${spec.accountId}:log-group:${names.flowLogGroup}`,
-    roleArn: roles.flowLog,
+    roleArn: roles.flowLog.arn,
   });
   connect(door.firewall, services, kept.database.firewall, folder.firewall);
+  const { database, internet, logs } = kept;
+  const needs = [network, internet, door, database, folder, logs, ...Object.values(roles)];
+  services.api.startAfter(needs);
+  services.worker.startAfter(needs);
+  // Tasks cannot resolve a name of Service Connect that is newer than they are.
+  services.console.startAfter([...needs, services.api]);
   new ControlPlaneAlarms(stack, "alarms", {
     prefix,
     databaseIdentifier: kept.database.identifier,
@@ -192,7 +202,7 @@ function addRoles(
       accountId,
       permissionsBoundaryArn: foundation.boundaryArn,
       statements,
-    }).arn;
+    });
   const task = (id: string, statements: Statement[]) =>
     role(id, "ecs-tasks.amazonaws.com", statements);
   const worker = task("worker", [
@@ -205,7 +215,7 @@ function addRoles(
     prefix: names.prefix,
     accountId,
     permissionsBoundaryArn: names.clusterBoundaryArn,
-    principalArns: [worker],
+    principalArns: [worker.arn],
     // The installation's own account takes each of its organizations.
     externalId: "millrace-*",
   });
@@ -259,14 +269,18 @@ function addFrontDoor(
   );
 }
 
-interface Firewalls {
-  readonly api: Firewall;
-  readonly console: Firewall;
-  readonly worker: Firewall;
-}
-
 /** Who may speak to whom. What is not here is closed. */
-function connect(door: Firewall, tasks: Firewalls, database: Firewall, files: Firewall): void {
+function connect(
+  door: Firewall,
+  services: Readonly<Record<"api" | "console" | "worker", FargateService>>,
+  database: Firewall,
+  files: Firewall,
+): void {
+  const tasks = {
+    api: services.api.firewall,
+    console: services.console.firewall,
+    worker: services.worker.firewall,
+  };
   const one = (port: number) => ({ from: port, to: port });
   const link = (id: string, what: string, port: number, from: Firewall, to: Firewall) => {
     from.release(id, what, one(port), { group: to });

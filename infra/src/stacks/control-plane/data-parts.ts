@@ -37,7 +37,7 @@ export function addDataParts(
   const { cidr, zones } = spec;
   const network = new Network(stack, "network", { prefix, cidr, zones });
   const { vpcId, subnetIds } = network;
-  const { publicSubnetIds } = new InternetAccess(stack, "internet", {
+  const internet = new InternetAccess(stack, "internet", {
     prefix,
     vpcId,
     cidr,
@@ -61,9 +61,9 @@ export function addDataParts(
     subnetIds,
     kmsKeyArn: stateKeyArn,
   });
-  new LogGroup(stack, "logs", { name: names.logGroup, kmsKeyArn: keyArn });
+  const logs = new LogGroup(stack, "logs", { name: names.logGroup, kmsKeyArn: keyArn });
   new LogGroup(stack, "flows", { name: names.flowLogGroup, kmsKeyArn: keyArn });
-  return { network, publicSubnetIds, database, secrets, folder };
+  return { network, internet, database, secrets, folder, logs };
 }
 
 function addSecrets(

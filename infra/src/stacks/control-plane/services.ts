@@ -4,7 +4,7 @@ import {
   type TaskSurroundings,
 } from "../../constructs/fargate-service/fargate-service.ts";
 import type { FrontDoor } from "../../constructs/front-door/front-door.ts";
-import type { Firewall } from "../../constructs/network/firewall.ts";
+import type { ServiceRole } from "../../constructs/identity/service-role.ts";
 import type { WorkFolder } from "../../constructs/work-folder/work-folder.ts";
 import type { ControlPlaneSecrets } from "./data-parts.ts";
 import { PROVISIONER_ROLE } from "./names.ts";
@@ -15,8 +15,7 @@ export const CONSOLE_PORT = 3000;
 
 export interface ServicesProps {
   readonly where: TaskSurroundings;
-  /** ARNs. */
-  readonly roles: { readonly api: string; readonly console: string; readonly worker: string };
+  readonly roles: Readonly<Record<"api" | "console" | "worker", ServiceRole>>;
   readonly secrets: ControlPlaneSecrets;
   readonly door: FrontDoor;
   readonly folder: WorkFolder;
@@ -38,12 +37,12 @@ const PREVIOUS_VERSION = ":AWSPREVIOUS:";
 const MIGRATE = ["node", "packages/db/tools/migrate.ts"];
 const FIRST_ACCOUNT = ["node", "packages/provisioner/tools/first-account.ts"];
 
-/** Console, API and worker. Answers their firewalls. */
+/** Console, API and worker. */
 export function addServices(
   stack: TerraformStack,
   spec: ControlPlaneSpec,
   props: ServicesProps,
-): { api: Firewall; console: Firewall; worker: Firewall } {
+): Record<"api" | "console" | "worker", FargateService> {
   return {
     api: addApi(stack, spec, props),
     console: addConsole(stack, spec, props),
@@ -51,7 +50,7 @@ export function addServices(
   };
 }
 
-function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps): Firewall {
+function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps) {
   const url = `https://${spec.domainName}`;
   return new FargateService(stack, "api", props.where, {
     name: "api",
@@ -59,7 +58,7 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
     before: [migrate(props.secrets)],
     cpu: 1024,
     memoryMib: 2048,
-    taskRoleArn: props.roles.api,
+    taskRoleArn: props.roles.api.arn,
     environment: {
       ...planning(spec),
       // Bucket, key and gateway endpoint are of one region, so clusters' slots must be, too.
@@ -87,16 +86,16 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
       paths: ["/v1/*", "/docs", "/docs/*"],
     }),
     tasks: SERVING_TASKS,
-  }).firewall;
+  });
 }
 
-function addConsole(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps): Firewall {
+function addConsole(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps) {
   return new FargateService(stack, "console", props.where, {
     name: "console",
     image: (spec.images as ControlPlaneImages).console,
     cpu: 512,
     memoryMib: 1024,
-    taskRoleArn: props.roles.console,
+    taskRoleArn: props.roles.console.arn,
     environment: {
       NODE_ENV: "production",
       NEXT_TELEMETRY_DISABLED: "1",
@@ -109,17 +108,17 @@ function addConsole(stack: TerraformStack, spec: ControlPlaneSpec, props: Servic
     port: CONSOLE_PORT,
     targetGroupArn: props.door.fallbackArn,
     tasks: SERVING_TASKS,
-  }).firewall;
+  });
 }
 
-function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps): Firewall {
+function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps) {
   return new FargateService(stack, "worker", props.where, {
     name: "worker",
     image: (spec.images as ControlPlaneImages).worker,
     before: [migrate(props.secrets), firstAccount(spec, props.secrets)],
     cpu: 2048,
     memoryMib: 4096,
-    taskRoleArn: props.roles.worker,
+    taskRoleArn: props.roles.worker.arn,
     environment: {
       ...planning(spec),
       MILLRACE_HOME: HOME,
@@ -140,7 +139,7 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
     // Leases keep two workers apart; one at a time spares them waiting for each other's Terraform.
     tasks: 1,
     single: true,
-  }).firewall;
+  });
 }
 
 /**
