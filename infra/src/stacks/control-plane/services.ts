@@ -67,8 +67,9 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
       MILLRACE_API_PORT: String(API_PORT),
       MILLRACE_API_URL: url,
       MILLRACE_CONSOLE_URL: url,
-      // The load balancer and the console, which have no fixed addresses; firewalls let nobody else in.
-      MILLRACE_TRUSTED_PROXIES: spec.cidr,
+      // The load balancer and the console, which have no fixed addresses; firewalls let nobody else in. And
+      // Service Connect's proxy, which passes on from within the task.
+      MILLRACE_TRUSTED_PROXIES: `${spec.cidr},127.0.0.0/8,::1`,
     },
     secrets: {
       DATABASE_URL: props.secrets.apiDatabaseUrl.filledArn,
