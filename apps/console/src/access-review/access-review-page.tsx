@@ -1,11 +1,11 @@
 "use client";
 
-import { Button, Card, Group, Skeleton, Stack, Switch, Text } from "@mantine/core";
+import { Alert, Button, Card, Group, Skeleton, Stack, Switch, Text } from "@mantine/core";
 import type { AccessReview } from "@millrace/contract";
-import { IconCheck, IconDownload } from "@tabler/icons-react";
+import { IconAlertTriangle, IconCheck, IconDownload } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { useTRPC } from "../api/client.tsx";
+import { problemOf, useTRPC } from "../api/client.tsx";
 import { ago, moment } from "../format/time.ts";
 import { useDenied } from "../session/use-allowed.ts";
 import { Empty } from "../shell/empty.tsx";
@@ -21,7 +21,7 @@ export function AccessReviewPage() {
     ...trpc.accessReview.get.queryOptions({}),
     enabled: !denied,
   });
-  const record = useRecordReview();
+  const record = useRecord();
   if (denied) {
     return (
       <Empty
@@ -56,8 +56,8 @@ export function AccessReviewPage() {
           </Button>
         </Group>
       </PageHeader>
-      {record.error && <ProblemAlert error={record.error} title="Cannot record the review" />}
       {data && <LastReview review={data.last_review} />}
+      {record.error && <NotRecorded error={record.error} />}
       {error && <ProblemAlert error={error} title="Cannot load the access review" />}
       {isPending && <Skeleton h={240} radius="md" />}
       {data && <AccessList review={data} />}
@@ -74,14 +74,28 @@ function LastReview({ review }: { review: AccessReview["last_review"] }) {
   );
 }
 
-/** Records exactly the review shown: if the access has changed since, the API rejects it. */
-function useRecordReview() {
+/** Records exactly the review shown: if the access has changed since, the API rejects it and the page shows the new one. */
+function useRecord() {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
   return useMutation(
     trpc.accessReview.create.mutationOptions({
       onSettled: () => void queryClient.invalidateQueries(trpc.accessReview.pathFilter()),
     }),
+  );
+}
+
+/** Why the review is not recorded; in the page's words where the API's are about digests. */
+function NotRecorded({ error }: { error: unknown }) {
+  const title = "Cannot record the review";
+  if (problemOf(error)?.code !== "access_changed") {
+    return <ProblemAlert error={error} title={title} />;
+  }
+  return (
+    <Alert color="red" title={title} icon={<IconAlertTriangle size={18} />} role="alert">
+      The access has changed since this page loaded it. The list now shows the current access: check
+      it again, then mark it as reviewed.
+    </Alert>
   );
 }
 

@@ -7,7 +7,8 @@ import { useQuery } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { InvitationList } from "../invitation/invitation-list.tsx";
 import { InviteDialog } from "../invitation/invite-dialog.tsx";
-import { useAllowed } from "../session/use-allowed.ts";
+import { useAllowed, useDenied } from "../session/use-allowed.ts";
+import { NoPermission } from "../shell/no-permission.tsx";
 import { PageHeader } from "../shell/page-header.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { MemberTable } from "./member-table.tsx";
@@ -18,11 +19,14 @@ const SHOWN_MAX = 1_000;
 /** Who belongs to the organization, and who is invited. */
 export function MembersPage() {
   const trpc = useTRPC();
+  const denied = useDenied("member:read");
   const mayWrite = useAllowed("member:write");
   const [inviting, dialog] = useDisclosure(false);
-  const { data, error, isPending } = useQuery(
-    trpc.member.list.queryOptions({ page_size: SHOWN_MAX }),
-  );
+  const { data, error, isPending } = useQuery({
+    ...trpc.member.list.queryOptions({ page_size: SHOWN_MAX }),
+    enabled: !denied,
+  });
+  if (denied) return <NoPermission to="read members" />;
   return (
     <Stack gap="lg">
       <PageHeader

@@ -70,7 +70,7 @@ export function RoleDialog({ opened, edited: role, onClose }: DialogProps) {
           />
           <MultiSelect
             label="Permissions"
-            description="Only permissions that you have yourself"
+            description="Only permissions that you have yourself. account:read and account:write are always included."
             data={CUSTOM_ROLE_PERMISSIONS.filter((each) => held?.includes(each))}
             searchable
             {...form.getInputProps("permissions")}

@@ -35,7 +35,7 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
       {data && <StateNote tuning={data} paused={cluster?.status.phase === "PAUSED"} />}
       {readOnly && (
         <Alert color="gray" icon={<IconEye size={18} />} title="Read-only">
-          Only owners, admins and members can change the tuning.
+          Your role does not allow you to change the tuning.
         </Alert>
       )}
       {!data && !error && <Skeleton h={480} radius="md" />}
