@@ -1,6 +1,6 @@
 /** Users, ACLs and quotas of a cluster in a real browser. */
 import { Admin } from "@platformatic/kafka";
-import { expect, type Page, test } from "@playwright/test";
+import { expect, type Page } from "@playwright/test";
 import {
   createCluster,
   createTopic,
@@ -10,7 +10,9 @@ import {
   type TestCluster,
   unique,
 } from "../product.ts";
+import { test } from "./first-try-fails.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
+import { signIn } from "./sign-in.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
 
@@ -144,14 +146,6 @@ test("create a user who can sign in, rotate the password, set a quota, delete bo
 
   expect(complaints).toEqual([]);
 });
-
-async function signIn(page: Page): Promise<void> {
-  await page.goto("/sign-in");
-  await page.getByLabel("Email").fill(credentials.email);
-  await page.getByRole("textbox", { name: "Password" }).fill(credentials.password);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await expect(page.getByRole("heading", { name: "Clusters" })).toBeVisible();
-}
 
 async function secretOf(page: Page): Promise<string> {
   const secret = page.getByRole("dialog").locator("[data-secret]");

@@ -1,5 +1,5 @@
 /** The benchmark button, in a real browser: a load that is watched, kept and compared. */
-import { expect, type Page, test } from "@playwright/test";
+import { expect, type Page } from "@playwright/test";
 import {
   createCluster,
   credentials,
@@ -8,7 +8,9 @@ import {
   type TestCluster,
   unique,
 } from "../product.ts";
+import { test } from "./first-try-fails.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
+import { signIn } from "./sign-in.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
 
@@ -122,14 +124,6 @@ test("a benchmark is run, watched, and compared with one after a tuning change",
 
   expect(complaints, "what the browser complained about").toEqual([]);
 });
-
-async function signIn(page: Page): Promise<void> {
-  await page.goto("/sign-in");
-  await page.getByLabel("Email").fill(credentials.email);
-  await page.getByRole("textbox", { name: "Password" }).fill(credentials.password);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await expect(page.getByRole("heading", { name: "Clusters" })).toBeVisible();
-}
 
 async function expectDone(page: Page, count: number): Promise<void> {
   const done = page.locator("tr[data-benchmark=SUCCEEDED]");

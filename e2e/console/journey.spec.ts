@@ -1,8 +1,9 @@
 /** A tenant's main job, in a real browser and nowhere else. */
 import { execFileSync } from "node:child_process";
 import { Consumer, Producer, stringDeserializers, stringSerializers } from "@platformatic/kafka";
-import { expect, type Page, test } from "@playwright/test";
+import { expect, type Page } from "@playwright/test";
 import { credentials, unique } from "../product.ts";
+import { test } from "./first-try-fails.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
 import { readSlowly } from "./slow-reader.ts";
 

@@ -1,8 +1,9 @@
 /** The content security policy of pages, in a real browser. Violations on other pages fail their own tests. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, type Page, test } from "@playwright/test";
+import { expect, type Page } from "@playwright/test";
 import { credentials, home } from "../product.ts";
+import { test } from "./first-try-fails.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
 

@@ -1,21 +1,21 @@
 /** From an invitation to the first message, and what protects an account, in a real browser. */
-import { expect, type Page, test } from "@playwright/test";
+import { expect } from "@playwright/test";
 import {
   addPlatformOperator,
   createCluster,
   createTopic,
   credentials,
   deleteCluster,
-  rest,
   type TestCluster,
   unique,
 } from "../product.ts";
+import { test } from "./first-try-fails.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
+import { fillSignIn, joinByInvitation, PASSWORD, signIn } from "./sign-in.ts";
 import { totpCode } from "./totp.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
 
-const PASSWORD = "a long enough password";
 /** A phone's width. */
 const NARROW = { width: 390, height: 844 };
 
@@ -33,7 +33,7 @@ test.afterAll(async () => {
 test("a developer is invited, joins, and produces a first message", async ({ page, browser }) => {
   const complaints = complaintsOf(page);
   const email = `${unique("dev")}@example.com`;
-  await signIn(page, credentials.email, credentials.password);
+  await signIn(page);
   let link = "";
 
   await test.step("an owner invites somebody and sees the link once", async () => {
@@ -223,25 +223,3 @@ test("a second factor, sessions, and a new password protect an account", async (
   expect(complaints).toEqual([]);
   await context.close();
 });
-
-async function fillSignIn(page: Page, email: string, password: string): Promise<void> {
-  await page.goto("/sign-in");
-  await page.getByLabel("Email").fill(email);
-  await page.getByRole("textbox", { name: "Password" }).fill(password);
-  await page.getByRole("button", { name: "Sign in" }).click();
-}
-
-async function signIn(page: Page, email: string, password: string): Promise<void> {
-  await fillSignIn(page, email, password);
-  await expect(page.getByRole("heading", { name: "Clusters", exact: true })).toBeVisible();
-}
-
-/** Leaves the browser signed in as a new viewer. */
-async function joinByInvitation(page: Page, email: string): Promise<void> {
-  const { token } = (await rest("POST", "/v1/invitations", { email })).body;
-  await page.goto(`/invitation#${token}`);
-  await page.getByLabel("Your name").fill("Safe");
-  await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
-  await page.getByRole("button", { name: "Create account and join" }).click();
-  await expect(page.getByRole("heading", { name: "Clusters", exact: true })).toBeVisible();
-}

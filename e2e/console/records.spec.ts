@@ -1,6 +1,6 @@
 /** Records of a topic in a real browser: produced, followed, paused, searched, looked at. */
 import { Producer, stringSerializers } from "@platformatic/kafka";
-import { expect, type Locator, type Page, test } from "@playwright/test";
+import { expect, type Locator, type Page } from "@playwright/test";
 import {
   createCluster,
   createTopic,
@@ -9,7 +9,9 @@ import {
   type TestCluster,
   unique,
 } from "../product.ts";
+import { test } from "./first-try-fails.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
+import { signIn } from "./sign-in.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
 
@@ -185,14 +187,6 @@ test("produce a record, follow a topic, pause, search and look at a record", asy
     "browser's complaints",
   ).toEqual([]);
 });
-
-async function signIn(page: Page): Promise<void> {
-  await page.goto("/sign-in");
-  await page.getByLabel("Email").fill(credentials.email);
-  await page.getByRole("textbox", { name: "Password" }).fill(credentials.password);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await expect(page.getByRole("heading", { name: "Clusters" })).toBeVisible();
-}
 
 function rows(page: Page): Locator {
   return page.locator("[data-record]");

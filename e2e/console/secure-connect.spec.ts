@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, type Page, test } from "@playwright/test";
+import { expect } from "@playwright/test";
 import {
   createCluster,
   credentials,
@@ -13,7 +13,9 @@ import {
   type TestCluster,
   unique,
 } from "../product.ts";
+import { test } from "./first-try-fails.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
+import { signIn } from "./sign-in.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
 
@@ -80,11 +82,3 @@ test("with the plaintext listener turned off, the page shows the secure endpoint
   await checkPage(page, "connect-tls-only");
   expect(complaints).toEqual([]);
 });
-
-async function signIn(page: Page): Promise<void> {
-  await page.goto("/sign-in");
-  await page.getByLabel("Email").fill(credentials.email);
-  await page.getByRole("textbox", { name: "Password" }).fill(credentials.password);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await expect(page.getByRole("heading", { name: "Clusters" })).toBeVisible();
-}
