@@ -16,6 +16,7 @@ import {
   stringSerializers,
 } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { unique } from "../product.ts";
 import { ApacheKafka, DELEGATION_TOKENS } from "./apache-kafka.ts";
 import { delegationTokens } from "./clients/delegation-tokens.ts";
 import { kafkaTool } from "./clients/java.ts";
@@ -91,11 +92,12 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
   it.each(clients.map((client) => [client.name, client] as const))(
     "%s writes and reads what it may, and is told what it may not",
     async (name, client) => {
-      const topic = `denied-${name}`.replace(/[^\w-]/g, "-");
+      const topic = unique(`denied-${name}`.replace(/[^\w-]/g, "-"));
       const values = ["one", "two"];
       await as(operator, (admin) =>
         admin.createTopics({ topics: [topic], partitions: 1, replicas: 1 }),
       );
+      await as(operator, (admin) => admin.deleteAcls({ filters: [everything] }));
       await expectNoWrite(client, topic);
       expect(await client.topics(paula)).not.toContain(topic);
       const creations = [
@@ -130,6 +132,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
   }
 
   it("outlive a kill -9", async () => {
+    await as(operator, (admin) => admin.deleteAcls({ filters: [everything] }));
     const creations = [acl("kept", READ)];
     await as(operator, (admin) => admin.createAcls({ creations }));
     await broker.kill();
@@ -228,11 +231,11 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
     });
 
     it("a client without rights gets the same errors", async () => {
-      const topics = ["there"];
+      const there = unique("there");
       await both((signIn) =>
         as(signIn, async (admin) => {
           await admin.deleteAcls({ filters: [everything] });
-          await admin.createTopics({ topics, partitions: 1, replicas: 1 });
+          await admin.createTopics({ topics: [there], partitions: 1, replicas: 1 });
         }),
       );
       const asked: [string, (admin: Admin, topic: string) => Promise<unknown>][] = [
@@ -258,7 +261,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
         ["delete acls", (admin) => admin.deleteAcls({ filters: [everything] })],
       ];
       for (const [what, ask] of asked) {
-        for (const topic of ["there", "absent"]) {
+        for (const topic of [there, "absent"]) {
           const [ours, theirs] = await Promise.all(
             [paula, theirPaula()].map((signIn) =>
               as(signIn, (admin) => errorsOf(ask(admin, topic))),
@@ -268,7 +271,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("ACLs", () => {
           expect(ours, `${what} ${topic}`).not.toEqual([]);
         }
       }
-      for (const topic of ["there", "absent"]) {
+      for (const topic of [there, "absent"]) {
         const [ours, theirs] = await Promise.all(
           [paula, theirPaula()].map((signIn) => errorsOf(write(signIn, topic))),
         );

@@ -8,7 +8,6 @@ import { createCluster, createTopic, deleteCluster, type TestCluster, unique } f
 import { kafkaTool } from "./clients/java.ts";
 
 const RECORDS = 100;
-const topic = "deleted";
 
 describe.runIf(process.env.MILLRACE_KAFKA_JARS)("Kafka's tools for records", () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-records-"));
@@ -16,6 +15,15 @@ describe.runIf(process.env.MILLRACE_KAFKA_JARS)("Kafka's tools for records", () 
 
   beforeAll(async () => {
     cluster = await createCluster(unique("records"));
+  });
+  afterAll(async () => {
+    rmSync(folder, { recursive: true });
+    await deleteCluster(cluster.id);
+  });
+
+  /** A topic of two partitions with `RECORDS` records each. */
+  async function filledTopic(): Promise<string> {
+    const topic = unique("deleted");
     await createTopic(cluster.id, topic, 2);
     const kafka = new Kafka({
       clientId: "e2e",
@@ -29,11 +37,8 @@ describe.runIf(process.env.MILLRACE_KAFKA_JARS)("Kafka's tools for records", () 
       await producer.send({ topic, messages });
     }
     await producer.disconnect();
-  });
-  afterAll(async () => {
-    rmSync(folder, { recursive: true });
-    await deleteCluster(cluster.id);
-  });
+    return topic;
+  }
 
   /** Runs a tool and gives the lines that it prints. */
   async function lines(tool: string, args: string[]): Promise<string[]> {
@@ -44,14 +49,17 @@ describe.runIf(process.env.MILLRACE_KAFKA_JARS)("Kafka's tools for records", () 
     return printed;
   }
 
-  async function deleteRecords(offsets: [partition: number, offset: number][]): Promise<string[]> {
+  async function deleteRecords(
+    topic: string,
+    offsets: [partition: number, offset: number][],
+  ): Promise<string[]> {
     const partitions = offsets.map(([partition, offset]) => ({ topic, partition, offset }));
     const file = join(folder, "offsets.json");
     writeFileSync(file, JSON.stringify({ version: 1, partitions }));
     return await lines("DeleteRecordsCommand", ["--offset-json-file", file]);
   }
 
-  async function sizes(): Promise<Map<string, number>> {
+  async function sizes(topic: string): Promise<Map<string, number>> {
     const printed = await lines("LogDirsCommand", ["--describe", "--topic-list", topic]);
     const json = JSON.parse(printed.find((line) => line.startsWith("{")) ?? "{}");
     const found: { partition: string; size: number }[] = json.brokers[0].logDirs[0].partitions;
@@ -59,15 +67,16 @@ describe.runIf(process.env.MILLRACE_KAFKA_JARS)("Kafka's tools for records", () 
   }
 
   it("kafka-delete-records moves the log start, and kafka-log-dirs sees it", async () => {
-    const before = await sizes();
+    const topic = await filledTopic();
+    const before = await sizes(topic);
     expect(before.get(`${topic}-0`)).toBeGreaterThan(RECORDS);
-    const deleted = await deleteRecords([
+    const deleted = await deleteRecords(topic, [
       [0, -1],
       [1, 40],
     ]);
     expect(deleted).toContain(`partition: ${topic}-0\tlow_watermark: ${RECORDS}`);
     expect(deleted).toContain(`partition: ${topic}-1\tlow_watermark: 40`);
-    const after = await sizes();
+    const after = await sizes(topic);
     expect(after.get(`${topic}-0`)).toBe(0);
     expect(after.get(`${topic}-1`)).toBeLessThan(before.get(`${topic}-1`) ?? 0);
     const starts = await lines("GetOffsetShell", ["--topic", topic, "--time", "-2"]);
@@ -75,7 +84,7 @@ describe.runIf(process.env.MILLRACE_KAFKA_JARS)("Kafka's tools for records", () 
   });
 
   it("an offset that is not there is refused", async () => {
-    const refused = await deleteRecords([[1, RECORDS + 1]]);
+    const refused = await deleteRecords(await filledTopic(), [[1, RECORDS + 1]]);
     expect(refused.join("\n")).toContain("OffsetOutOfRangeException");
   });
 });

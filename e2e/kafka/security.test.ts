@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import { Admin, Producer, stringSerializers } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { unique } from "../product.ts";
 import { kafkaTool } from "./clients/java.ts";
 import {
   java,
@@ -50,10 +51,13 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("protected listeners", () =
       ...["--entity-type", "users", "--entity-name", name, ...change],
     ]);
 
-  async function createTopic(topic: string): Promise<void> {
+  /** A new topic whose name begins with `prefix`, in characters that a topic may have. */
+  async function newTopic(prefix: string): Promise<string> {
+    const topic = unique(prefix.replace(/[^\w-]/g, "-"));
     const admin = new Admin(platformaticOptions(signIn("PLAINTEXT", "PLAIN")));
     await admin.createTopics({ topics: [topic], partitions: 1, replicas: 1 });
     await admin.close();
+    return topic;
   }
 
   beforeAll(async () => {
@@ -74,8 +78,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("protected listeners", () =
   it.concurrent.for(cases)(
     "%s writes and reads by %s over %s",
     async ([name, mechanism, listener, client]) => {
-      const topic = `${name}-${mechanism}-${listener}`.replace(/[^\w-]/g, "-");
-      await createTopic(topic);
+      const topic = await newTopic(`${name}-${mechanism}-${listener}`);
       const values = ["one", "two", "three"];
       await client.produce(signIn(listener, mechanism), topic, values);
       expect(await client.consume(signIn(listener, mechanism), topic, 3)).toEqual(values);
@@ -85,8 +88,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("protected listeners", () =
   it.concurrent.for(clients.map((client) => [client.name, client] as const))(
     "%s writes and reads as the owner of a certificate",
     async ([name, client]) => {
-      const topic = `${name}-certificate`.replace(/[^\w-]/g, "-");
-      await createTopic(topic);
+      const topic = await newTopic(`${name}-certificate`);
       const owner = signIn("SSL", "PLAIN", { identityFile: broker.identityFile });
       await client.produce(owner, topic, ["one", "two"]);
       expect(await client.consume(owner, topic, 2)).toEqual(["one", "two"]);
@@ -96,8 +98,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("protected listeners", () =
   it.concurrent.for([kafkajs, platformatic].map((client) => [client.name, client] as const))(
     "%s writes and reads by a token",
     async ([name, client]) => {
-      const topic = `${name}-token`.replace(/[^\w-]/g, "-");
-      await createTopic(topic);
+      const topic = await newTopic(`${name}-token`);
       const bearer = signIn("SASL_SSL", "OAUTHBEARER", { password: broker.token("tom") });
       await client.produce(bearer, topic, ["one", "two"]);
       expect(await client.consume(bearer, topic, 2)).toEqual(["one", "two"]);
@@ -112,13 +113,13 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("protected listeners", () =
   );
 
   describe("who may not connect", () => {
-    const topic = "bystander";
+    let topic: string;
     const offsets: bigint[] = [];
     let disconnected = 0;
     let bystander: Producer<string, string, string, string>;
 
     beforeAll(async () => {
-      await createTopic(topic);
+      topic = await newTopic("bystander");
       const options = platformaticOptions(signIn("SASL_SSL", "PLAIN"));
       bystander = new Producer({ ...options, serializers: stringSerializers });
       bystander.on("client:broker:disconnect", () => {
@@ -136,6 +137,7 @@ describe.skipIf(process.env.MILLRACE_OPENSSL === "")("protected listeners", () =
     /** Every client is refused everything, with the errors beside. A client that was connected before goes on meanwhile. */
     async function expectRefusals(asked: [SignIn, RegExp?][]): Promise<void> {
       let ended = false;
+      disconnected = 0;
       const refusals = clients.flatMap((client) =>
         asked.map(async ([one, error]) => {
           const text = await refusal(client, one);
