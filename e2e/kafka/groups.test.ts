@@ -56,15 +56,15 @@ describe("consumer groups", () => {
   async function doneWork(): Promise<Work> {
     const work = await newWork();
     const consumer = kafka.consumer({ groupId: work.groupId });
-    let seen = 0;
+    const seen = new Set<string>();
     await consumer.connect();
     await consumer.subscribe({ topic: work.topic, fromBeginning: true });
     await consumer.run({
-      eachMessage: async () => {
-        seen += 1;
+      eachMessage: async ({ message }) => {
+        seen.add(String(message.value));
       },
     });
-    await until(() => seen === RECORDS);
+    await until(() => seen.size === RECORDS);
     await consumer.disconnect();
     return work;
   }

@@ -22,7 +22,7 @@ export interface Fence {
   readonly attempt: number;
 }
 
-/** Another worker has claimed the operation, or it is done: stop at once and change nothing more. */
+/** Another worker may have claimed the operation, or it is done or given back: stop at once and change nothing more. */
 export class LeaseLost extends Error {
   override readonly name = "LeaseLost";
 }

@@ -2,21 +2,26 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 
 type TearDown = () => unknown;
 
+/** What undoes what is set up now, in the order of the set-ups: what came later may rest on what came first. */
+const tearDowns: (TearDown | undefined)[] = [];
+
 /**
  * Calls `work` before the first test of a file or suite, and again before a test's second try, which must not find
  * what the first try left: a test that uses it depends on no earlier test of its file. What `work` returns undoes it.
  */
 export function setUp(work: () => Promise<TearDown | undefined> | Promise<void>): void {
-  let tearDown: TearDown | undefined;
+  let place = 0;
   const undo = async () => {
-    await tearDown?.();
-    tearDown = undefined;
+    while (tearDowns.length > place) await tearDowns.pop()?.();
   };
   const renew = async () => {
     await undo();
-    tearDown = (await work()) ?? undefined;
+    tearDowns.push((await work()) ?? undefined);
   };
-  beforeAll(renew);
+  beforeAll(() => {
+    place = tearDowns.length;
+    return renew();
+  });
   beforeEach(({ task }) => ((task.result?.retryCount ?? 0) > 0 ? renew() : undefined));
   afterAll(undo);
 }

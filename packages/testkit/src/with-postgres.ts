@@ -28,7 +28,7 @@ export interface TestDatabase {
 
 /**
  * A fresh migrated database on a real PostgreSQL: on the test run's server where there is one, else
- * on a server of its own. Call it in `beforeAll`, and `drop` in `afterAll`.
+ * on a server of its own. Call it in `setUp`, whose answer calls `drop`.
  */
 export async function withPostgres(): Promise<TestDatabase> {
   const shared = sharedServerUrl();

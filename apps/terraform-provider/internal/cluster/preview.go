@@ -77,7 +77,11 @@ func (r *clusterResource) report(planned model, preview *api.ChangePreview, err 
 	case errors.As(err, &failure) && failure.Code == nameTaken:
 		if !r.isInState(failure.ExistingId) {
 			refuse(planned, err, diags)
+			return
 		}
+		diags.AddAttributeWarning(path.Root("name"), "A cluster of this state has the name",
+			fmt.Sprintf("Cluster %s is named %s now. The apply fails unless it first replaces, deletes or renames that cluster.",
+				*failure.ExistingId, planned.Name.ValueString()))
 		return
 	case errors.As(err, &failure) && isRefusal(failure.Status):
 		addRefusal(failure, diags)

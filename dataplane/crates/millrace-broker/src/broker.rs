@@ -337,7 +337,9 @@ async fn start_admin(
     let token = match &config.admin_token_file {
         Some(file) => Token::read(file)?,
         None => {
-            tracing::warn!("admin.token.file is not set: the admin HTTP answers /healthz only");
+            tracing::warn!(
+                "admin.token.file is not set: the admin HTTP answers only /healthz and the status code of /readyz"
+            );
             Token::none()
         }
     };

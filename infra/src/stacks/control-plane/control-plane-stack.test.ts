@@ -116,6 +116,13 @@ function versionOf(secret: string): string {
 }
 
 describe("tasks", () => {
+  test("every program that is told the provisioner's role is told the region, too", () => {
+    const all = ["api", "worker", "console"].flatMap((name) => containers(name)).map(variables);
+    const planning = all.filter((each) => each.MILLRACE_AWS_ROLE_ARN !== undefined);
+    expect(planning.length).toBeGreaterThan(2);
+    for (const each of planning) expect(each.MILLRACE_AWS_REGION).toBe("eu-central-1");
+  });
+
   test("only migrations have the address of the database's owner", () => {
     for (const container of ["api", "worker", "console"].flatMap((name) => containers(name))) {
       const isOwner = Object.values(variables(container)).includes(versionOf("database-url"));

@@ -61,8 +61,6 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
     taskRoleArn: props.roles.api.arn,
     environment: {
       ...planning(spec),
-      // Bucket, key and gateway endpoint are of one region, so clusters' slots must be, too.
-      MILLRACE_AWS_REGION: spec.region,
       MILLRACE_API_HOST: "0.0.0.0",
       MILLRACE_API_PORT: String(API_PORT),
       MILLRACE_API_URL: url,
@@ -186,6 +184,8 @@ function planning(spec: ControlPlaneSpec): Record<string, string> {
     MILLRACE_LOCAL_CLUSTERS: "0",
     // Says whether there is an account to create in. Only the worker can take the role.
     MILLRACE_AWS_ROLE_ARN: `arn:aws:iam::${spec.accountId}:role/${PROVISIONER_ROLE}`,
+    // Bucket, key and gateway endpoint are of one region, so clusters' slots must be, too.
+    MILLRACE_AWS_REGION: spec.region,
     MILLRACE_TERRAFORM_BIN: "/usr/local/bin/terraform",
     MILLRACE_TERRAFORM_MIRROR: "/usr/local/share/terraform/providers",
     // Secrets are read at start only: tasks of another version are replaced.

@@ -198,14 +198,19 @@ fn size_of(mut file: &File) -> io::Result<u64> {
 
 /// Gives a new file its blocks and writes them once. A block that is only reserved would cost a
 /// journal commit of the file system at its first durable write, which is the whole first lap.
-/// The size is set first, so a crash in between leaves a file that opens and is only slower.
+/// Once the blocks are reserved, a crash leaves a file that opens and is only slower.
 fn preallocate(file: &File, capacity: u64) -> io::Result<()> {
-    // What a full disk leaves would be a log of another size than configured, which is refused; an empty file is new.
-    reserve_blocks(file, capacity).inspect_err(|_| {
+    fill(file, capacity).inspect_err(|_| {
+        // A full disk leaves a file of another size than configured, which is refused, or one with holes, which
+        // fails later. An empty file is a new log again.
         if let Err(error) = file.set_len(0) {
             tracing::warn!(%error, "a new write-ahead log that has no room cannot be emptied");
         }
-    })?;
+    })
+}
+
+fn fill(file: &File, capacity: u64) -> io::Result<()> {
+    reserve_blocks(file, capacity)?;
     let zeros = AlignedBuf::zeroed(FILL_BYTES);
     let mut at = 0;
     while at < capacity {
