@@ -37,7 +37,7 @@ test("a custom role is created, given to a member, changed, and deleted", async 
   const guest = await context.newPage();
   const guestComplaints = complaintsOf(guest);
   await joinByInvitation(guest, email);
-  // An open page would ask on for what only the earlier role allows.
+  // An open page would keep requesting what only the earlier role allowed.
   await guest.goto("about:blank");
   await signIn(page);
 

@@ -5,8 +5,8 @@ import {
   CLUSTER_PHASES,
   type Cluster,
   canTransition,
+  clusterNotReady,
   phasesBefore,
-  phaseWords,
 } from "./cluster.ts";
 
 test("every living phase can end in deletion", () => {
@@ -51,5 +51,6 @@ test("a broker that cannot start is not asked: the answer is what its status say
 test("a refusal names the phase in words", () => {
   const paused = { name: "orders", phase: "PAUSED", conditions: [] } as unknown as Cluster;
   expect(() => assertServing(paused)).toThrow("Cluster orders is paused.");
-  expect(phaseWords("PENDING_PURGE")).toBe("pending purge");
+  const purged = { name: "orders", phase: "PENDING_PURGE" } as const;
+  expect(clusterNotReady(purged).message).toBe("Cluster orders is pending purge.");
 });

@@ -209,15 +209,23 @@ const REMEDIES: Readonly<Partial<Record<ClusterPhase, string>>> = {
 const RETRY_AFTER_SECONDS = 5;
 
 /** The phase as a sentence has it: `paused`, `pending purge`. */
-export function phaseWords(phase: ClusterPhase): string {
+function phaseWords(phase: ClusterPhase): string {
   return phase.toLowerCase().replaceAll("_", " ");
 }
 
-/** The cluster's phase does not allow the request, with what does help. */
-export function clusterNotReady({ name, phase }: Pick<Cluster, "name" | "phase">): DomainError {
+/** The cluster's phase does not allow the request; `help` replaces what usually helps in that phase. */
+export function clusterNotReady(
+  { name, phase }: Pick<Cluster, "name" | "phase">,
+  help: { remedy: string; retryAfterSeconds?: number } = usualHelp(phase),
+): DomainError {
+  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phaseWords(phase)}.`, help);
+}
+
+function usualHelp(phase: ClusterPhase): { remedy: string; retryAfterSeconds?: number } {
   const remedy = REMEDIES[phase];
-  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phaseWords(phase)}.`, {
-    remedy: remedy ?? "Wait until the cluster is running. Its operation shows the progress.",
-    ...(remedy === undefined && { retryAfterSeconds: RETRY_AFTER_SECONDS }),
-  });
+  if (remedy !== undefined) return { remedy };
+  return {
+    remedy: "Wait until the cluster is running. Its operation shows the progress.",
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  };
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 
 type TearDown = () => unknown;
 
-/** What undoes what is set up now, in the order of the set-ups: what came later may rest on what came first. */
+/** Undo the current set-ups, in the order in which those were made. The last is undone first: it may depend on the others. */
 const tearDowns: (TearDown | undefined)[] = [];
 
 /**

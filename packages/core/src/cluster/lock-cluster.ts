@@ -3,11 +3,11 @@ import {
   type Cluster,
   type ClusterId,
   type ClusterPhase,
+  clusterNotReady,
   DomainError,
   isId,
   notFound,
   type Principal,
-  phaseWords,
 } from "@millrace/domain";
 import { clusterEtag } from "./cluster-etag.ts";
 
@@ -47,11 +47,5 @@ export function assertPhase(
   remedy: string,
 ): void {
   if (phases.includes(cluster.phase)) return;
-  throw new DomainError(
-    "cluster_not_ready",
-    `Cluster ${cluster.name} is ${phaseWords(cluster.phase)}.`,
-    {
-      remedy,
-    },
-  );
+  throw clusterNotReady(cluster, { remedy });
 }

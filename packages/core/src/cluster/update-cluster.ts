@@ -8,12 +8,10 @@ import {
   checkTuning,
   checkWalVolumeChange,
   clusterNotReady,
-  DomainError,
   desiredTuning,
   type NetworkAccess,
   type Operation,
   type Principal,
-  phaseWords,
   providerOf,
   type SpecPart,
   TUNING_KNOBS,
@@ -247,11 +245,5 @@ export function checkFit(cluster: Cluster): void {
 
 function refuseLeaving(cluster: Cluster): void {
   if (cluster.phase !== "DELETING" && cluster.phase !== "PENDING_PURGE") return;
-  throw new DomainError(
-    "cluster_not_ready",
-    `Cluster ${cluster.name} is ${phaseWords(cluster.phase)}.`,
-    {
-      remedy: "Restore the cluster first, if its data is kept.",
-    },
-  );
+  throw clusterNotReady(cluster, { remedy: "Restore the cluster first, if its data is kept." });
 }

@@ -3,13 +3,13 @@ import {
   type Clock,
   type Cluster,
   type ClusterPhase,
+  clusterNotReady,
   DomainError,
   isDeletion,
   type Operation,
   type OperationKind,
   type OperationOrigin,
   type OperationParameters,
-  phaseWords,
   purgeAt,
   type SpecPart,
 } from "@millrace/domain";
@@ -135,14 +135,10 @@ export async function enterPhase(
     conditions: readyCondition(clock, serves ? "True" : "False", reason, message),
   });
   if (!entered) {
-    throw new DomainError(
-      "cluster_not_ready",
-      `Cluster ${cluster.name} is ${phaseWords(cluster.phase)}.`,
-      {
-        remedy: "Wait until the running operation is done.",
-        retryAfterSeconds: 5,
-      },
-    );
+    throw clusterNotReady(cluster, {
+      remedy: "Wait until the running operation is done.",
+      retryAfterSeconds: 5,
+    });
   }
   const { spec = {}, origin } = parameters;
   // An operation that goes on finds its change made, but for what of it was taken back.

@@ -316,7 +316,7 @@ impl Inner {
 
 /// Whether a transaction can begin. Where the disk is full, SQLite undoes a transaction by itself
 /// (sqlite.org/lang_transaction.html, section 3); the driver then fails to undo it again, takes it for open, and
-/// could begin no other one for ever.
+/// can never begin another.
 async fn is_idle(connection: &mut SqliteConnection) -> bool {
     // A transaction that was dropped is undone before the connection answers.
     !connection.is_in_transaction()
