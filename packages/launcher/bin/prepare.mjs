@@ -3,7 +3,7 @@
  * Node's own. It checks the machine, installs the npm packages when the lockfile changed, and then
  * hands over to a TypeScript program under a Node that runs TypeScript.
  */
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -17,6 +17,22 @@ const FREE_GIB_MIN = 6;
 const TYPE_STRIPPING = [22, 18];
 const RUST_MIN = [1, 95];
 
+/** The program in the foreground and, during the first installation, the broker's build. */
+const children = new Set();
+let askedToStop = false;
+
+/**
+ * A service manager signals this process alone, a terminal the whole group, and npm repeats what it gets: so each
+ * signal is passed on, and whoever gets one twice must not care. This process ends when its children have ended. npm
+ * starts it with the shell's `exec`, because a shell in between would end without passing the signal on.
+ */
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+  process.on(signal, () => {
+    askedToStop = true;
+    for (const child of children) child.pass(signal);
+  });
+}
+
 /** Ends the command with one line that says what is wrong and what to do. */
 export function stop(problem, remedy) {
   console.error(`\nmillrace: ${problem}\n  → ${remedy}`);
@@ -28,32 +44,54 @@ export function say(text) {
 }
 
 /** Checks the machine and installs the packages; returns the Node to go on with. */
-export function prepare() {
+export async function prepare() {
   process.chdir(root);
   checkNode();
   checkRust();
   checkDisk();
-  installPackages();
+  await installPackages();
   return nodeForTypeScript();
 }
 
 /** Runs a TypeScript program of this package in the foreground and ends as it ends. */
-export function handOver(node, program, args) {
+export async function handOver(node, program, args) {
   const env = {
     ...process.env,
     PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`,
   };
-  const child = spawn(node, [join(root, "packages/launcher/src", program), ...args], {
-    stdio: "inherit",
-    env,
+  const file = join(root, "packages/launcher/src", program);
+  const code = await foreground(node, [file, ...args], { stdio: "inherit", env });
+  // A program that a signal ended before it could handle signals had nothing to stop.
+  process.exit(code ?? (askedToStop ? 0 : 1));
+}
+
+/** Runs a program to its end. Returns its exit code, or null where a signal ended it. */
+async function foreground(command, args, options) {
+  await leaveIfAsked();
+  return ended(spawn(command, args, options));
+}
+
+/** Resolves when the child has ended, which gets this process's signals until then. */
+function ended(child, pass = (signal) => child.kill(signal)) {
+  const entry = { pass };
+  children.add(entry);
+  entry.end = new Promise((resolve) => {
+    const end = (code) => {
+      children.delete(entry);
+      resolve(code);
+    };
+    child.once("error", () => end(127));
+    child.once("exit", end);
   });
-  // Ctrl-C reaches the child by itself; here it must not end the parent before the child is done.
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-    process.on(signal, () => {
-      if (signal !== "SIGINT") child.kill(signal);
-    });
-  }
-  child.on("exit", (code, signal) => process.exit(code ?? (signal ? 1 : 0)));
+  return entry.end;
+}
+
+/** Ends with success, once nothing runs any more, if a signal has asked for it. The pause lets a pending signal in. */
+async function leaveIfAsked() {
+  await new Promise((resolve) => setImmediate(resolve));
+  if (!askedToStop) return;
+  await Promise.all([...children].map((child) => child.end));
+  process.exit(0);
 }
 
 function checkNode() {
@@ -95,7 +133,7 @@ function checkDisk() {
   }
 }
 
-function installPackages() {
+async function installPackages() {
   const wanted = createHash("sha256")
     .update(readFileSync(join(root, "package-lock.json")))
     .digest("hex");
@@ -103,14 +141,15 @@ function installPackages() {
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return;
   startBrokerBuild();
   say("installing npm packages (a minute or two the first time) …");
-  const run = spawnSync("npm", ["ci", "--no-fund", "--no-audit"], {
+  const code = await foreground("npm", ["ci", "--no-fund", "--no-audit"], {
     cwd: root,
     stdio: ["ignore", "ignore", "inherit"],
     env: { ...process.env, npm_config_loglevel: "error" },
   });
-  if (run.status !== 0)
+  await leaveIfAsked();
+  if (code !== 0)
     stop("npm ci failed (see above)", "check the network and the disk, then try again");
-  runAllowedScripts();
+  await runAllowedScripts();
   mkdirSync(join(root, "node_modules"), { recursive: true });
   writeFileSync(mark, wanted);
 }
@@ -119,18 +158,19 @@ function installPackages() {
  * Packages run no code while npm installs them (.npmrc), but for those that package.json allows: PostgreSQL's
  * archives have no symbolic links, which a script makes.
  */
-function runAllowedScripts() {
+async function runAllowedScripts() {
   const { allowScripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const names = Object.keys(allowScripts).filter(
     (name) => allowScripts[name] && existsSync(join(root, "node_modules", name)),
   );
   if (names.length === 0) return;
-  const run = spawnSync("npm", ["rebuild", "--ignore-scripts=false", ...names], {
+  const code = await foreground("npm", ["rebuild", "--ignore-scripts=false", ...names], {
     cwd: root,
     stdio: ["ignore", "ignore", "inherit"],
     env: { ...process.env, npm_config_loglevel: "error" },
   });
-  if (run.status !== 0) stop("npm rebuild failed (see above)", "remove node_modules and try again");
+  await leaveIfAsked();
+  if (code !== 0) stop("npm rebuild failed (see above)", "remove node_modules and try again");
 }
 
 /**
@@ -140,9 +180,19 @@ function runAllowedScripts() {
 function startBrokerBuild() {
   if (process.env.MILLRACE_SKIP_BUILD === "1") return;
   const args = ["build", "--release", "--locked", "-p", "millrace"];
-  const build = spawn("cargo", args, { cwd: join(root, "dataplane"), stdio: "ignore" });
-  build.on("error", () => {});
+  // A process group, because the compilers that cargo runs do not end with it.
+  const options = { cwd: join(root, "dataplane"), stdio: "ignore", detached: true };
+  const build = spawn("cargo", args, options);
   build.unref();
+  if (build.pid === undefined) {
+    build.on("error", () => {});
+    return;
+  }
+  void ended(build, () => {
+    // From here on somebody waits for it.
+    build.ref();
+    process.kill(-build.pid, "SIGTERM");
+  });
 }
 
 function nodeForTypeScript() {

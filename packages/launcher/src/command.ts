@@ -18,6 +18,8 @@ export interface CommandOptions {
   /** Takes the command's own lines as they come, without control characters. */
   onLine?: (line: string) => void;
   secondsMax: number;
+  /** Ends the command, and what it started in its process group, when it aborts. */
+  signal?: AbortSignal;
 }
 
 /** A log that nobody watches keeps what matters within its last lines. */
@@ -39,6 +41,7 @@ export function run(command: string, args: string[], options: CommandOptions): P
       cwd: options.cwd,
       env: options.env ?? process.env,
       stdio: ["ignore", "pipe", "pipe"],
+      detached: options.signal !== undefined,
     });
     const take = (chunk: Buffer) => {
       const text = stripVTControlCharacters(chunk.toString());
@@ -62,11 +65,16 @@ export function run(command: string, args: string[], options: CommandOptions): P
       child.kill("SIGTERM");
       setTimeout(() => child.kill("SIGKILL"), 10_000).unref();
     }, options.secondsMax * 1_000);
+    const endGroup = () => {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGTERM");
+    };
+    options.signal?.addEventListener("abort", endGroup, { once: true });
     // A command must not outlive the one who asked for it.
     const abandon = () => child.kill("SIGTERM");
     process.once("exit", abandon);
     const end = (code: number) => {
       process.off("exit", abandon);
+      options.signal?.removeEventListener("abort", endGroup);
       clearInterval(progress);
       clearTimeout(timer);
       resolve({ code, output });

@@ -10,12 +10,19 @@ import { root } from "./settings.ts";
 export interface Stack {
   /** Its `MILLRACE_HOME`; `credentials.json` in it says where it listens. */
   home: string;
-  /** Ctrl-C. Returns the command lines of processes of this home that are still there. */
+  /**
+   * Signals only npm, the process in the foreground, twice, as a service manager and an impatient operator do. Returns what
+   * went wrong: processes of this home that are still there, another exit code than 0, another order than ours.
+   */
   stop(): Promise<string[]>;
 }
 
 const START_SECONDS_MAX = 300;
-const STOP_SECONDS_MAX = 120;
+const STOP_SECONDS_MAX = 180;
+/** Environments are long, and a busy machine has thousands of processes. */
+const PS_BYTES_MAX = 64 * 1024 * 1024;
+const LINE_CHARS_MAX = 300;
+const STOP_ORDER = ["console", "api", "worker", "PostgreSQL"];
 
 /** @throws Error with the log's end where it does not come up. */
 export async function startStack(): Promise<Stack> {
@@ -24,7 +31,8 @@ export async function startStack(): Promise<Stack> {
   mkdirSync(home, { recursive: true });
   const log = join(root, "test-results/npm-start.log");
   const sink = openSync(log, "w");
-  const child = spawn(process.execPath, [join(root, "packages/launcher/src/start.ts")], {
+  const child = spawn("npm", ["start"], {
+    cwd: root,
     stdio: ["ignore", sink, sink],
     env: {
       ...process.env,
@@ -46,16 +54,34 @@ export async function startStack(): Promise<Stack> {
   return {
     home,
     async stop() {
+      child.kill("SIGTERM");
       child.kill("SIGINT");
       for (let waited = 0; child.exitCode === null && waited < STOP_SECONDS_MAX * 5; waited++) {
         await sleep(200);
       }
-      return processesOf(home);
+      const problems = processesOf(home);
+      if (child.exitCode !== 0) problems.push(`npm start ended with ${child.exitCode}, not 0`);
+      const order = stopOrder(readFileSync(log, "utf8"));
+      if (order.join() !== STOP_ORDER.join()) problems.push(`stopped in the order ${order}`);
+      return problems;
     },
   };
 }
 
-function processesOf(home: string): string[] {
-  const all = execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" });
-  return all.split("\n").filter((line) => line.includes(home) && !line.includes("ps -eo"));
+/** What was stopped, in the order of the log's lines. */
+function stopOrder(log: string): string[] {
+  return [...log.matchAll(/stopping (\S+) …/g)].map(([, name]) => name as string);
+}
+
+/** The processes that have the folder in their command line or environment, which what they start inherits. */
+export function processesOf(home: string): string[] {
+  const all = execFileSync("ps", ["axeww", "-o", "pid=,args="], {
+    encoding: "utf8",
+    maxBuffer: PS_BYTES_MAX,
+  });
+  return all
+    .split("\n")
+    .filter((line) => line.includes(home) && Number.parseInt(line, 10) !== process.pid)
+    .filter((line) => !line.includes("ps axeww"))
+    .map((line) => line.slice(0, LINE_CHARS_MAX));
 }

@@ -9,7 +9,7 @@ import { findTerraform, TERRAFORM_REMEDY, terraformPaths } from "./aws-tools.ts"
 import { run } from "./command.ts";
 import { Home, HomeInUse, portTaken } from "./home.ts";
 import { type RunningPostgres, startPostgres } from "./postgres.ts";
-import { Service } from "./service.ts";
+import { Service, type ServiceSpec } from "./service.ts";
 import {
   readSettings,
   replacedSessionSecrets,
@@ -25,42 +25,61 @@ const BUILD_SECONDS_MAX = 3_600;
 const WORKER_STOP_SECONDS_MAX = 90;
 const DATABASE = "millrace";
 
-/** What runs now, in the order in which it was started. */
-interface Running {
-  home: Home;
-  postgres?: RunningPostgres;
-  services: Service[];
-}
-
 const startedAt = Date.now();
-let running: Running | undefined;
-let stopping: Promise<void> | undefined;
+const stop = new AbortController();
 
+// A terminal's Ctrl-C arrives several times: from the terminal, from npm, from the program that started this one.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-  process.on(signal, () => void shutDown(0));
+  process.on(signal, () => stop.abort());
 }
-try {
-  await main(readSettings(process.env));
-} catch (error) {
-  if (stopping === undefined) {
-    explain(error);
-    await shutDown(1);
+process.exit(await main());
+
+/** Serves until a signal. Returns the exit code: 0 where a signal asked for the stop, during set-up too. */
+async function main(): Promise<number> {
+  /** How to stop what was started, in the order in which it was. */
+  const stops: (() => Promise<void> | void)[] = [];
+  let code = 0;
+  try {
+    await serve(readSettings(process.env), stops);
+    await stopRequested();
+  } catch (error) {
+    if (!stop.signal.aborted) {
+      explain(error);
+      code = 1;
+    }
   }
+  for (const each of stops.reverse()) await each();
+  return code;
 }
 
-async function main(settings: Settings): Promise<void> {
+function stopRequested(): Promise<void> {
+  return new Promise((resolve) => {
+    if (stop.signal.aborted) resolve();
+    else stop.signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** Brings everything up. Each step ends before a signal is heeded, so that nothing is left half started. */
+async function serve(settings: Settings, stops: (() => Promise<void> | void)[]): Promise<void> {
   const home = await Home.take(settings.home);
-  running = { home, services: [] };
+  stops.push(() => home.release());
+  stop.signal.throwIfAborted();
   await refuseTakenPorts(settings);
   if (process.env.MILLRACE_SKIP_BUILD !== "1") await build();
 
+  stop.signal.throwIfAborted();
   print("starting PostgreSQL …");
   const postgres = await startPostgres({
     dir: join(settings.home, "postgres"),
     log: join(settings.home, "logs/postgres.log"),
   });
-  running.postgres = postgres;
+  stops.push(async () => {
+    print("stopping PostgreSQL …");
+    await postgres.stop();
+    print("stopped; all data is kept.");
+  });
   home.record("postgres", postgres.pid);
+  stop.signal.throwIfAborted();
   const env = environment(settings);
   print("applying migrations …");
   const roles = roleUrls(postgres);
@@ -70,25 +89,36 @@ async function main(settings: Settings): Promise<void> {
     MILLRACE_API_DATABASE_URL: roles.api,
     MILLRACE_WORKER_DATABASE_URL: roles.worker,
   });
+  stop.signal.throwIfAborted();
   print("creating the first owner and tenant if needed …");
   const made = await program("first accounts", "apps/api/src/bootstrap.ts", {
     ...env,
     DATABASE_URL: roles.api,
   });
 
-  const [api, worker, console_] = services(settings, env, roles).map(
-    (spec) => new Service(spec, (text) => print(text)),
-  ) as [Service, Service, Service];
-  running.services = [api, worker, console_];
+  stop.signal.throwIfAborted();
   print("starting API, worker and console …");
-  await Promise.all(
-    running.services.map(async (service) => {
-      await service.start();
-      home.record(service.spec.name, service.pid);
-    }),
-  );
-  if (stopping !== undefined) return;
+  await startServices(services(settings, env, roles), home, stops);
+  stop.signal.throwIfAborted();
   announce(settings, JSON.parse(made) as Account);
+}
+
+/** Starts all at once; they stop one after the other, from the last to the first. */
+async function startServices(
+  specs: ServiceSpec[],
+  home: Home,
+  stops: (() => Promise<void> | void)[],
+): Promise<void> {
+  const started = specs.map(async (spec) => {
+    const service = new Service(spec, print);
+    stops.push(() => {
+      print(`stopping ${spec.name} …`);
+      return service.stop();
+    });
+    await service.start();
+    home.record(spec.name, service.pid);
+  });
+  await Promise.race([Promise.all(started), stopRequested()]);
 }
 
 interface Account {
@@ -140,8 +170,9 @@ async function build(): Promise<void> {
       "--filter=@millrace/console",
       "--output-logs=new-only",
     ],
-    { cwd: root, title: "building", secondsMax: BUILD_SECONDS_MAX },
+    { cwd: root, title: "building", secondsMax: BUILD_SECONDS_MAX, signal: stop.signal },
   );
+  stop.signal.throwIfAborted();
   if (code !== 0) {
     console.error(output.split("\n").slice(-60).join("\n"));
     const full = /No space left on device|ENOSPC/.test(output);
@@ -199,7 +230,8 @@ function environment(settings: Settings): NodeJS.ProcessEnv {
   };
 }
 
-function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls) {
+/** Every program, in the opposite order of their stops: first what takes requests, then what works on them. */
+function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls): ServiceSpec[] {
   const log = (name: string) => join(settings.home, "logs", `${name}.log`);
   const node = process.execPath;
   // Each program knows the secrets that it uses: browsers speak to the console.
@@ -213,6 +245,15 @@ function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls) {
   const workerEnv = { ...consoleEnv, DATABASE_URL: roles.worker };
   return [
     {
+      name: "worker",
+      command: node,
+      args: [join(root, "apps/worker/src/main.ts")],
+      env: workerEnv,
+      cwd: root,
+      log: log("worker"),
+      stopSecondsMax: WORKER_STOP_SECONDS_MAX,
+    },
+    {
       name: "api",
       command: node,
       args: [join(root, "apps/api/src/main.ts")],
@@ -221,15 +262,6 @@ function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls) {
       log: log("api"),
       health: `http://127.0.0.1:${settings.apiPort}/healthz`,
       stopSecondsMax: 15,
-    },
-    {
-      name: "worker",
-      command: node,
-      args: [join(root, "apps/worker/src/main.ts")],
-      env: workerEnv,
-      cwd: root,
-      log: log("worker"),
-      stopSecondsMax: WORKER_STOP_SECONDS_MAX,
     },
     {
       name: "console",
@@ -268,19 +300,4 @@ function explain(error: unknown): void {
   else if (error instanceof HomeInUse) {
     printError(text, `stop it (kill ${error.pid}), or set MILLRACE_HOME to another folder`);
   } else printError(text, "fix the cause above and run npm start again; no data was lost");
-}
-
-/** Stops in reverse order: first what takes requests, the database last. */
-function shutDown(code: number): Promise<void> {
-  stopping ??= (async () => {
-    const { home, postgres, services: started = [] } = running ?? {};
-    if (started.length > 0) print("stopping: draining the brokers …");
-    const [api, worker, console_] = started;
-    await Promise.all([console_?.stop(), api?.stop(), worker?.stop()]);
-    await postgres?.stop();
-    home?.release();
-    if (started.length > 0) print("stopped; all data is kept.");
-    process.exit(code);
-  })();
-  return stopping;
 }
