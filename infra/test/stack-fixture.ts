@@ -28,6 +28,7 @@ export const SPEC: ClusterStackSpec = {
   storage: { kmsKeyArn: undefined },
   artefact: { bucket: "installation-artefacts", key: "broker/abc", sha256: "ab".repeat(32) },
   properties: { "s3.wal.cache.size": "805306368" },
+  provisionerRoleArn: "arn:aws:iam::111122223333:role/millrace/provisioner",
   permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/millrace-boundary",
   controlPlaneCidr: "10.99.0.0/16",
   alarmTopicArns: ["arn:aws:sns:eu-central-1:111122223333:alarms"],

@@ -1,6 +1,6 @@
 /**
- * IAM's decision on a request, as far as our policies need it: identity policies, a boundary and a session
- * policy must all allow, and none may deny. Source: "Policy evaluation logic" of the
+ * IAM's decision on a request, as far as our policies need it: identity policies (or the resource's), a boundary and
+ * a session policy must all allow, and none may deny. Source: "Policy evaluation logic" of the
  * IAM User Guide. With it, tests check a role's rights without an account.
  */
 import type { PolicyDocument, Statement } from "./document.ts";
@@ -16,6 +16,8 @@ export interface AccessRequest {
 
 export interface PolicySet {
   readonly identity: readonly PolicyDocument[];
+  /** Statements of the resource's own policy that name the role: in one account they add to the role's policies. */
+  readonly resource?: PolicyDocument;
   readonly boundary?: PolicyDocument;
   readonly session?: PolicyDocument;
 }
@@ -23,7 +25,7 @@ export interface PolicySet {
 /** Whether IAM would allow it. A condition operator that is not known here throws. */
 export function isAllowed(policies: PolicySet, request: AccessRequest): boolean {
   const layers = [
-    policies.identity,
+    [...policies.identity, ...(policies.resource === undefined ? [] : [policies.resource])],
     ...(policies.boundary === undefined ? [] : [[policies.boundary]]),
     ...(policies.session === undefined ? [] : [[policies.session]]),
   ];

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { CONTROL_PLANE } from "../../test/control-plane-fixture.ts";
-import { OFFLINE, resource, type StackDocument } from "../../test/stack-fixture.ts";
+import { clusterStack, OFFLINE, resource, type StackDocument } from "../../test/stack-fixture.ts";
 import { clusterNames } from "../stacks/cluster/names.ts";
 import { synthesizeControlPlane } from "../stacks/control-plane/control-plane-stack.ts";
-import type { PolicyDocument } from "./document.ts";
+import { type PolicyDocument, policyDocument } from "./document.ts";
 import { type AccessRequest, isAllowed } from "./evaluation.ts";
 import { permissionsBoundary } from "./permissions-boundary.ts";
 import {
@@ -393,6 +393,27 @@ describe("a session for one cluster", () => {
     for (const name of ["deletes another cluster's volume", "deletes another cluster's records"]) {
       expect(isAllowed({ identity }, refused[name]!)).toBe(true);
     }
+  });
+});
+
+/** A key whose tags KMS's authorization does not know yet, which takes up to five minutes. */
+describe("a key that was just created", () => {
+  const roleArn = "arn:aws:iam::111122223333:role/millrace/provisioner";
+  const { Statement: statements } = JSON.parse(
+    String(resource(clusterStack({ provisionerRoleArn: roleArn }), "aws_kms_key").policy),
+  ) as PolicyDocument;
+  const naming = statements.filter(
+    ({ Principal: principal }) => typeof principal === "object" && principal.AWS === roleArn,
+  );
+  const key = `arn:aws:kms:eu-west-1:${ACCOUNT}:key/1`;
+  const policies = { identity, session, boundary };
+
+  it.each(["EnableKeyRotation", "CreateAlias", "ScheduleKeyDeletion"])("takes %s", (call) => {
+    const request = { action: `kms:${call}`, resource: key };
+    const withKeyPolicy = { ...policies, resource: policyDocument(...naming) };
+    expect(isAllowed(policies, request)).toBe(false);
+    expect(isAllowed(withKeyPolicy, request)).toBe(true);
+    expect(isAllowed(withKeyPolicy, { ...request, context: tagged(OTHER) })).toBe(false);
   });
 });
 

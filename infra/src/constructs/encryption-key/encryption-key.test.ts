@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import { resource, snapshotText, stackOf, statements } from "../../../test/stack-fixture.ts";
 import { EncryptionKey } from "./encryption-key.ts";
 
+const PROVISIONER = "arn:aws:iam::111122223333:role/millrace/provisioner";
+
 function key(isProtected = true) {
   return stackOf((scope) => {
     new EncryptionKey(scope, "encryption", {
@@ -10,6 +12,7 @@ function key(isProtected = true) {
       accountId: "111122223333",
       region: "eu-central-1",
       logGroup: "/millrace/test",
+      provisionerRoleArn: PROVISIONER,
       protected: isProtected,
     });
   });
@@ -20,9 +23,10 @@ test("a key is what the snapshot shows", async () => {
 });
 
 test("the account administers it, and CloudWatch uses it for one log group", () => {
-  const [account, logs, ...others] = statements(resource(key(), "aws_kms_key"));
+  const [account, provisioner, logs, ...others] = statements(resource(key(), "aws_kms_key"));
   expect(others).toEqual([]);
   expect(account).toMatchObject({ Principal: { AWS: "arn:aws:iam::111122223333:root" } });
+  expect(provisioner).toMatchObject({ Principal: { AWS: PROVISIONER } });
   expect(logs).toMatchObject({
     Principal: { Service: "logs.eu-central-1.amazonaws.com" },
     Condition: {

@@ -11,6 +11,8 @@ export interface EncryptionKeyProps {
   readonly region: string;
   /** The log group that CloudWatch encrypts with the key. */
   readonly logGroup: string;
+  /** ARN of the role that creates the key. */
+  readonly provisionerRoleArn: string;
   /** False only in the stack that is destroyed next. */
   readonly protected: boolean;
 }
@@ -18,13 +20,21 @@ export interface EncryptionKeyProps {
 /** AWS's lower bound: in this many days the deletion of a key can be taken back. */
 const DELETION_WINDOW_DAYS = 7;
 
+/** What an apply does to a key that it has just created, and a purge if that apply failed. */
+const NEW_KEY_ACTIONS = [
+  "kms:CreateAlias",
+  "kms:DeleteAlias",
+  "kms:EnableKeyRotation",
+  "kms:ScheduleKeyDeletion",
+];
+
 /** The key of everything that one cluster stores. Who deletes it deletes all of that. */
 export class EncryptionKey extends Construct {
   readonly arn: string;
 
   constructor(scope: Construct, id: string, props: EncryptionKeyProps) {
     super(scope, id);
-    const { accountId, region, logGroup } = props;
+    const { accountId, region, logGroup, provisionerRoleArn } = props;
     const key = new KmsKey(this, "key", {
       description: props.description,
       enableKeyRotation: true,
@@ -36,6 +46,15 @@ export class EncryptionKey extends Construct {
           Effect: "Allow",
           Principal: { AWS: `arn:aws:iam::${accountId}:root` },
           Action: ["kms:*"],
+          Resource: ["*"],
+        },
+        {
+          // The role's own policies allow this by the key's tags, which KMS's authorization knows up to five minutes
+          // after CreateKey. The key's policy holds from the start.
+          Sid: "Provisioner",
+          Effect: "Allow",
+          Principal: { AWS: provisionerRoleArn },
+          Action: NEW_KEY_ACTIONS,
           Resource: ["*"],
         },
         {

@@ -30,6 +30,7 @@ export function addDataParts(
       accountId: spec.accountId,
       region: spec.region,
       logGroup: names.logGroup,
+      provisionerRoleArn: spec.provisionerRoleArn,
       protected: isProtected,
     }).arn;
   const bucket = new DataBucket(stack, "data", {

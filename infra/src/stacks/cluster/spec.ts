@@ -44,6 +44,8 @@ export interface ClusterStackSpec extends AwsSpec {
    * those that follow from volume and instance.
    */
   readonly properties: Readonly<Record<string, string>>;
+  /** The role that applies the stack: the policy of the cluster's key names it. */
+  readonly provisionerRoleArn: string;
   /** Put on every role that is made. */
   readonly permissionsBoundaryArn: string;
   /** Range of the control plane, the only one that reaches the admin listeners. Absent: none does. */

@@ -42,6 +42,7 @@ const GRACE_MS = 10_000;
 /** Placeholder for values that only an account can provide. */
 const NO_ACCOUNT: StackAccount = {
   accountId: "000000000000",
+  roleArn: "arn:aws:iam::000000000000:role/millrace/provisioner",
   artefact: { bucket: "millrace-artefacts", key: "millrace", sha256: "0".repeat(64) },
   permissionsBoundaryArn: "arn:aws:iam::000000000000:policy/millrace-boundary",
 };

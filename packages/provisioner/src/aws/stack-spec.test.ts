@@ -5,6 +5,7 @@ import { modeFor, type StackAccount, stackSpec } from "./stack-spec.ts";
 
 const ACCOUNT: StackAccount = {
   accountId: "111122223333",
+  roleArn: "arn:aws:iam::111122223333:role/millrace/provisioner",
   artefact: { bucket: "artefacts", key: "broker", sha256: "0".repeat(64) },
   permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/boundary",
 };

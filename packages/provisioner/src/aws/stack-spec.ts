@@ -11,7 +11,7 @@ import type { AwsAccountSettings } from "./aws-account.ts";
 /** The account's settings that a stack needs. */
 export type StackAccount = Pick<
   AwsAccountSettings,
-  "artefact" | "permissionsBoundaryArn" | "controlPlaneCidr" | "alarmTopicArns"
+  "roleArn" | "artefact" | "permissionsBoundaryArn" | "controlPlaneCidr" | "alarmTopicArns"
 > & { readonly accountId: string };
 
 /** The stack's mode for a plan of `purpose`. */
@@ -42,11 +42,11 @@ export function stackSpec(
     throw new ProvisionError("config", `cluster ${deployment.clusterId} has no spec for AWS`);
   }
   const { organizationId, environmentId, clusterId, name, labels, region, size } = deployment;
-  const { artefact, permissionsBoundaryArn, accountId, controlPlaneCidr, alarmTopicArns } = account;
+  const { roleArn, artefact, permissionsBoundaryArn, accountId, controlPlaneCidr, alarmTopicArns } = account;
   const spec: ClusterStackSpec = {
     ...{ wal: aws.wal, network: aws.network, storage: aws.storage, zones: aws.zones },
     ...{ mode, organizationId, environmentId, clusterId, name, labels, accountId, region, size },
-    ...{ artefact, permissionsBoundaryArn },
+    ...{ artefact, permissionsBoundaryArn, provisionerRoleArn: roleArn },
     ...(controlPlaneCidr === undefined ? {} : { controlPlaneCidr }),
     ...(alarmTopicArns === undefined ? {} : { alarmTopicArns }),
     slots: deployment.brokers,
