@@ -57,7 +57,10 @@ impl BlockFile {
             config.capacity
         };
         if found == 0 && !is_device {
-            preallocate(&file, capacity).map_err(failed("preallocate"))?;
+            let filled = preallocate(&file, capacity, config).map_err(failed("preallocate"))?;
+            if filled < capacity {
+                tracing::info!(path = %path.display(), filled, capacity, "a part of the new write-ahead log is reserved, not filled: the first write of each block there is slower");
+            }
         } else if (is_device && found < capacity) || (!is_device && found != capacity) {
             let path = path.display().to_string();
             return Err(DeviceError::Capacity {
@@ -196,11 +199,12 @@ fn size_of(mut file: &File) -> io::Result<u64> {
     io::Seek::seek(&mut file, io::SeekFrom::End(0))
 }
 
-/// Gives a new file its blocks and writes them once. A block that is only reserved would cost a
-/// journal commit of the file system at its first durable write, which is the whole first lap.
-/// Once the blocks are reserved, a crash leaves a file that opens and is only slower.
-fn preallocate(file: &File, capacity: u64) -> io::Result<()> {
-    fill(file, capacity).inspect_err(|_| {
+/// Gives a new file its blocks and writes them once, for as long as `config.fill_max` allows. A block
+/// that is only reserved costs a journal commit of the file system at its first durable write. It
+/// reads as zeros like any other, so a file that was filled in part, for lack of time or because of a
+/// crash, is complete and only slower in its first lap. Returns the bytes that were written.
+fn preallocate(file: &File, capacity: u64, config: &DeviceConfig) -> io::Result<u64> {
+    fill(file, capacity, config).inspect_err(|_| {
         // A full disk leaves a file of another size than configured, which is refused, or one with holes, which
         // fails later. An empty file is a new log again.
         if let Err(error) = file.set_len(0) {
@@ -209,32 +213,38 @@ fn preallocate(file: &File, capacity: u64) -> io::Result<()> {
     })
 }
 
-fn fill(file: &File, capacity: u64) -> io::Result<()> {
-    reserve_blocks(file, capacity)?;
+fn fill(file: &File, capacity: u64, config: &DeviceConfig) -> io::Result<u64> {
+    // Without a reservation, only filling shows that there is room.
+    let reserved = reserve_blocks(file, capacity)?;
     let zeros = AlignedBuf::zeroed(FILL_BYTES);
+    let began = config.clock.now();
     let mut at = 0;
-    while at < capacity {
+    while at < capacity
+        && !(reserved && config.clock.now().saturating_sub(began) >= config.fill_max)
+    {
         let len = (capacity - at).min(FILL_BYTES as u64) as usize;
         file.write_all_at(&zeros[..len], at)?;
         at += len as u64;
     }
-    full_sync(file)
+    full_sync(file)?;
+    Ok(at)
 }
 
+/// Sets the size; returns whether the room is reserved, which not every file system does.
 #[cfg(target_os = "linux")]
-fn reserve_blocks(file: &File, capacity: u64) -> io::Result<()> {
+fn reserve_blocks(file: &File, capacity: u64) -> io::Result<bool> {
     use rustix::{fs::FallocateFlags, io::Errno};
 
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, capacity) {
-        Ok(()) => Ok(()),
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(capacity),
+        Ok(()) => Ok(true),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(capacity).map(|()| false),
         Err(error) => Err(error.into()),
     }
 }
 
 #[cfg(target_vendor = "apple")]
-fn reserve_blocks(file: &File, capacity: u64) -> io::Result<()> {
-    file.set_len(capacity)
+fn reserve_blocks(file: &File, capacity: u64) -> io::Result<bool> {
+    file.set_len(capacity).map(|()| false)
 }
 
 #[cfg(target_vendor = "apple")]

@@ -11,10 +11,11 @@ mod threads;
 #[cfg(target_os = "linux")]
 mod uring;
 
-use std::{fmt::Debug, io, path::Path, sync::Arc};
+use std::{fmt::Debug, io, path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use millrace_tasks::Supervisor;
+use millrace_time::{SharedClock, SystemClock};
 
 use crate::AlignedBuf;
 
@@ -61,6 +62,10 @@ pub enum Backend {
     ThreadPool,
 }
 
+/// How long a new file is filled with zeros before it is used. A gp3 volume writes 125 MiB/s, 14 GiB
+/// in this time; larger logs would keep a new broker from serving, for hours at worst.
+const FILL_MAX: Duration = Duration::from_secs(120);
+
 /// How to open a device.
 #[derive(Debug, Clone)]
 pub struct DeviceConfig {
@@ -74,6 +79,11 @@ pub struct DeviceConfig {
     /// True where the device's own completion already means durable (EBS, a disk with a protected
     /// cache): then no flush is asked for. **A lie here loses acknowledged records.**
     pub durable_completion: bool,
+    /// How long a new file is filled with zeros; what is left is reserved only, and slower when it is
+    /// written for the first time. Where the file system reserves nothing, all of it is filled.
+    pub fill_max: Duration,
+    /// Measures that time.
+    pub clock: SharedClock,
     /// Supervises what works for the device; one of its own by default.
     pub tasks: Supervisor,
 }
@@ -87,6 +97,8 @@ impl DeviceConfig {
             backend: Backend::Auto,
             depth: 8,
             durable_completion: false,
+            fill_max: FILL_MAX,
+            clock: SystemClock::shared(),
             tasks: Supervisor::new(),
         }
     }

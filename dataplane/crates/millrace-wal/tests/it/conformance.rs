@@ -1,12 +1,20 @@
 //! One suite for every device: the contract of `BlockDevice` holds on each back-end, on the
 //! decorator, and on the simulated disk that recovery is proved on.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::try_join_all;
 use millrace_tasks::Supervisor;
 use millrace_testkit::SimDisk;
-use millrace_time::{SeededRandom, SystemClock};
+use millrace_time::{Clock, SeededRandom, SystemClock};
 use millrace_wal::{
     AlignedBuf, BLOCK_BYTES,
     device::{Backend, BlockDevice, DeviceConfig, DeviceError, Shape, ShapedDevice, open_device},
@@ -145,6 +153,45 @@ async fn io_uring_conforms_where_the_kernel_allows_it() {
 async fn whatever_auto_chooses_conforms() {
     let dir = tempfile::tempdir().expect("a folder");
     conforms(on_file(&dir.path().join("wal"), Backend::Auto).expect("opens")).await;
+}
+
+/// A second passes each time it is asked.
+#[derive(Debug, Default)]
+struct Slow(AtomicU64);
+
+impl Clock for Slow {
+    fn now(&self) -> Duration {
+        Duration::from_secs(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn wall_ms(&self) -> i64 {
+        0
+    }
+}
+
+/// A volume that would take hours to fill: the log serves after `fill_max`, and is whole.
+#[tokio::test]
+async fn a_file_that_is_filled_in_part_conforms() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("wal");
+    let clock = Arc::new(Slow::default());
+    let config = DeviceConfig {
+        backend: Backend::ThreadPool,
+        fill_max: Duration::from_secs(2),
+        clock: clock.clone(),
+        ..DeviceConfig::new(CAPACITY)
+    };
+    let device = open_device(&path, &config).expect("opens");
+    // Asked before the first of four parts, before the second, and before the one that was too late.
+    assert_eq!(clock.0.load(Ordering::SeqCst), 3, "filling did not stop");
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let file = std::fs::metadata(&path).expect("is there");
+        assert!(file.blocks() * 512 >= CAPACITY, "room is not reserved");
+    }
+    conforms(device).await;
+    open_device(&path, &config).expect("opens again");
 }
 
 /// A file system in memory, which older kernels refuse direct I/O on: the way through the cache.
