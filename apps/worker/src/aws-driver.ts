@@ -8,8 +8,10 @@ import {
   replacedWrappingKeys,
   StateSeal,
 } from "@millrace/provisioner/aws";
+import type { Logger } from "pino";
 import { boundedDriver } from "./bounded-driver.ts";
 import type { AwsEnv } from "./env.ts";
+import { TaskProtection } from "./task-protection.ts";
 
 /** Concurrent Terraform runs in one worker. */
 const TERRAFORM_RUNS_MAX = 2;
@@ -19,9 +21,10 @@ export async function awsDriver(
   env: AwsEnv,
   home: string,
   states: TerraformStates,
+  logger: Pick<Logger, "warn">,
   changes: Partial<Pick<AwsDriverOptions, "graceMs">> & { without?: readonly string[] } = {},
 ): Promise<ClusterDriver> {
-  const { terraform: program, stateKeyArn, replacedStateKeyArns, ...account } = env;
+  const { terraform: program, stateKeyArn, replacedStateKeyArns, taskAgentUri, ...account } = env;
   const { without, ...options } = changes;
   const key =
     stateKeyArn === undefined
@@ -38,5 +41,6 @@ export async function awsDriver(
     ]),
     ...options,
   });
-  return boundedDriver(driver, TERRAFORM_RUNS_MAX);
+  const protection = new TaskProtection({ agentUri: taskAgentUri, logger });
+  return boundedDriver(driver, TERRAFORM_RUNS_MAX, (work) => protection.during(work));
 }

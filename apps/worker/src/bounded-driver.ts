@@ -59,8 +59,14 @@ class Turns {
 /**
  * A driver with bounded concurrency: each Terraform run takes some hundred megabytes and a CPU. Organizations
  * take turns, so one with many clusters does not delay the others. Observing and stopping a broker never wait.
+ *
+ * `protect` runs what changes the account, which must not be cut off.
  */
-export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDriver {
+export function boundedDriver(
+  driver: ClusterDriver,
+  runsMax: number,
+  protect: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
+): ClusterDriver {
   const turns = new Turns(runsMax);
   const bounded = <T>(
     { organizationId }: ClusterDeployment,
@@ -75,7 +81,7 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
     plan: (deployment, options) =>
       bounded(deployment, options, () => driver.plan(deployment, options)),
     apply: (deployment, planId, options) =>
-      bounded(deployment, options, () => driver.apply(deployment, planId, options)),
+      bounded(deployment, options, () => protect(() => driver.apply(deployment, planId, options))),
     drift: (deployment, options) =>
       bounded(deployment, options, () => driver.drift(deployment, options)),
     sweep: (deployment, options) =>
@@ -87,8 +93,8 @@ export function boundedDriver(driver: ClusterDriver, runsMax: number): ClusterDr
     observe: (deployment) => driver.observe(deployment),
     lastExit: (clusterId) => driver.lastExit(clusterId),
     access: (deployment) => driver.access(deployment),
-    stop: (clusterId, options) => driver.stop(clusterId, options),
-    destroy: (clusterId, options) => driver.destroy(clusterId, options),
+    stop: (clusterId, options) => protect(() => driver.stop(clusterId, options)),
+    destroy: (clusterId, options) => protect(() => driver.destroy(clusterId, options)),
     isDestroyed: (clusterId) => driver.isDestroyed(clusterId),
     list: () => driver.list(),
     maintain: (deployment) => driver.maintain(deployment),

@@ -8,8 +8,11 @@ import { pino } from "pino";
 import { type AwsEnv, readEnv, type WorkerEnv } from "./env.ts";
 import { startWorker, stopAllBrokers, type Worker } from "./worker.ts";
 
-/** Longer than a broker's drain plus a database time-out; after that, something hangs. */
-const STOP_TIMEOUT_MS = 60_000;
+/**
+ * Longer than a broker's drain plus a database time-out. An interrupted Terraform may take longer; it gets what Fargate
+ * allows, 120 seconds from SIGTERM on.
+ */
+const STOP_TIMEOUT_MS = 110_000;
 
 const env = environment();
 const logger = pino({ level: env.logLevel, base: { service: "worker" } });
@@ -56,7 +59,7 @@ try {
 /** Loaded only with an AWS account, because the AWS SDK is larger than everything else. */
 async function awsDriver(aws: AwsEnv, states: TerraformStates): Promise<ClusterDriver> {
   const module = await import("./aws-driver.ts");
-  return module.awsDriver(aws, env.home, states);
+  return module.awsDriver(aws, env.home, states, logger);
 }
 
 async function stopped(): Promise<void> {
