@@ -1,4 +1,6 @@
 export { ADMIN_TOKEN_VARIABLE } from "./constructs/admin-token/admin-token.ts";
+export type { PolicyDocument, Statement as PolicyStatement } from "./iam/document.ts";
+export { type AccessRequest, isAllowed } from "./iam/evaluation.ts";
 export { sessionPolicy } from "./iam/index.ts";
 export { checkPolicies, type PolicyContext } from "./policy/index.ts";
 export {

@@ -1,7 +1,7 @@
 /**
  * IAM's decision on a request, as far as our policies need it: identity policies (or the resource's), a boundary and
  * a session policy must all allow, and none may deny. Source: "Policy evaluation logic" of the
- * IAM User Guide. With it, tests check a role's rights without an account.
+ * IAM User Guide. With it, tests check a role's rights without an account, and the provisioner the policies of others' keys.
  */
 import type { PolicyDocument, Statement } from "./document.ts";
 

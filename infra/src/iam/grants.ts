@@ -130,7 +130,7 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
     ["ModifyVolume", "DeleteVolume"],
   ),
   aws_launch_template: ec2(
-    ["DescribeLaunchTemplates", "DescribeLaunchTemplateVersions"],
+    ["DescribeLaunchTemplates", "DescribeLaunchTemplateVersions", "GetEbsDefaultKmsKeyId"],
     ["CreateLaunchTemplate"],
     ["CreateLaunchTemplateVersion", "ModifyLaunchTemplate", "DeleteLaunchTemplate"],
   ),
@@ -188,6 +188,8 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
       "GetKeyPolicy",
       "GetKeyRotationStatus",
       "ListResourceTags",
+      // Of keys that others made, before a plan: see the provisioner's key-preflight.ts.
+      "ListGrants",
     ]),
     create: prefixed("kms", ["CreateKey"]),
     change: prefixed("kms", [

@@ -42,6 +42,8 @@ export class FakeEc2 {
   /** Every change, as `<command> <id>`. */
   readonly changes: string[] = [];
   readonly client: EC2Client;
+  /** What new volumes are encrypted with by default. */
+  defaultKey = "alias/aws/ebs";
   /** Called before each query of tags. */
   onLook: () => void = () => {};
 
@@ -54,6 +56,7 @@ export class FakeEc2 {
     if (name === "DescribeTagsCommand") return this.#tags(input);
     if (name === "DescribeVpcEndpointConnectionsCommand") return this.#connections(input);
     if (name === "DescribeLaunchTemplatesCommand") return {};
+    if (name === "GetEbsDefaultKmsKeyIdCommand") return { KmsKeyId: this.defaultKey };
     const list = LISTS[name];
     if (list !== undefined) return this.#list(list, input);
     const [id] = idsIn(input);

@@ -8,6 +8,7 @@ import { type PolicyStatement, statementsOf } from "../statements.ts";
  */
 const WITHOUT_RESOURCE: readonly { readonly action: RegExp; readonly reason: string }[] = [
   { action: /^(ec2|autoscaling|elasticloadbalancing):Describe/, reason: "describes have no ARN" },
+  { action: /^ec2:GetEbsDefaultKmsKeyId$/, reason: "tells a setting of the account" },
   {
     action: /^cloudwatch:PutMetricData$/,
     reason: "metrics have no ARN; the namespace is a condition",

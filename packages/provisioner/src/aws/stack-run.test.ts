@@ -36,6 +36,8 @@ let ec2: FakeEc2;
 /** Whether the slot's instance profile exists. */
 let hasProfile = false;
 let heldMsMax: number;
+/** Of every key that is asked for. */
+let keyPolicy: object;
 
 /** Nothing but what `ec2` has exists in this account. */
 class EmptyAccount extends AwsAccount {
@@ -52,7 +54,10 @@ class EmptyAccount extends AwsAccount {
     const iam = hasProfile ? profiles : nothing;
     const clients = { autoScaling: nothing, elb: nothing, iam, logs: nothing };
     const others = { route53: nothing, s3: nothing, secrets: nothing, ec2: ec2.client };
-    const kms = answering(KMSClient, () => ({}));
+    const kms = answering(KMSClient, () => ({
+      KeyMetadata: { KeyManager: "CUSTOMER" },
+      Policy: JSON.stringify(keyPolicy),
+    }));
     const tagging = answering(ResourceGroupsTaggingAPIClient, () => ({}));
     return { ...clients, ...others, kms, tagging } as unknown as AwsClients;
   }
@@ -80,6 +85,7 @@ beforeEach(() => {
   exists();
   hasProfile = false;
   heldMsMax = 60_000;
+  keyPolicy = {};
 });
 
 function grown(sizeGib: number): ClusterDeployment {
@@ -119,6 +125,17 @@ describe("what a cluster was made", () => {
 test("a cluster that was asked for and never made is known for its purge", async () => {
   await runOf().plan("apply");
   expect((await lastDeployment(workspace.real))?.clusterId).toBe("clu_a");
+});
+
+test("instances that the account's default key of EBS would keep from starting are not planned, nor paid for", async () => {
+  const key = "arn:aws:kms:eu-central-1:123456789012:key/1";
+  ec2.defaultKey = key;
+  keyPolicy = { Version: "2012-10-17", Statement: [] };
+  await expect(runOf().plan("apply")).rejects.toMatchObject({ code: "config" });
+  expect(workspace.commands).not.toContain("plan");
+  // Without instances it is not needed.
+  await runOf({ ...WANTED, paused: true }).plan("pause");
+  await runOf().plan("destroy");
 });
 
 describe("a sweep", () => {

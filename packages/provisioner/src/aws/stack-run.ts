@@ -39,6 +39,7 @@ import type { AwsAccount, AwsClients } from "./aws-account.ts";
 import { emptyBucket } from "./empty-bucket.ts";
 import { rejectConnections } from "./endpoint-connections.ts";
 import { AwsInventory, resourcesOf } from "./inventory.ts";
+import { checkKeys } from "./key-preflight.ts";
 import { stackFindings } from "./stack-findings.ts";
 import { modeFor, stackSpec } from "./stack-spec.ts";
 import { removeStrays } from "./strays.ts";
@@ -129,6 +130,7 @@ export class StackRun {
     await this.#checkChange(purpose);
     return await this.#workspace.session(this.#session, async (run) => {
       if (purpose !== "purge") await this.#keepWhatHoldsData(run);
+      if (modeFor(purpose, this.#deployment) === "running") await this.#checkKeys(run);
       const imports = await this.#importsFor(purpose, run);
       const { planId, json } = await this.#makePlan(purpose, run, imports);
       const additions = additionsIn(json);
@@ -218,6 +220,17 @@ export class StackRun {
       }
     }
     await this.#workspace.writeJson(ASKED_FILE, this.#deployment);
+  }
+
+  /** Throws `ProvisionError` `config` if a key that Millrace did not create cannot be used as the stack needs it. */
+  async #checkKeys(run: WorkspaceRun): Promise<void> {
+    const { clusterId, region, aws } = this.#deployment;
+    const { accountId } = this.#account;
+    await checkKeys(await this.#clients(), {
+      ...{ accountId, region, logGroup: clusterNames(clusterId, accountId).logGroup },
+      storageKeyArn: aws?.storage.kmsKeyArn,
+      warn: (message) => run.events.say(message, "warning"),
+    });
   }
 
   /**
