@@ -62,6 +62,8 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "millrace-bootstrap-"));
   writeFileSync(join(folder, "arm64"), program(183));
   writeFileSync(join(folder, "arm64-newer"), Buffer.concat([program(183), Buffer.from("newer")]));
+  const newerSystem = [program(183), Buffer.alloc(65_530), Buffer.from("\0GLIBC_2.35\0GLIBC_2.17")];
+  writeFileSync(join(folder, "newer-system"), Buffer.concat(newerSystem));
   writeFileSync(join(folder, "x86-64"), program(62));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -104,6 +106,13 @@ describe("what is wrong is refused before anything is made", () => {
     const { code, output } = await bootstrap("--apply", "--broker", broker);
     expect(code).toBe(2);
     expect(output).toContain("not built for ARM64");
+  });
+
+  test("a build on a system that is newer than the instances'", async () => {
+    const broker = join(folder, "newer-system");
+    const { code, output } = await bootstrap("--apply", "--broker", broker);
+    expect(code).toBe(2);
+    expect(output).toContain("needs glibc 2.35, and Amazon Linux 2023 has 2.34");
   });
 });
 
@@ -167,8 +176,20 @@ describe("images", () => {
     expect(new Set(providers.map(([, version]) => version))).toEqual(
       new Set([AWS_PROVIDER_VERSION]),
     );
-    for (const target of ["api", "console", "worker"]) {
+    for (const target of ["api", "console", "worker", "broker"]) {
       expect(dockerfile).toMatch(new RegExp(`^FROM \\w+ AS ${target}$`, "m"));
+    }
+  });
+
+  test("are made of what a digest names, so that a build tomorrow is the same", () => {
+    const dockerfile = readFileSync(join(ROOT, "infra/images/Dockerfile"), "utf8");
+    const named = new Map(
+      [...dockerfile.matchAll(/^ARG (\w+_IMAGE)=(.+)$/gm)].map(([, name, image]) => [name, image]),
+    );
+    const stages = new Set([...dockerfile.matchAll(/ AS (\w+)$/gm)].map(([, stage]) => stage));
+    for (const [, from = ""] of dockerfile.matchAll(/^FROM (\S+)/gm)) {
+      if (stages.has(from) || from === "scratch") continue;
+      expect(named.get(from.slice(2, -1)), from).toMatch(/@sha256:[0-9a-f]{64}$/);
     }
   });
 });
@@ -225,7 +246,10 @@ describe.skipIf(!HAS_TERRAFORM || MOTO === "")("the foundation in an emulator", 
     const first = await bootstrap(...args, "--state-dir", stateDir);
     expect(first.output).toContain("Apply complete!");
     expect(first.code).toBe(0);
-    expect(first.output).toContain("--target worker");
+    const pushes = first.output.split("\n").filter((line) => line.includes("docker buildx build"));
+    expect(pushes).toHaveLength(3);
+    // The repositories' tags are immutable: a release that has another's tag cannot be pushed.
+    for (const push of pushes) expect(push).toMatch(/:\$\(git rev-parse --short=12 HEAD\) --push \.$/);
     const get = (key: string, headers: Record<string, string>) =>
       fetch(`${endpoint}/${BUCKET}/${key}`, { headers });
     const buildKey = `broker/${sha256}/millrace`;
@@ -277,6 +301,7 @@ describe.skipIf(!HAS_TERRAFORM || MOTO === "")("the foundation in an emulator", 
       `${name}=registry/${name}@sha256:${"a".repeat(64)}`,
     ]);
     whole.push("--domain", "millrace.example.com", "--allow", "198.51.100.0/24");
+    whole.push("--ami", "ami-0123456789abcdef0");
     whole.push("--certificate", `arn:aws:acm:eu-central-1:${ACCOUNT}:certificate/1`);
     const lower = await bootstrap(
       ...args,

@@ -1,10 +1,15 @@
 /** Plans without an account, by real Terraform and the real provider. */
+import { execFile } from "node:child_process";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OfflinePlanner } from "../../src/aws.ts";
 import type { ClusterDeployment } from "../../src/index.ts";
+import { systemProcessTable } from "../../src/local/process-table.ts";
+import { environmentOf, writeCliConfig } from "../../src/terraform/terraform-program.ts";
+import { Workspace } from "../../src/terraform/workspace.ts";
 import { EMULATOR_GAPS } from "../emulator-gaps.ts";
 import { awsDeployment, hasTerraform, program } from "../moto.ts";
 
@@ -52,6 +57,33 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     ]);
     expect(again.digest).toBe(one.digest);
     expect(other.digest).not.toBe(one.digest);
+  });
+
+  test("with the provider as the images have it leaves no copy of it in the folder of the stack", async () => {
+    // As in infra/images/Dockerfile: what `terraform init` installs is the mirror.
+    const image = await mkdtemp(join(tmpdir(), "millrace-image-"));
+    const cliConfig = await writeCliConfig(program, image);
+    const required = { aws: { source: "hashicorp/aws" } };
+    const versions = { terraform: { required_providers: required } };
+    await writeFile(join(image, "versions.tf.json"), JSON.stringify(versions));
+    const env = environmentOf(program, cliConfig, {}) as NodeJS.ProcessEnv;
+    await promisify(execFile)(program.bin, ["init", "-input=false"], { cwd: image, env });
+    const mirror = join(image, ".terraform/providers");
+
+    const stack = join(image, "stack");
+    const unpacked = { ...program, mirror };
+    const workspace = new Workspace({
+      ...{ folder: stack, program: unpacked, table: systemProcessTable(), now: Date.now },
+      cliConfig: await writeCliConfig(unpacked, join(image, "worker")),
+    });
+    await workspace.session({ variables: {} }, (run) =>
+      run.prepare("versions.tf.json", JSON.stringify(versions)),
+    );
+    const versionsHere = join(stack, ".terraform/providers/registry.terraform.io/hashicorp/aws");
+    const [version = ""] = await readdir(versionsHere);
+    const [platform] = await readdir(join(versionsHere, version), { withFileTypes: true });
+    expect(platform?.isSymbolicLink()).toBe(true);
+    await rm(image, { recursive: true });
   });
 
   test("by a Terraform that is too old is rejected", async () => {
