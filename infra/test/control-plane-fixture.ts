@@ -20,6 +20,7 @@ export const CONTROL_PLANE: ControlPlaneSpec = {
     worker: `${REGISTRY}/mr-main/worker@sha256:${DIGEST}`,
   },
   brokerBuild: { path: "millrace", sha256: DIGEST },
+  amiId: "ami-0123456789abcdef0",
   databaseClass: "db.t4g.medium",
   secretsVersion: 1,
   alarmTopicArns: ["arn:aws:sns:eu-central-1:111122223333:alarms"],

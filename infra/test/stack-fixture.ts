@@ -27,6 +27,7 @@ export const SPEC: ClusterStackSpec = {
   },
   storage: { kmsKeyArn: undefined },
   artefact: { bucket: "installation-artefacts", key: "broker/abc", sha256: "ab".repeat(32) },
+  amiId: "ami-0123456789abcdef0",
   properties: { "s3.wal.cache.size": "805306368" },
   provisionerRoleArn: "arn:aws:iam::111122223333:role/millrace/provisioner",
   permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/millrace-boundary",

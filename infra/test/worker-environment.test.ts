@@ -37,14 +37,24 @@ function workerOf(change: Partial<ControlPlaneSpec>) {
   return aws;
 }
 
-async function alarmsOf(change: Partial<ControlPlaneSpec>): Promise<Attributes[]> {
+async function clusterOf(change: Partial<ControlPlaneSpec>): Promise<StackDocument> {
   const account = new AwsAccount(workerOf(change));
   const { settings, accountId } = account;
   const deployment = await awsDeployment(placement, "clu_01JD0000000000000000000003");
   const spec = stackSpec(deployment, "running", { ...settings, accountId });
-  const stack: StackDocument = JSON.parse(synthesizeCluster(spec, OFFLINE));
-  return Object.values(stack.resource.aws_cloudwatch_metric_alarm ?? {});
+  return JSON.parse(synthesizeCluster(spec, OFFLINE));
 }
+
+async function alarmsOf(change: Partial<ControlPlaneSpec>): Promise<Attributes[]> {
+  const { resource: resources } = await clusterOf(change);
+  return Object.values(resources.aws_cloudwatch_metric_alarm ?? {});
+}
+
+test("clusters' instances get the AMI that the installation was given", async () => {
+  const amiId = "ami-0aaaaaaaaaaaaaaaa";
+  const template = resource(await clusterOf({ amiId }), "aws_launch_template");
+  expect(template.image_id).toBe(amiId);
+});
 
 test("clusters' alarms notify the topics that the installation was given", async () => {
   const alarmTopicArns = ["first", "second"].map(

@@ -94,6 +94,7 @@ function rehearse(request: BootstrapRequest): void {
         secretsVersion: request.secretsVersion ?? 1,
         images: request.spec.images ?? { api: image, console: image, worker: image },
         certificateArn: request.spec.certificateArn || "arn:aws:acm:yours",
+        amiId: request.spec.amiId || "ami-00000000000000000",
         allowedCidrs:
           request.spec.allowedCidrs.length === 0 ? ["10.0.0.0/8"] : request.spec.allowedCidrs,
         brokerBuild: { path: request.brokerPath, sha256: digest },
@@ -205,16 +206,17 @@ function tellImages({ spec }: BootstrapRequest): void {
   const registry = `${spec.accountId}.dkr.ecr.${spec.region}.amazonaws.com`;
   const lines = ["api", "console", "worker"].map(
     (name) =>
-      `  docker buildx build --platform linux/arm64 -f infra/images/Dockerfile --target ${name} -t ${registry}/${prefix}/${name}:1 --push .`,
+      `  docker buildx build --platform linux/arm64 -f infra/images/Dockerfile --target ${name} -t ${registry}/${prefix}/${name}:$(git rev-parse --short=12 HEAD) --push .`,
   );
   console.log(`
-The foundation is there. Push the images next:
+The foundation is there. Commit what you changed, then push the images. Their tags are immutable, so each commit
+has its own:
 
   aws ecr get-login-password --region ${spec.region} | docker login --username AWS --password-stdin ${registry}
 ${lines.join("\n")}
 
 Then run this again with --image api=${registry}/${prefix}/api@sha256:… and the same for console
-and worker, with --domain, --certificate and --allow.`);
+and worker, with --domain, --certificate, --allow and --ami.`);
 }
 
 async function tellEnd({ spec }: BootstrapRequest, run: TerraformRun): Promise<void> {

@@ -37,9 +37,12 @@ test("an account on AWS is whole, or refused by the names of what is missing", (
     ...role,
     MILLRACE_AWS_EXTERNAL_ID: "external",
     MILLRACE_AWS_ARTEFACT_BUCKET: "builds",
+    MILLRACE_AWS_AMI_ID: "ami-0123456789abcdef0",
     MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: "arn:aws:iam::123456789012:policy/boundary",
   };
   expect(() => readEnv({ ...rest, MILLRACE_AWS_BROKER_ARTEFACT: "broker#abc" })).toThrow("SHA-256");
+  const newest = "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64";
+  expect(() => readEnv({ ...rest, MILLRACE_AWS_AMI_ID: newest })).toThrow("must be an AMI's id");
   const sha256 = "a".repeat(64);
   const { aws } = readEnv({
     ...rest,

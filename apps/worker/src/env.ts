@@ -42,6 +42,12 @@ const schema = z.object({
     .optional(),
   /** Key that the bucket encrypts the program with, where slots' roles must be let use it. */
   MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN: optionalText,
+  /** AMI of slots' instances: a release replaces it, not a start of an instance. */
+  MILLRACE_AWS_AMI_ID: z
+    .string()
+    .regex(/^(ami-[0-9a-f]{8,17})?$/, "must be an AMI's id: ami- and 8 to 17 hexadecimal digits")
+    .transform((text) => text || undefined)
+    .optional(),
   MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: optionalText,
   MILLRACE_AWS_PROVIDER_VERSION: optionalText,
   /** Range from which this program reaches the brokers' admin listeners. */
@@ -63,6 +69,8 @@ const schema = z.object({
   MILLRACE_AWS_STATE_KEY_ARNS_REPLACED: z.string().default("").transform(listOf),
   /** Address of an emulator of AWS. */
   MILLRACE_AWS_ENDPOINT: optionalText,
+  /** Set by ECS in each of its containers. */
+  ECS_AGENT_URI: optionalText,
   /** Seconds between two drift checks at each cluster. */
   MILLRACE_DRIFT_INTERVAL: z.coerce.number().int().min(60).default(DRIFT_INTERVAL_SECONDS_DEFAULT),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace"]).default("info"),
@@ -72,6 +80,7 @@ export interface AwsEnv {
   readonly roleArn: string;
   readonly externalId: string;
   readonly artefact: { readonly bucket: string; readonly key: string; readonly sha256: string };
+  readonly amiId: string;
   readonly permissionsBoundaryArn: string;
   readonly providerVersion: string | undefined;
   readonly controlPlaneCidr: string | undefined;
@@ -79,6 +88,8 @@ export interface AwsEnv {
   readonly stateKeyArn: string | undefined;
   readonly replacedStateKeyArns: readonly string[];
   readonly endpoint: string | undefined;
+  /** ECS's agent; undefined outside of ECS. */
+  readonly taskAgentUri: string | undefined;
   readonly terraform: {
     readonly bin: string;
     readonly mirror: string | undefined;
@@ -135,6 +146,7 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
     "MILLRACE_AWS_EXTERNAL_ID",
     "MILLRACE_AWS_ARTEFACT_BUCKET",
     "MILLRACE_AWS_BROKER_ARTEFACT",
+    "MILLRACE_AWS_AMI_ID",
     "MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN",
   ] as const;
   const missing = required.filter((name) => env[name] === undefined);
@@ -155,6 +167,7 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
         ? {}
         : { kmsKeyArn: env.MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN }),
     },
+    amiId: env.MILLRACE_AWS_AMI_ID ?? "",
     permissionsBoundaryArn: env.MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN ?? "",
     providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION,
     controlPlaneCidr: env.MILLRACE_AWS_CONTROL_PLANE_CIDR,
@@ -162,6 +175,7 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
     stateKeyArn: env.MILLRACE_AWS_STATE_KEY_ARN,
     replacedStateKeyArns: env.MILLRACE_AWS_STATE_KEY_ARNS_REPLACED,
     endpoint: env.MILLRACE_AWS_ENDPOINT,
+    taskAgentUri: env.ECS_AGENT_URI,
     terraform: {
       bin: env.MILLRACE_TERRAFORM_BIN,
       mirror: env.MILLRACE_TERRAFORM_MIRROR,

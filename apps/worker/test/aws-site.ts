@@ -66,6 +66,7 @@ export class AwsSite {
         MILLRACE_AWS_EXTERNAL_ID: "a secret of the tests",
         MILLRACE_AWS_ARTEFACT_BUCKET: "artefacts",
         MILLRACE_AWS_BROKER_ARTEFACT: `millrace#${"a".repeat(64)}`,
+        MILLRACE_AWS_AMI_ID: "ami-0123456789abcdef0",
         MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: `arn:aws:iam::${ACCOUNT_ID}:policy/boundary`,
         MILLRACE_AWS_ENDPOINT: this.endpoint,
         AWS_ACCESS_KEY_ID: "test",

@@ -17,15 +17,17 @@ if (!env.aws) throw new Error("the drill sets MILLRACE_AWS_ROLE_ARN and the rest
 const { aws } = env;
 const without = EMULATOR_GAPS.map((gap) => gap.without);
 
+// Standard output says that it started, and is not read after that.
+const logger = pino({ level: env.logLevel }, destination(2));
+
 const worker = await startWorker({
   databaseUrl: env.databaseUrl,
   drivers: async (states) =>
     new ClusterDrivers({
       local: new LocalDriver({ home: env.home, program: { command: ["none"], environment: {} } }),
-      aws: await awsDriver(aws, env.home, states, { without, graceMs: GRACE_MS }),
+      aws: await awsDriver(aws, env.home, states, logger, { without, graceMs: GRACE_MS }),
     }),
-  // Standard output says that it started, and is not read after that.
-  logger: pino({ level: env.logLevel }, destination(2)),
+  logger,
   leaseMs: LEASE_MS,
   smokeCheck: () => sleep(SMOKE_MS),
 });

@@ -68,6 +68,10 @@ describe("the boundary of a cluster's roles", () => {
     ];
     const refused = [
       { action: "s3:GetObject", resource: "arn:aws:s3:::backups/1" },
+      {
+        action: "s3:GetObject",
+        resource: `arn:aws:s3:::${SPEC.artefact.bucket}/control-plane/terraform.tfstate`,
+      },
       { action: "s3:DeleteBucket", resource: `arn:aws:s3:::${names.bucket}` },
       { action: "s3:PutObject", resource: `arn:aws:s3:::${SPEC.artefact.bucket}/broker/x` },
       { action: "iam:CreateUser", resource: "*" },

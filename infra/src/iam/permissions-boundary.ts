@@ -6,6 +6,9 @@ import {
   policyDocument,
 } from "./document.ts";
 
+/** Prefix of the broker builds' keys. */
+export const BROKER_BUILDS = "broker";
+
 export interface BoundaryProps {
   /** The account that clusters run in, twelve digits. */
   readonly accountId: string;
@@ -26,7 +29,8 @@ export function permissionsBoundary(props: BoundaryProps): PolicyDocument {
       Sid: "BrokerBuilds",
       Effect: "Allow",
       Action: "s3:GetObject",
-      Resource: `arn:aws:s3:::${artefactBucket}/*`,
+      // Terraform's state of the control plane is in the same bucket.
+      Resource: `arn:aws:s3:::${artefactBucket}/${BROKER_BUILDS}/*`,
     },
     {
       Sid: "Records",

@@ -116,7 +116,6 @@ export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
         `arn:aws:s3:::${ANY_CLUSTER_PREFIX}-data-*`,
         "arn:aws:route53:::*",
         "arn:aws:ec2:*::*",
-        "arn:aws:ssm:*::*",
       ],
     },
     {
@@ -161,6 +160,7 @@ const MADE: Readonly<Record<string, string>> = {
 
 /** Actions, besides describing ones, that AWS cannot limit to an ARN. */
 const WITHOUT_ARN = [
+  "ec2:GetEbsDefaultKmsKeyId",
   "kms:CreateKey",
   "kms:ListAliases",
   "logs:DescribeLogGroups",
@@ -308,12 +308,6 @@ function compute({ accountId }: ProvisionerProps): Statement[] {
       Action: "ec2:RunInstances",
       Resource: [own("launch-template"), own("security-group")],
       Condition: MANAGED_RESOURCE,
-    },
-    {
-      Sid: "FindImage",
-      Effect: "Allow",
-      Action: "ssm:GetParameters",
-      Resource: "arn:aws:ssm:*::parameter/aws/service/ami-amazon-linux-latest/*",
     },
     { ...byName("cloudwatch", "alarm", accountId), Sid: "Alarms" },
     { ...byName("logs", "log-group", accountId), Sid: "Logs" },

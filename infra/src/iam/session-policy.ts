@@ -31,7 +31,6 @@ const SERVICES = [
   "route53",
   "s3",
   "secretsmanager",
-  "ssm",
   "sts",
   "tag",
 ];
@@ -80,7 +79,6 @@ export function sessionPolicy(props: SessionPolicyProps): string {
           "kms:*",
           "logs:Describe*",
           "route53:*",
-          "ssm:*",
           "sts:*",
           "tag:*",
         ],

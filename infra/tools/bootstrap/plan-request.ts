@@ -23,6 +23,7 @@ administer the account.
   --allow <cidr>          network that may reach console and API; may be repeated
   --image <name>=<uri>    api, console and worker, each by digest (…@sha256:…); may be repeated
   --broker <file>         broker build for ARM64 Linux
+  --ami <id>              AMI of brokers' instances: an Amazon Linux 2023 for ARM64 of the region
   --installation <name>   default main
   --cidr <range>          of the VPC, default ${CONTROL_PLANE_VPC_RANGE}
   --database-class <c>    default db.t4g.medium
@@ -81,6 +82,7 @@ export function readRequest(args: readonly string[]): BootstrapRequest {
       certificateArn: values.certificate ?? "",
       allowedCidrs: values.allow ?? [],
       ...(images === undefined ? {} : { images }),
+      amiId: values.ami ?? "",
       databaseClass: values["database-class"],
       alarmTopicArns: values["alarm-topic"] ?? [],
     },
@@ -106,6 +108,7 @@ const OPTIONS = {
   allow: { type: "string", multiple: true },
   image: { type: "string", multiple: true },
   broker: { type: "string", default: BROKER },
+  ami: { type: "string" },
   cidr: { type: "string", default: CONTROL_PLANE_VPC_RANGE },
   "database-class": { type: "string", default: "db.t4g.medium" },
   "alarm-topic": { type: "string", multiple: true },

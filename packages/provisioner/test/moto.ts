@@ -83,6 +83,7 @@ export function driverOptions(
       roleArn: `arn:aws:iam::${ACCOUNT_ID}:role/millrace-provisioner`,
       externalId: "a secret of the tests",
       artefact: { bucket: "artefacts", key: "millrace", sha256: "a".repeat(64) },
+      amiId: "ami-0123456789abcdef0",
       permissionsBoundaryArn: `arn:aws:iam::${ACCOUNT_ID}:policy/millrace-boundary`,
       endpoint,
       without: EMULATOR_GAPS.map((gap) => gap.without),

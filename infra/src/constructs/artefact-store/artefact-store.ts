@@ -3,6 +3,7 @@ import { EcrRepository } from "@cdktn/provider-aws/lib/ecr-repository/index.js";
 import { S3BucketVersioningA } from "@cdktn/provider-aws/lib/s3-bucket-versioning/index.js";
 import { S3Object } from "@cdktn/provider-aws/lib/s3-object/index.js";
 import { Construct } from "constructs";
+import { BROKER_BUILDS } from "../../iam/permissions-boundary.ts";
 import { DataBucket } from "../data-bucket/data-bucket.ts";
 
 export interface ArtefactStoreProps {
@@ -39,7 +40,7 @@ export class ArtefactStore extends Construct {
       bucket: bucket.id,
       versioningConfiguration: { status: "Enabled" },
     });
-    this.buildKey = `broker/${build.sha256}/millrace`;
+    this.buildKey = `${BROKER_BUILDS}/${build.sha256}/millrace`;
     // Each build has its own address, so that a new build replaces none: clusters that have not changed since
     // still refer to an earlier one.
     new S3Object(this, `build-${build.sha256.slice(0, ADDRESS_DIGITS)}`, {

@@ -8,6 +8,7 @@ function slot(running = true) {
     new BrokerSlot(scope, "slot-0", {
       name: "test-b0",
       instanceType: "m7g.large",
+      amiId: "ami-0123456789abcdef0",
       subnetId: "subnet-1",
       securityGroupId: "sg-1",
       instanceProfileArn: "arn:aws:iam::111122223333:instance-profile/test",
@@ -52,6 +53,10 @@ test("an instance answers metadata with a session's token only, and to nobody be
     http_tokens: "required",
     http_put_response_hop_limit: 1,
   });
+});
+
+test("an instance of the same template version has the same image, whenever it is launched", () => {
+  expect(resource(slot(), "aws_launch_template").image_id).toBe("ami-0123456789abcdef0");
 });
 
 test("the group follows the newest version of its template", () => {

@@ -9,6 +9,8 @@ export interface BrokerSlotProps {
   /** Of the group and its template. */
   readonly name: string;
   readonly instanceType: string;
+  /** An AMI's id, not a parameter of Systems Manager: a replacement at night is to be what it replaces. */
+  readonly amiId: string;
   /** In the zone of the slot's volume. */
   readonly subnetId: string;
   readonly securityGroupId: string;
@@ -27,8 +29,6 @@ export interface BrokerSlotProps {
   readonly needs: readonly Construct[];
 }
 
-/** AWS keeps the newest Amazon Linux 2023 under this name, so no image's id is written here. */
-const IMAGE = "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64";
 /** Attaching the volume, fetching the broker and recovering the log take less. */
 const GRACE_SECONDS = 600;
 
@@ -69,7 +69,7 @@ export class BrokerSlot extends Construct {
 function launchTemplate(slot: BrokerSlot, props: BrokerSlotProps, tags: Tags): LaunchTemplate {
   return new LaunchTemplate(slot, "template", {
     name: props.name,
-    imageId: IMAGE,
+    imageId: props.amiId,
     instanceType: props.instanceType,
     ebsOptimized: "true",
     updateDefaultVersion: true,

@@ -1,8 +1,10 @@
 import { EfsAccessPoint } from "@cdktn/provider-aws/lib/efs-access-point/index.js";
 import { EfsBackupPolicy } from "@cdktn/provider-aws/lib/efs-backup-policy/index.js";
 import { EfsFileSystem } from "@cdktn/provider-aws/lib/efs-file-system/index.js";
+import { EfsFileSystemPolicy } from "@cdktn/provider-aws/lib/efs-file-system-policy/index.js";
 import { EfsMountTarget } from "@cdktn/provider-aws/lib/efs-mount-target/index.js";
 import { Construct } from "constructs";
+import { policyText } from "../identity/statement.ts";
 import { Firewall } from "../network/firewall.ts";
 
 export interface WorkFolderProps {
@@ -66,5 +68,36 @@ export class WorkFolder extends Construct {
     this.fileSystemArn = files.arn;
     this.accessPointId = point.id;
     this.accessPointArn = point.arn;
+  }
+
+  /**
+   * Lets only this role mount the folder, with TLS. Without a policy of its own, a file system admits every client
+   * that reaches a mount target, and asks it for no credentials.
+   */
+  admit(roleArn: string): void {
+    const client = ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"];
+    new EfsFileSystemPolicy(this, "policy", {
+      fileSystemId: this.fileSystemId,
+      policy: policyText([
+        {
+          Sid: "Role",
+          Effect: "Allow",
+          Principal: { AWS: roleArn },
+          Action: client,
+          Resource: [this.fileSystemArn],
+          Condition: {
+            StringEquals: { "elasticfilesystem:AccessPointArn": this.accessPointArn },
+          },
+        },
+        {
+          Sid: "OnlyTls",
+          Effect: "Deny",
+          Principal: "*",
+          Action: [...client, "elasticfilesystem:ClientRootAccess"],
+          Resource: [this.fileSystemArn],
+          Condition: { Bool: { "aws:SecureTransport": "false" } },
+        },
+      ]),
+    });
   }
 }

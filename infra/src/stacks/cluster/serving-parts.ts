@@ -116,6 +116,7 @@ function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string)
   new BrokerSlot(stack, `slot-${index}`, {
     name,
     instanceType: awsSizing(spec.size).instance.type,
+    amiId: spec.amiId,
     subnetId: network.subnetIds[slot.zoneIndex] as string,
     securityGroupId: network.brokers.id,
     instanceProfileArn: role.instanceProfileArn,

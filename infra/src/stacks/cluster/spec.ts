@@ -39,6 +39,8 @@ export interface ClusterStackSpec extends AwsSpec {
   readonly slots: number;
   readonly size: ClusterSize;
   readonly artefact: BrokerArtefact;
+  /** The AMI of instances: an Amazon Linux 2023 for ARM64 of the region. */
+  readonly amiId: string;
   /**
    * Broker properties that follow from the size and from what the tenant asked for. They go before
    * those that follow from volume and instance.

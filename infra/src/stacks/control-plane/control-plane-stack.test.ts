@@ -251,6 +251,45 @@ describe("permissions", () => {
     }
   });
 
+  /** AWS's list for the role of flow logs; the group exists, so it need not be created. */
+  test("VPC flow logs find their log group and write to it", () => {
+    const identity = [policyOf("aws_iam_role_policy", "role-flow-log_policy")];
+    const { region, accountId } = CONTROL_PLANE;
+    const groups = `arn:aws:logs:${region}:${accountId}:log-group:`;
+    const group = `${groups}/millrace-control-plane/main/refused-traffic:log-stream:eni-1`;
+    for (const call of ["CreateLogStream", "DescribeLogStreams", "PutLogEvents"]) {
+      const request = { action: `logs:${call}`, resource: group };
+      expect(isAllowed({ identity, boundary }, request), call).toBe(true);
+    }
+    const find = { action: "logs:DescribeLogGroups", resource: `${groups}:log-stream:` };
+    expect(isAllowed({ identity, boundary }, find)).toBe(true);
+  });
+
+  test("the worker protects tasks of its own installation", () => {
+    const { region, accountId } = CONTROL_PLANE;
+    const task = (cluster: string) => ({
+      action: "ecs:UpdateTaskProtection",
+      resource: `arn:aws:ecs:${region}:${accountId}:task/${cluster}/1`,
+    });
+    expect(isAllowed(policies, task("mr-main"))).toBe(true);
+    expect(isAllowed(policies, task("mr-other"))).toBe(false);
+  });
+
+  test("the work folder is mounted by the worker through its access point, with TLS, and by nobody else", () => {
+    const text = String(resource(whole, "aws_efs_file_system_policy").policy);
+    expect(text).toContain("aws_iam_role.role-worker_role.arn");
+    const document = policyOf("aws_efs_file_system_policy", "home_policy");
+    const request = { action: "elasticfilesystem:ClientMount", resource: "arn:efs_file_system" };
+    const mount = (context: Record<string, string>) =>
+      isAllowed({ identity: [], resource: document }, { ...request, context });
+    const point = { "elasticfilesystem:AccessPointArn": "arn:efs_access_point" };
+    expect(mount({ ...point, "aws:SecureTransport": "true" })).toBe(true);
+    expect(mount({ ...point, "aws:SecureTransport": "false" })).toBe(false);
+    expect(mount({ "aws:SecureTransport": "true" })).toBe(false);
+    const allows = document.Statement.filter(({ Effect }) => Effect === "Allow");
+    expect(allows.map(({ Principal }) => Principal)).toEqual([{ AWS: "arn:iam_role" }]);
+  });
+
   test("the boundary lets through what the roles need, and nothing that none has", () => {
     const log = `arn:aws:logs:${CONTROL_PLANE.region}:${CONTROL_PLANE.accountId}:log-group:/millrace-control-plane/main/tasks:log-stream:1`;
     expect(
@@ -277,6 +316,7 @@ describe("a spec that cannot stand", () => {
     ["cidr", { cidr: "10.0.0.0/28" }],
     ["broker build", { brokerBuild: { path: "x", sha256: "abc" } }],
     ["image api", { images: { ...CONTROL_PLANE.images, api: "api:latest" } as never }],
+    ["AMI", { amiId: "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023" }],
     ["certificate", { certificateArn: "" }],
     ["allowed CIDRs", { allowedCidrs: [] }],
     ["alarm topics", { alarmTopicArns: ["arn:aws:sns:us-east-1:111122223333:alarms"] }],

@@ -29,6 +29,7 @@ import {
   firstAccountStatements,
   flowLogStatements,
   type PermittedParts,
+  protectionStatement,
   provisioningStatements,
   sealingStatements,
 } from "./task-permissions.ts";
@@ -141,6 +142,7 @@ function addInstallation(
     subnetIds: kept.internet.publicSubnetIds,
   });
   const roles = addRoles(stack, spec, names, foundation, parts);
+  folder.admit(roles.worker.arn);
   const services = addServices(stack, spec, {
     where: {
       ...addEcs(stack, names),
@@ -209,6 +211,7 @@ function addRoles(
     ...provisioningStatements(parts),
     ...firstAccountStatements(spec, parts),
     ...sealingStatements(parts.stateKeyArn),
+    protectionStatement(spec),
   ]);
   new ProvisionerRole(stack, "provisioner", {
     role: PROVISIONER_ROLE,

@@ -124,6 +124,7 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
       MILLRACE_AWS_ARTEFACT_BUCKET: props.artefact.bucket,
       MILLRACE_AWS_BROKER_ARTEFACT: `${props.artefact.key}#${spec.brokerBuild.sha256}`,
       MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN: props.artefact.kmsKeyArn,
+      MILLRACE_AWS_AMI_ID: spec.amiId,
       MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: props.clusterBoundaryArn,
       MILLRACE_AWS_STATE_KEY_ARN: props.stateKeyArn,
       ...(spec.alarmTopicArns.length > 0 && {

@@ -41,6 +41,8 @@ export interface ControlPlaneSpec {
   /** Absent in the foundation. */
   readonly images?: ControlPlaneImages;
   readonly brokerBuild: BrokerBuild;
+  /** The AMI of brokers' instances: an Amazon Linux 2023 for ARM64 of the region. Empty in the foundation. */
+  readonly amiId: string;
   /** RDS instance class, such as `db.t4g.medium`. */
   readonly databaseClass: string;
   /** Raised to give the database and the sessions new secrets. */
@@ -57,6 +59,12 @@ const ZONES_MIN = 2;
 const ZONES_MAX = 3;
 /** Actions of an alarm for each of its states, as `PutMetricAlarm` takes them. */
 const ALARM_TOPICS_MAX = 5;
+
+/** The command that prints the newest AMI. */
+function findAmi(region: string): string {
+  const parameter = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64";
+  return `  aws ssm get-parameter --region ${region} --name ${parameter} --query Parameter.Value --output text`;
+}
 
 /** Throws a {@link ControlPlaneSpecError} that says what to change. */
 export function checkControlPlaneSpec(spec: ControlPlaneSpec): void {
@@ -92,6 +100,11 @@ export function checkControlPlaneSpec(spec: ControlPlaneSpec): void {
     if (!/@sha256:[0-9a-f]{64}$/.test(image)) {
       refuse(`image ${name}: name it by digest, …@sha256:…, so that what runs is what was pushed`);
     }
+  }
+  if (!/^ami-[0-9a-f]{8,17}$/.test(spec.amiId)) {
+    refuse(
+      `AMI: the id of an Amazon Linux 2023 for ARM64 in the region, as this prints it:\n${findAmi(spec.region)}`,
+    );
   }
   if (!/^arn:aws:acm:/.test(spec.certificateArn)) {
     refuse("certificate: the ARN of an issued ACM certificate for the domain name");

@@ -1,5 +1,5 @@
 import type { Statement } from "../../constructs/identity/statement.ts";
-import { PROVISIONER_ROLE } from "./names.ts";
+import { controlPlaneNames, PROVISIONER_ROLE } from "./names.ts";
 import type { ControlPlaneSpec } from "./spec.ts";
 
 /** What the parts of the control plane that are needed for permissions are called. */
@@ -79,6 +79,18 @@ export function sealingStatements(stateKeyArn: string): Statement[] {
   ];
 }
 
+/** The worker protects its own task while it applies a plan; ECS's agent asks in the name of the task's role. */
+export function protectionStatement(spec: ControlPlaneSpec): Statement {
+  const { region, accountId } = spec;
+  const { prefix } = controlPlaneNames(spec);
+  return {
+    Sid: "ProtectTask",
+    Effect: "Allow",
+    Action: ["ecs:GetTaskProtection", "ecs:UpdateTaskProtection"],
+    Resource: [`arn:aws:ecs:${region}:${accountId}:task/${prefix}/*`],
+  };
+}
+
 /** The worker stores the first owner's credentials in their secret. */
 export function firstAccountStatements(spec: ControlPlaneSpec, parts: PermittedParts): Statement[] {
   return [
@@ -98,9 +110,18 @@ export function firstAccountStatements(spec: ControlPlaneSpec, parts: PermittedP
   ];
 }
 
-/** VPC flow logs: their own log group. */
+/** VPC flow logs: their own log group, which they look for first. AWS has that call on all groups or none. */
 export function flowLogStatements(spec: ControlPlaneSpec, logGroup: string): Statement[] {
-  return [logStatement(spec, logGroup)];
+  return [logStatement(spec, logGroup), findLogGroupsStatement(spec)];
+}
+
+function findLogGroupsStatement({ region, accountId }: ControlPlaneSpec): Statement {
+  return {
+    Sid: "FindLogGroups",
+    Effect: "Allow",
+    Action: ["logs:DescribeLogGroups"],
+    Resource: [`arn:aws:logs:${region}:${accountId}:log-group:*`],
+  };
 }
 
 /** The most that any role of the control plane can ever do. */
@@ -155,6 +176,8 @@ export function boundaryStatements(
       Resource: [own("elasticfilesystem", "file-system/*")],
     },
     logStatement(spec, `${logGroupPrefix}/*`),
+    findLogGroupsStatement(spec),
+    protectionStatement(spec),
   ];
 }
 

@@ -21,6 +21,7 @@ test("a request to an endpoint that never answers times out", async () => {
     externalId: "external",
     providerVersion: "5.100.0",
     artefact: { bucket: "b", key: "k", sha256: "0".repeat(64) },
+    amiId: "ami-0123456789abcdef0",
     permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/boundary",
     endpoint: `http://127.0.0.1:${port}`,
     requestMsMax: 100,

@@ -40,6 +40,8 @@ export interface AwsAccountSettings {
   readonly providerVersion?: string | undefined;
   /** The broker build that slots fetch. */
   readonly artefact: BrokerArtefact;
+  /** The AMI of their instances. A new one reaches a cluster with its next apply, which replaces its instances. */
+  readonly amiId: string;
   readonly permissionsBoundaryArn: string;
   /** Source range of requests to the brokers' admin listeners. */
   readonly controlPlaneCidr?: string | undefined;

@@ -44,6 +44,7 @@ const NO_ACCOUNT: StackAccount = {
   accountId: "000000000000",
   roleArn: "arn:aws:iam::000000000000:role/millrace/provisioner",
   artefact: { bucket: "millrace-artefacts", key: "millrace", sha256: "0".repeat(64) },
+  amiId: "ami-00000000000000000",
   permissionsBoundaryArn: "arn:aws:iam::000000000000:policy/millrace-boundary",
 };
 

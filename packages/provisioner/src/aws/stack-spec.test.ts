@@ -7,6 +7,7 @@ const ACCOUNT: StackAccount = {
   accountId: "111122223333",
   roleArn: "arn:aws:iam::111122223333:role/millrace/provisioner",
   artefact: { bucket: "artefacts", key: "broker", sha256: "0".repeat(64) },
+  amiId: "ami-0123456789abcdef0",
   permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/boundary",
 };
 const DEPLOYMENT: ClusterDeployment = {

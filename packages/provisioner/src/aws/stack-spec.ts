@@ -11,7 +11,12 @@ import type { AwsAccountSettings } from "./aws-account.ts";
 /** The account's settings that a stack needs. */
 export type StackAccount = Pick<
   AwsAccountSettings,
-  "roleArn" | "artefact" | "permissionsBoundaryArn" | "controlPlaneCidr" | "alarmTopicArns"
+  | "roleArn"
+  | "artefact"
+  | "amiId"
+  | "permissionsBoundaryArn"
+  | "controlPlaneCidr"
+  | "alarmTopicArns"
 > & { readonly accountId: string };
 
 /** The stack's mode for a plan of `purpose`. */
@@ -42,11 +47,19 @@ export function stackSpec(
     throw new ProvisionError("config", `cluster ${deployment.clusterId} has no spec for AWS`);
   }
   const { organizationId, environmentId, clusterId, name, labels, region, size } = deployment;
-  const { roleArn, artefact, permissionsBoundaryArn, accountId, controlPlaneCidr, alarmTopicArns } = account;
+  const {
+    roleArn,
+    artefact,
+    amiId,
+    permissionsBoundaryArn,
+    accountId,
+    controlPlaneCidr,
+    alarmTopicArns,
+  } = account;
   const spec: ClusterStackSpec = {
     ...{ wal: aws.wal, network: aws.network, storage: aws.storage, zones: aws.zones },
     ...{ mode, organizationId, environmentId, clusterId, name, labels, accountId, region, size },
-    ...{ artefact, permissionsBoundaryArn, provisionerRoleArn: roleArn },
+    ...{ artefact, amiId, permissionsBoundaryArn, provisionerRoleArn: roleArn },
     ...(controlPlaneCidr === undefined ? {} : { controlPlaneCidr }),
     ...(alarmTopicArns === undefined ? {} : { alarmTopicArns }),
     slots: deployment.brokers,
