@@ -249,7 +249,8 @@ describe.skipIf(!HAS_TERRAFORM || MOTO === "")("the foundation in an emulator", 
     const pushes = first.output.split("\n").filter((line) => line.includes("docker buildx build"));
     expect(pushes).toHaveLength(3);
     // The repositories' tags are immutable: a release that has another's tag cannot be pushed.
-    for (const push of pushes) expect(push).toMatch(/:\$\(git rev-parse --short=12 HEAD\) --push \.$/);
+    for (const push of pushes)
+      expect(push).toMatch(/:\$\(git rev-parse --short=12 HEAD\) --push \.$/);
     const get = (key: string, headers: Record<string, string>) =>
       fetch(`${endpoint}/${BUCKET}/${key}`, { headers });
     const buildKey = `broker/${sha256}/millrace`;
