@@ -52,6 +52,7 @@ const IMPERSONATED_WRITES = [
   "quota.delete",
   "quota.set",
   "tuning.update",
+  "tuning.revert",
 ];
 /** Reads that no impersonation may do. */
 const WITHHELD_READS = ["outgoingMail.list", "record.list", "record.stream"];

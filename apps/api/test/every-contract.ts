@@ -185,6 +185,11 @@ export const CASES: Record<string, Case> = {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}/tuning/history`,
   },
+  "tuning.revert": {
+    kind: "by_id",
+    path: (ids) =>
+      `/v1/clusters/${ids.clusterId}/tuning/changes/tch_00000000000000000000000000/revert`,
+  },
   "metrics.query": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/metrics` },
   "benchmark.run": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/benchmarks` },
   "benchmark.list": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/benchmarks` },

@@ -40,6 +40,10 @@ describe("another tenant's id is one that does not exist", () => {
     ["cluster.delete", () => mutate("cluster.delete", { cluster_id: clusterId })],
     ["tuning.get", () => query("tuning.get", { cluster_id: clusterId })],
     ["tuning.update", () => mutate("tuning.update", { cluster_id: clusterId })],
+    [
+      "tuning.revert",
+      () => mutate("tuning.revert", { cluster_id: clusterId, change_id: "tch_none" }),
+    ],
     ["tuning.history", () => query("tuning.history", { cluster_id: clusterId })],
     ["catchUp.get", () => query("catchUp.get", { cluster_id: clusterId })],
     ["metrics.query", () => query("metrics.query", { cluster_id: clusterId })],

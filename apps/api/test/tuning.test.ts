@@ -325,3 +325,128 @@ describe("a cluster that is not running", () => {
     expect(answer.body.code).toBe("cluster_not_ready");
   });
 });
+
+describe("a revert", () => {
+  const history = async () => (await get("/history")).body.items;
+  const revert = (id: string, apiKey = fixture.ours.apiKey, headers = {}) =>
+    call(fixture.app, "POST", `/v1/clusters/${cluster.id}/tuning/changes/${id}/revert`, {
+      apiKey,
+      headers,
+    });
+
+  test("restores what a change replaced, at the broker too, and the history names it", async () => {
+    await patch({ block_cache_bytes: 64 * MIB });
+    await patch({ block_cache_bytes: 96 * MIB, prefetch_max_bytes: MIB });
+    const [second] = await history();
+    const answer = await revert(second.id);
+    expect(answer.status).toBe(200);
+    expect(answer.body).toMatchObject({
+      metadata: { version: 3 },
+      block_cache_bytes: { value: 64 * MIB, source: "tuning", applied: true },
+      prefetch_max_bytes: { value: 32 * MIB, source: "default", applied: true },
+    });
+    expect(atBroker("s3.block.cache.size")).toBe(String(64 * MIB));
+    const [third] = await history();
+    expect(third).toMatchObject({
+      version: 3,
+      reverts: { id: second.id, version: 2 },
+      principal: { kind: "api_key" },
+      changes: [
+        { field: "block_cache_bytes", from: 96 * MIB, to: 64 * MIB, to_default: false },
+        { field: "prefetch_max_bytes", from: MIB, to: 32 * MIB, to_default: true },
+      ],
+    });
+    expect(second.reverts).toBeNull();
+  });
+
+  test("can itself be reverted, and a value pinned to the default is pinned again", async () => {
+    await patch({ block_cache_bytes: 128 * MIB });
+    await patch({ block_cache_bytes: null });
+    const [second] = await history();
+    expect((await revert(second.id)).body.block_cache_bytes.source).toBe("tuning");
+    const [third] = await history();
+    expect((await revert(third.id)).body.block_cache_bytes.source).toBe("default");
+  });
+
+  test("leaves later changes of other settings alone", async () => {
+    await patch({ block_cache_bytes: 64 * MIB });
+    const [first] = await history();
+    await patch({ prefetch_max_bytes: MIB });
+    const { body } = await revert(first.id);
+    expect(body.block_cache_bytes.value).toBe(128 * MIB);
+    expect(body.prefetch_max_bytes.value).toBe(MIB);
+  });
+
+  test("409: a later change touched the same setting, or has reverted it already", async () => {
+    await patch({ block_cache_bytes: 64 * MIB });
+    await patch({ block_cache_bytes: 32 * MIB });
+    const [second, first] = await history();
+    const blocked = await revert(first.id);
+    expect(blocked.status).toBe(409);
+    expect(blocked.body).toMatchObject({ code: "tuning_changed_since", retryable: false });
+    expect(blocked.body.detail).toContain("Change 2 has changed block_cache_bytes");
+    expect(blocked.body.remedy).toContain("Revert change 2 first");
+    expect((await revert(second.id)).status).toBe(200);
+    const again = await revert(second.id);
+    expect(again.status).toBe(409);
+    expect(again.body.detail).toContain("reverted by change 3 already");
+    expect(await history()).toHaveLength(3);
+  });
+
+  test("of several at once, one takes effect", async () => {
+    await patch({ block_cache_bytes: 64 * MIB });
+    const [first] = await history();
+    const answers = await Promise.all([1, 2, 3].map(() => revert(first.id)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+    expect(await history()).toHaveLength(2);
+  });
+
+  test("repeated with its idempotency key answers the same and happens once", async () => {
+    await patch({ block_cache_bytes: 64 * MIB });
+    const [first] = await history();
+    const headers = { "idempotency-key": `revert-${first.id}` };
+    const answers = [
+      await revert(first.id, fixture.ours.apiKey, headers),
+      await revert(first.id, fixture.ours.apiKey, headers),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    expect(answers[1]?.body).toEqual(answers[0]?.body);
+    expect(await history()).toHaveLength(2);
+  });
+
+  test("404: an unknown change, and one of another cluster", async () => {
+    await patch({ block_cache_bytes: 64 * MIB });
+    const [change] = await history();
+    expect((await revert("tch_00000000000000000000000000")).status).toBe(404);
+    const other = await runningCluster(fixture.db, fixture.ours, `other-${clusters}`);
+    const path = `/v1/clusters/${other.cluster.id}/tuning/changes/${change.id}/revert`;
+    const answer = await call(fixture.app, "POST", path, { apiKey: fixture.ours.apiKey });
+    expect(answer.status).toBe(404);
+    expect(answer.body.detail).toContain("no tuning change");
+  });
+
+  test("403: whoever only reads the tuning", async () => {
+    await patch({ block_cache_bytes: 64 * MIB });
+    const [change] = await history();
+    const viewer = await keyOfRole(fixture.db, fixture.ours, "viewer");
+    expect((await revert(change.id, viewer)).status).toBe(403);
+    expect(await history()).toHaveLength(1);
+  });
+
+  test("is in the audit log, with the tuning before and after", async () => {
+    await patch({ block_cache_bytes: 64 * MIB });
+    const [change] = await history();
+    await revert(change.id);
+    const path = `/v1/audit-events?target_id=${cluster.id}&method=tuning.revert`;
+    const { body } = await call(fixture.app, "GET", path, { apiKey: fixture.ours.apiKey });
+    expect(body.items).toMatchObject([
+      {
+        result: "success",
+        target_id: cluster.id,
+        request: { change_id: change.id },
+        before: { tuning: { block_cache_bytes: 64 * MIB } },
+        after: { tuning: { block_cache_bytes: null } },
+      },
+    ]);
+  });
+});

@@ -92,6 +92,7 @@ import { listTopics } from "./topic/list-topics.ts";
 import { updateTopic } from "./topic/update-topic.ts";
 import { getTuning } from "./tuning/get-tuning.ts";
 import { listTuningChanges } from "./tuning/list-tuning-changes.ts";
+import { revertTuningChange } from "./tuning/revert-tuning-change.ts";
 import { updateTuning } from "./tuning/update-tuning.ts";
 import { createUser } from "./user/create-user.ts";
 import { deleteUser } from "./user/delete-user.ts";
@@ -151,6 +152,7 @@ export const contracts: readonly Contract[] = [
   getTuning,
   updateTuning,
   listTuningChanges,
+  revertTuningChange,
   queryMetrics,
   runBenchmark,
   listBenchmarks,

@@ -117,6 +117,7 @@ export { Topic } from "./topic/topic.ts";
 export { updateTopic } from "./topic/update-topic.ts";
 export { getTuning } from "./tuning/get-tuning.ts";
 export { listTuningChanges, TuningChange } from "./tuning/list-tuning-changes.ts";
+export { revertTuningChange } from "./tuning/revert-tuning-change.ts";
 export { Tuning, TuningSetting } from "./tuning/tuning.ts";
 export { updateTuning } from "./tuning/update-tuning.ts";
 export { createUser } from "./user/create-user.ts";

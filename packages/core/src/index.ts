@@ -138,6 +138,7 @@ export { updateTopic } from "./topic/update-topic.ts";
 export { applyTuning, type TuningTools } from "./tuning/apply-tuning.ts";
 export { getTuning } from "./tuning/get-tuning.ts";
 export { listTuningChanges, type TuningChangeView } from "./tuning/list-tuning-changes.ts";
+export { revertTuningChange } from "./tuning/revert-tuning-change.ts";
 export type { KnobView, TuningView } from "./tuning/tuning-view.ts";
 export { updateTuning } from "./tuning/update-tuning.ts";
 export { createUser } from "./user/create-user.ts";

@@ -6,6 +6,7 @@ import {
   newId,
   type TuningChange,
   type TuningChangeId,
+  type TuningKnob,
   type TuningOverrides,
 } from "@millrace/domain";
 import { type Client, isLockTimeout } from "./client.ts";
@@ -24,6 +25,8 @@ export interface NewTuningChange {
   readonly version: number;
   readonly by: Changer;
   readonly changes: readonly KnobChange[];
+  /** The earlier change whose settings this one restores. */
+  readonly reverts?: TuningChangeId | undefined;
   /** Whether the broker has taken it already. */
   readonly applied: boolean;
   /** Why the broker could not take it yet, where that is more than silence. */
@@ -82,6 +85,7 @@ export class TuningRepository {
         principalId: by.id,
         principalName: by.name,
         changes: toJson(change.changes),
+        revertsId: change.reverts ?? null,
         createdAt: at,
       },
     });
@@ -107,8 +111,32 @@ export class TuningRepository {
       where: { clusterId, ...olderThan(page.after) },
       orderBy: [{ createdAt: "desc" }, { id: "desc" }],
       take: page.limit + 1,
+      include: REVERTED,
     });
     return pageOf(rows, page.limit, toChange);
+  }
+
+  async change(clusterId: ClusterId, id: TuningChangeId): Promise<TuningChange | undefined> {
+    const row = await this.#client.tuningChange.findFirst({
+      where: { clusterId, id },
+      include: REVERTED,
+    });
+    return row ? toChange(row) : undefined;
+  }
+
+  /** The newest change after `version` that touches one of the settings. */
+  async lastChangeOf(
+    clusterId: ClusterId,
+    knobs: readonly TuningKnob[],
+    version: number,
+  ): Promise<TuningChange | undefined> {
+    const touches = knobs.map((knob) => ({ changes: { array_contains: [{ knob }] } }));
+    const row = await this.#client.tuningChange.findFirst({
+      where: { clusterId, version: { gt: version }, OR: touches },
+      orderBy: { version: "desc" },
+      include: REVERTED,
+    });
+    return row ? toChange(row) : undefined;
   }
 }
 
@@ -116,7 +144,11 @@ function toJson(changes: readonly KnobChange[]): Prisma.InputJsonValue {
   return changes.map((change) => ({ ...change }));
 }
 
-function toChange(row: ChangeRow): TuningChange {
+const REVERTED = { reverts: { select: { id: true, version: true } } } as const;
+
+type RowWithReverted = ChangeRow & { readonly reverts: { id: string; version: number } | null };
+
+function toChange(row: RowWithReverted): TuningChange {
   return {
     id: row.id as TuningChangeId,
     clusterId: row.clusterId as ClusterId,
@@ -127,6 +159,9 @@ function toChange(row: ChangeRow): TuningChange {
       name: row.principalName,
     },
     changes: row.changes as unknown as KnobChange[],
+    reverts: row.reverts
+      ? { id: row.reverts.id as TuningChangeId, version: row.reverts.version }
+      : undefined,
     createdAt: row.createdAt,
   };
 }

@@ -60,6 +60,7 @@ export const ERROR_KINDS = {
     retryable: false,
   },
   access_changed: { status: 409, title: "Access has changed", retryable: false },
+  tuning_changed_since: { status: 409, title: "Settings have changed since", retryable: false },
   plan_changed: { status: 409, title: "Plan has changed", retryable: false },
   cluster_busy: { status: 409, title: "Another operation is running", retryable: true },
   cluster_not_ready: { status: 409, title: "Cluster not ready", retryable: true },

@@ -72,6 +72,8 @@ export interface KnobChange {
   readonly to: number;
   /** Whether `to` is the default, asked for as such. */
   readonly toDefault: boolean;
+  /** Whether `from` was the default, and nobody had asked for another value. Absent in changes recorded before it existed. */
+  readonly fromDefault?: boolean;
 }
 
 /** One line of a cluster's tuning history, which is only ever added to. */
@@ -82,7 +84,24 @@ export interface TuningChange {
   readonly version: number;
   readonly by: Changer;
   readonly changes: readonly KnobChange[];
+  /** The earlier change whose settings this one restored. */
+  readonly reverts: RevertedChange | undefined;
   readonly createdAt: Date;
+}
+
+export interface RevertedChange {
+  readonly id: TuningChangeId;
+  readonly version: number;
+}
+
+/** The patch that restores what a change replaced. */
+export function revertPatch(cluster: WalOwner, changes: readonly KnobChange[]): TuningOverrides {
+  const defaults = tuningDefaults(cluster);
+  const entries = changes.map(({ knob, from, fromDefault = from === defaults[knob] }) => [
+    knob,
+    fromDefault ? null : from,
+  ]);
+  return Object.fromEntries(entries);
 }
 
 /** Whether the principal is a person or a key, with the id of it. */

@@ -92,6 +92,7 @@ import { listTopicsProcedure } from "./topic/list-topics.ts";
 import { updateTopicProcedure } from "./topic/update-topic.ts";
 import { getTuningProcedure } from "./tuning/get-tuning.ts";
 import { listTuningChangesProcedure } from "./tuning/list-tuning-changes.ts";
+import { revertTuningChangeProcedure } from "./tuning/revert-tuning-change.ts";
 import { updateTuningProcedure } from "./tuning/update-tuning.ts";
 import { createUserProcedure } from "./user/create-user.ts";
 import { deleteUserProcedure } from "./user/delete-user.ts";
@@ -228,6 +229,7 @@ export const appRouter = router({
     get: getTuningProcedure,
     update: updateTuningProcedure,
     history: listTuningChangesProcedure,
+    revert: revertTuningChangeProcedure,
   }),
   user: router({
     create: createUserProcedure,

@@ -144,6 +144,7 @@ test("the history says who changed what from what to what, and what became of it
       { field: "block_cache_bytes", from: 128 * MIB, to: 64 * MIB, to_default: false },
       { field: "egress_baseline_bytes_per_second", from: 125_000_000, to: 0, to_default: true },
     ],
+    reverts: { id: "tch_0", version: 2 },
     result: "refused",
     problem: "the machine has less",
   };
@@ -158,6 +159,7 @@ test("the history says who changed what from what to what, and what became of it
     "Unlimited",
     "(the default)",
     "Rejected",
+    "Reverts change #2",
     "the machine has less",
   ]) {
     expect(text).toContain(part);

@@ -6035,8 +6035,14 @@ type TuningChange struct {
 	Problem *string `json:"problem"`
 
 	// Result applied: the broker uses it. pending: the broker gets it when it responds. refused: the broker rejected it. superseded: a later change replaced it first
-	Result  TuningChangeResult `json:"result"`
-	Version int                `json:"version"`
+	Result TuningChangeResult `json:"result"`
+
+	// Reverts The earlier change whose settings this one restored
+	Reverts *struct {
+		Id      string `json:"id"`
+		Version int    `json:"version"`
+	} `json:"reverts"`
+	Version int `json:"version"`
 }
 
 // TuningChangeChangesField defines model for TuningChange.Changes.Field.
@@ -6729,6 +6735,12 @@ type TuningUpdateParams struct {
 
 	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// TuningRevertParams defines parameters for TuningRevert.
+type TuningRevertParams struct {
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // TuningHistoryParams defines parameters for TuningHistory.
@@ -7657,6 +7669,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 	TuningUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, clusterId string, params *TuningUpdateParams, body TuningUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TuningRevert Revert a tuning change
+	//
+	// Restores the values that the change replaced, as a new change in the history. Rejected with 409 (`tuning_changed_since`) if a later change touched one of the settings.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/tuning/changes/{change_id}/revert (the `TuningRevert` operationId).
+	TuningRevert(ctx context.Context, clusterId string, changeId string, params *TuningRevertParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TuningHistory List tuning changes
 	//
@@ -9360,6 +9379,23 @@ func (c *Client) TuningUpdate(ctx context.Context, clusterId string, params *Tun
 // Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 func (c *Client) TuningUpdateWithApplicationMergePatchPlusJSONBody(ctx context.Context, clusterId string, params *TuningUpdateParams, body TuningUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewTuningUpdateRequestWithApplicationMergePatchPlusJSONBody(c.Server, clusterId, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TuningRevert Revert a tuning change
+//
+// Restores the values that the change replaced, as a new change in the history. Rejected with 409 (`tuning_changed_since`) if a later change touched one of the settings.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/tuning/changes/{change_id}/revert (the `TuningRevert` operationId).
+func (c *Client) TuningRevert(ctx context.Context, clusterId string, changeId string, params *TuningRevertParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTuningRevertRequest(c.Server, clusterId, changeId, params)
 	if err != nil {
 		return nil, err
 	}
@@ -14196,6 +14232,62 @@ func NewTuningUpdateRequestWithBody(server string, clusterId string, params *Tun
 	return req, nil
 }
 
+// NewTuningRevertRequest constructs an http.Request for the TuningRevert method
+func NewTuningRevertRequest(server string, clusterId string, changeId string, params *TuningRevertParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "change_id", changeId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/tuning/changes/%s/revert", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewTuningHistoryRequest constructs an http.Request for the TuningHistory method
 func NewTuningHistoryRequest(server string, clusterId string, params *TuningHistoryParams) (*http.Request, error) {
 	var err error
@@ -17273,6 +17365,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /v1/clusters/{cluster_id}/tuning (the `TuningUpdate` operationId).
 	TuningUpdateWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, clusterId string, params *TuningUpdateParams, body TuningUpdateApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*TuningUpdateResponse, error)
 
+	// TuningRevertWithResponse Revert a tuning change
+	//
+	// Restores the values that the change replaced, as a new change in the history. Rejected with 409 (`tuning_changed_since`) if a later change touched one of the settings.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/tuning/changes/{change_id}/revert (the `TuningRevert` operationId).
+	TuningRevertWithResponse(ctx context.Context, clusterId string, changeId string, params *TuningRevertParams, reqEditors ...RequestEditorFn) (*TuningRevertResponse, error)
+
 	// TuningHistoryWithResponse List tuning changes
 	//
 	// Who changed what, newest first.
@@ -20275,6 +20376,54 @@ func (r TuningUpdateResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r TuningUpdateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type TuningRevertResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Tuning
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TuningRevertResponse) GetJSON200() *Tuning {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r TuningRevertResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r TuningRevertResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TuningRevertResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TuningRevertResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TuningRevertResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -23649,6 +23798,21 @@ func (c *ClientWithResponses) TuningUpdateWithApplicationMergePatchPlusJSONBodyW
 	return ParseTuningUpdateResponse(rsp)
 }
 
+// TuningRevertWithResponse Revert a tuning change
+//
+// Restores the values that the change replaced, as a new change in the history. Rejected with 409 (`tuning_changed_since`) if a later change touched one of the settings.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/tuning/changes/{change_id}/revert (the `TuningRevert` operationId).
+func (c *ClientWithResponses) TuningRevertWithResponse(ctx context.Context, clusterId string, changeId string, params *TuningRevertParams, reqEditors ...RequestEditorFn) (*TuningRevertResponse, error) {
+	rsp, err := c.TuningRevert(ctx, clusterId, changeId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTuningRevertResponse(rsp)
+}
+
 // TuningHistoryWithResponse List tuning changes
 //
 // Who changed what, newest first.
@@ -26395,6 +26559,39 @@ func ParseTuningUpdateResponse(rsp *http.Response) (*TuningUpdateResponse, error
 	}
 
 	response := &TuningUpdateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Tuning
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseTuningRevertResponse parses an HTTP response from a TuningRevertWithResponse call
+func ParseTuningRevertResponse(rsp *http.Response) (*TuningRevertResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TuningRevertResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -90,7 +90,7 @@ func (r *tuningResource) Schema(_ context.Context, _ resource.SchemaRequest, res
 		}
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Tuning of a cluster's brokers, applied without a restart. One resource holds all of a cluster's tuning: omitted values have the size's default. Destroying it resets everything.",
+		MarkdownDescription: "Tuning of a cluster's brokers, applied without a restart. One resource holds all of a cluster's tuning: omitted values have the size's default. Destroying it resets everything. The next apply undoes a revert in the console or over the API: to revert for good, change the configuration.",
 		Attributes: map[string]schema.Attribute{
 			"cluster_id": schema.StringAttribute{
 				Required: true, MarkdownDescription: "The cluster (`clu_…`).",

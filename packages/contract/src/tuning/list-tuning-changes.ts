@@ -22,6 +22,10 @@ export const TuningChange = z
         to_default: z.boolean(),
       }),
     ),
+    reverts: z
+      .object({ id: z.string(), version: z.int() })
+      .nullable()
+      .meta({ description: "The earlier change whose settings this one restored" }),
     result: z.enum(["applied", "pending", "refused", "superseded"]).meta({
       description:
         "applied: the broker uses it. pending: the broker gets it when it responds. refused: the broker rejected it. superseded: a later change replaced it first",

@@ -10,8 +10,10 @@ import {
   notFound,
   type Principal,
   TUNING_KNOBS,
+  type TuningChange,
   type TuningKnob,
   type TuningOverrides,
+  tuningDefaults,
   tuningRefused,
 } from "@millrace/domain";
 import { requireCluster } from "../cluster/require-cluster.ts";
@@ -24,6 +26,7 @@ import {
   refusalFields,
   type SettingsOutcome,
 } from "./broker-tuning.ts";
+import { assertNotChangedSince } from "./tuning-conflict.ts";
 import { matchesTuning, type TuningView, valuesOf, viewTuning } from "./tuning-view.ts";
 
 export interface UpdateTuningInput {
@@ -34,6 +37,8 @@ export interface UpdateTuningInput {
   readonly ifMatch?: string | undefined;
   /** Validates the change and answers what it would do; nothing changes. */
   readonly validateOnly?: boolean | undefined;
+  /** The earlier change that the patch reverts; throws `tuning_changed_since` where a later one is in the way. */
+  readonly reverts?: TuningChange | undefined;
 }
 
 /**
@@ -81,6 +86,7 @@ async function change(
   cluster: Cluster,
   input: UpdateTuningInput & { by: Changer; settings: BrokerSettings | undefined },
 ): Promise<Cluster> {
+  if (input.reverts) await assertNotChangedSince(tx, cluster, input.reverts);
   const wanted = validate(cluster, input, input.settings);
   const changes = changesBetween(cluster, wanted, input.settings);
   if (changes.length === 0) return cluster;
@@ -91,6 +97,7 @@ async function change(
     version: cluster.tuning.version + 1,
     by: input.by,
     changes,
+    reverts: input.reverts?.id,
     applied: outcome.kind === "taken",
     problem: outcome.kind === "later" ? outcome.problem : undefined,
     at: core.clock.now(),
@@ -149,6 +156,7 @@ function changesBetween(
 ): KnobChange[] {
   const [from, to] = [valuesOf(before, settings), valuesOf(after, settings)];
   const [old, overrides] = [before.tuning.overrides, after.tuning.overrides];
+  const defaults = tuningDefaults(before);
   const changed = TUNING_KNOBS.filter(
     (knob) => from[knob] !== to[knob] || old[knob] !== overrides[knob],
   );
@@ -157,5 +165,6 @@ function changesBetween(
     from: from[knob],
     to: to[knob],
     toDefault: after.tuning.overrides[knob] === null,
+    fromDefault: typeof old[knob] !== "number" && from[knob] === defaults[knob],
   }));
 }

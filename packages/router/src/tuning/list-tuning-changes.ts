@@ -25,6 +25,7 @@ function presentChange({ change, result, problem }: TuningChangeView): ChangeSha
       to,
       to_default: toDefault,
     })),
+    reverts: change.reverts ?? null,
     result,
     problem: problem ?? null,
   };

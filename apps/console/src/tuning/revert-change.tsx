@@ -1,0 +1,55 @@
+"use client";
+
+import { Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import type { TuningChange } from "@millrace/contract";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useTRPC } from "../api/client.tsx";
+import { ReviewDialog } from "../shell/review-dialog.tsx";
+import { ChangeLine } from "./confirm-change.tsx";
+
+/** Asks before a change of the history is reverted. */
+export function RevertChange(props: {
+  clusterId: string;
+  change: TuningChange;
+  onClose: () => void;
+}) {
+  const { clusterId, change, onClose } = props;
+  const trpc = useTRPC();
+  const queryClient = useQueryClient();
+  const revert = useMutation(
+    trpc.tuning.revert.mutationOptions({
+      onSuccess: ({ applied }) => {
+        onClose();
+        void queryClient.invalidateQueries(trpc.tuning.pathFilter());
+        notifications.show({
+          message: applied
+            ? `Change #${change.version} reverted.`
+            : "Saved. The broker gets the earlier values when it responds.",
+        });
+      },
+    }),
+  );
+  return (
+    <ReviewDialog
+      opened
+      title={`Revert change #${change.version}`}
+      size="lg"
+      confirm="Revert"
+      busy={revert.isPending}
+      error={revert.error}
+      errorTitle="Cannot revert the change"
+      onConfirm={() => revert.mutate({ cluster_id: clusterId, change_id: change.id })}
+      onClose={onClose}
+    >
+      <Stack gap="xs">
+        {change.changes.map(({ field, from, to }) => (
+          <ChangeLine key={field} change={{ knob: field, from: to, to: from, toDefault: false }} />
+        ))}
+      </Stack>
+      <Text fz="sm" className="quiet">
+        The earlier values are restored without a restart, as a new change.
+      </Text>
+    </ReviewDialog>
+  );
+}
