@@ -9,6 +9,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | `service` | frames in, responses out, measured |
+//! | `own_requests` | requests of the control plane that come over the admin HTTP |
 //! | `registry` | which handler serves which API |
 //! | `handlers` | one file per API key |
 //! | `context` | what handlers work with |
@@ -45,6 +46,7 @@ mod delegation_tokens;
 mod handlers;
 mod inspection;
 mod metrics;
+mod own_requests;
 mod producer_ids;
 mod quota;
 mod quota_changes;
@@ -64,6 +66,7 @@ pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use delegation_tokens::delegation_tokens;
 pub use inspection::INSPECTION_BYTES_MAX;
+pub use own_requests::OwnRequestError;
 pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;

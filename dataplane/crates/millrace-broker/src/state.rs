@@ -311,4 +311,12 @@ impl Inspect for State {
     fn settings(&self) -> Vec<ShownSetting> {
         self.settings.shown()
     }
+
+    fn node_id(&self) -> NodeId {
+        self.node_id
+    }
+
+    fn api(&self) -> Option<Arc<ApiService>> {
+        Some(Arc::clone(&self.serving.get()?.service))
+    }
 }

@@ -3,14 +3,17 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use kafka_protocol::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    ExpireDelegationTokenRequest, IncrementalAlterConfigsRequest, MetadataRequest,
-    RenewDelegationTokenRequest, create_topics_request::CreatableTopic,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest,
+    DeleteTopicsRequest, ExpireDelegationTokenRequest, GroupId, IncrementalAlterConfigsRequest,
+    MetadataRequest, RenewDelegationTokenRequest, create_topics_request::CreatableTopic,
     delete_topics_request::DeleteTopicState, metadata_request::MetadataRequestTopic,
 };
 use millrace_security::delegation::TokenConfig;
 use millrace_time::ManualClock;
-use millrace_wire::service::{Peer, RefusedCertificate, Service as _};
+use millrace_wire::{
+    StrBytes,
+    service::{Peer, RefusedCertificate, Service as _},
+};
 use parking_lot::Mutex;
 use tracing::{
     Event, Metadata, Subscriber,
@@ -29,11 +32,12 @@ use crate::{
 };
 
 const DELEGATION_TOKEN_EXPIRED: i16 = 66;
+const GROUP_AUTHORIZATION_FAILED: i16 = 30;
 
 /// The lines of changes on this thread: type of the resource, its name, the result, and the client's token; and
-/// those of failed sign-ins.
+/// those of failed sign-ins. The second list has who made each change, and where.
 #[derive(Default, Clone)]
-struct Changes(Arc<Mutex<Vec<String>>>);
+struct Changes(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<String>>>);
 
 impl Subscriber for Changes {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -44,7 +48,10 @@ impl Subscriber for Changes {
         let mut line = Line::default();
         event.record(&mut line);
         match line.event.as_str() {
-            "changed" => self.0.lock().push(line.shown + &line.by),
+            "changed" => {
+                self.0.lock().push(line.shown + &line.by);
+                self.1.lock().push(line.sign_in);
+            }
             "sign_in_failed" => self.0.lock().push(line.sign_in),
             _ => {}
         }
@@ -219,6 +226,27 @@ async fn lines_name_the_token_that_a_client_signed_in_by() {
     world.peer.identity.set_delegation_token(Some("id"));
     world.create("u", 1, &[]).await;
     assert_eq!(*changes.0.lock(), ["TOPIC u NONE by id"]);
+}
+
+/// What it asks for over the admin HTTP passes authorization, and has lines, as what any client asks for.
+#[tokio::test]
+async fn requests_of_the_control_plane_name_it() {
+    let changes = Changes::default();
+    let _recording = tracing::subscriber::set_default(changes.clone());
+    let world = world().await;
+    changes.0.lock().clear();
+    changes.1.lock().clear();
+    let request = incremental_alter_configs(2, "t");
+    let answer = world.service.ask(&request).await.expect("served");
+    assert_eq!(answer.responses[0].error_code, 0);
+    assert_eq!(*changes.0.lock(), ["TOPIC_CONFIGS t NONE"]);
+    let by = "principal=User:__millrace listener=admin.listener address=127.0.0.1:0 ";
+    assert_eq!(*changes.1.lock(), [by]);
+    // It does not delete groups of tenants, and this is no way around that.
+    let groups = vec![GroupId(StrBytes::from_static_str("g"))];
+    let request = DeleteGroupsRequest::default().with_groups_names(groups);
+    let answer = world.service.ask(&request).await.expect("served");
+    assert_eq!(answer.results[0].error_code, GROUP_AUTHORIZATION_FAILED);
 }
 
 /// Only CreateTopics had a line.

@@ -1,12 +1,17 @@
-//! The admin HTTP: health, metrics, status, configuration and records, on a port of its own.
+//! The admin HTTP: health, metrics, status, records, and what the control plane manages, on a port of its own.
 //!
 //! `/healthz` is open, so that a load balancer may ask it. Everything else wants the bearer token.
 
+mod acls;
+mod client_quotas;
 mod connection;
+mod kafka;
 mod quotas;
 mod records;
+mod settings;
 mod status;
 mod token;
+mod users;
 
 use std::{io, net::SocketAddr, sync::Arc};
 
@@ -18,6 +23,8 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use millrace_api::ApiService;
+use millrace_model::NodeId;
 use millrace_records::{Records, RecordsError};
 use millrace_tasks::{Supervisor, Task};
 use serde::Serialize;
@@ -84,6 +91,10 @@ pub(crate) trait Inspect: Send + Sync + 'static {
     /// # Errors
     /// Clients are not served yet, or `admin.records.enabled` is false.
     fn records(&self) -> Result<Records, RecordsError>;
+    /// This broker.
+    fn node_id(&self) -> NodeId;
+    /// Kafka's APIs; none until clients are served.
+    fn api(&self) -> Option<Arc<ApiService>>;
 }
 
 #[derive(Clone)]
@@ -146,7 +157,17 @@ fn router(state: AdminState) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
-        .route("/v1/config", get(config))
+        .route("/v1/config", get(settings::read).patch(settings::change))
+        .route("/v1/users", get(users::list))
+        .route("/v1/users/{user}", get(users::read).patch(users::change))
+        .route(
+            "/v1/acls",
+            get(acls::list).post(acls::create).delete(acls::delete),
+        )
+        .route(
+            "/v1/client-quotas",
+            get(client_quotas::list).patch(client_quotas::change),
+        )
         .route("/v1/catch-up", get(catch_up))
         .route("/v1/quotas", get(quotas))
         .route(
@@ -231,15 +252,4 @@ fn once_served(answer: Option<impl Serialize>) -> Response {
         )
             .into_response(),
     }
-}
-
-#[derive(Serialize)]
-struct Config {
-    settings: Vec<ShownSetting>,
-}
-
-async fn config(State(state): State<AdminState>) -> Json<Config> {
-    Json(Config {
-        settings: state.broker.settings(),
-    })
 }

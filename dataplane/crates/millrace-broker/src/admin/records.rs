@@ -148,6 +148,8 @@ fn body(stream: RecordsStream) -> Body {
 mod tests {
     use std::sync::Arc;
 
+    use millrace_api::ApiService;
+    use millrace_model::NodeId;
     use millrace_tasks::Supervisor;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -191,6 +193,14 @@ mod tests {
         fn records(&self) -> Result<Records, RecordsError> {
             Err(RecordsError::starting())
         }
+
+        fn node_id(&self) -> NodeId {
+            NodeId::from(0)
+        }
+
+        fn api(&self) -> Option<Arc<ApiService>> {
+            None
+        }
     }
 
     #[tokio::test]
@@ -211,6 +221,9 @@ mod tests {
             "GET /v1/topics/t/records",
             "GET /v1/topics/t/records/stream",
             "POST /v1/topics/t/records",
+            "GET /v1/users",
+            "DELETE /v1/acls?principal=User:a&resource_type=topic&resource_name=t&pattern_type=literal\
+             &operation=read&permission=allow&host=*",
         ] {
             let mut stream = TcpStream::connect(admin.address())
                 .await

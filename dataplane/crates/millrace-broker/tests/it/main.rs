@@ -1,5 +1,6 @@
 //! Integration tests of the broker, in one binary: each further one would be linked by itself.
 
+mod admin_changes;
 mod bearer_tokens;
 mod bucket_outage;
 mod catch_up;

@@ -58,7 +58,10 @@ pub(crate) async fn call(
     let answer = String::from_utf8(answer).expect("text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let body = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
+    let body = match body {
+        "" => Value::Null,
+        body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}")),
+    };
     (status.expect("a status line"), head.to_owned(), body)
 }
 

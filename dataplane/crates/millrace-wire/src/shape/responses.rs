@@ -28,6 +28,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteRecords => (2, &DELETE_RECORDS),
         ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
         ApiKey::OffsetForLeaderEpoch => (4, &OFFSET_FOR_LEADER_EPOCH),
+        ApiKey::DescribeAcls => (2, &DESCRIBE_ACLS),
+        ApiKey::CreateAcls => (2, &CREATE_ACLS),
+        ApiKey::DeleteAcls => (2, &DELETE_ACLS),
         ApiKey::DescribeConfigs => (4, &DESCRIBE_CONFIGS),
         ApiKey::AlterConfigs => (2, &ALTER_CONFIGS),
         ApiKey::SaslAuthenticate => (2, &SASL_AUTHENTICATE),
@@ -35,6 +38,10 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &ALTER_CONFIGS),
         ApiKey::OffsetDelete => (NEVER, &OFFSET_DELETE),
+        ApiKey::DescribeClientQuotas => (1, &DESCRIBE_CLIENT_QUOTAS),
+        ApiKey::AlterClientQuotas => (1, &ALTER_CLIENT_QUOTAS),
+        ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
+        ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
@@ -600,4 +607,105 @@ static ASSIGNED: Schema = plain(&[
     always(UUID),   // topic id
     always(TEXT),   // topic
     always(INT32S), // partitions
+]);
+
+static DESCRIBE_ACLS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(TEXT),  // error message
+    always(list_of!(ACL_RESOURCE)),
+]);
+static ACL_RESOURCE: Schema = plain(&[
+    always(INT8),   // resource type
+    always(TEXT),   // resource name
+    since(1, INT8), // pattern type
+    always(list_of!(ACL)),
+]);
+static ACL: Schema = plain(&[
+    always(TEXT), // principal
+    always(TEXT), // host
+    always(INT8), // operation
+    always(INT8), // permission
+]);
+static CREATE_ACLS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(list_of!(ERROR)),
+]);
+static ERROR: Schema = plain(&[
+    always(INT16), // error
+    always(TEXT),  // error message
+]);
+static DELETE_ACLS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(list_of!(ACL_FILTER_RESULT)),
+]);
+static ACL_FILTER_RESULT: Schema = plain(&[
+    always(INT16), // error
+    always(TEXT),  // error message
+    always(list_of!(DELETED_ACL)),
+]);
+static DELETED_ACL: Schema = plain(&[
+    always(INT16),  // error
+    always(TEXT),   // error message
+    always(INT8),   // resource type
+    always(TEXT),   // resource name
+    since(1, INT8), // pattern type
+    always(TEXT),   // principal
+    always(TEXT),   // host
+    always(INT8),   // operation
+    always(INT8),   // permission
+]);
+
+static DESCRIBE_CLIENT_QUOTAS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(TEXT),  // error message
+    always(list_of!(QUOTA)),
+]);
+static QUOTA: Schema = plain(&[
+    always(list_of!(QUOTA_ENTITY)),
+    always(list_of!(QUOTA_VALUE)),
+]);
+static QUOTA_ENTITY: Schema = plain(&[
+    always(TEXT), // type
+    always(TEXT), // name
+]);
+static QUOTA_VALUE: Schema = plain(&[
+    always(TEXT),  // key
+    always(INT64), // value, a float
+]);
+static ALTER_CLIENT_QUOTAS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(list_of!(ALTERED_QUOTA)),
+]);
+static ALTERED_QUOTA: Schema = plain(&[
+    always(INT16), // error
+    always(TEXT),  // error message
+    always(list_of!(QUOTA_ENTITY)),
+]);
+
+static DESCRIBE_USER_SCRAM_CREDENTIALS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(TEXT),  // error message
+    always(list_of!(USER_CREDENTIALS)),
+]);
+static USER_CREDENTIALS: Schema = plain(&[
+    always(TEXT),  // user
+    always(INT16), // error
+    always(TEXT),  // error message
+    always(list_of!(CREDENTIAL_INFO)),
+]);
+static CREDENTIAL_INFO: Schema = plain(&[
+    always(INT8),  // mechanism
+    always(INT32), // iterations
+]);
+static ALTER_USER_SCRAM_CREDENTIALS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(list_of!(USER_RESULT)),
+]);
+static USER_RESULT: Schema = plain(&[
+    always(TEXT),  // user
+    always(INT16), // error
+    always(TEXT),  // error message
 ]);
