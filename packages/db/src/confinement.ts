@@ -31,7 +31,7 @@ export async function assertConfined(client: PrismaClient): Promise<void> {
   const reason = standing === undefined ? undefined : reasonOf(standing);
   if (standing === undefined || reason === undefined) return;
   throw new RoleUnconfined(
-    `The database role ${standing.role} ${reason}, so that row-level security does not confine it. Set DATABASE_URL to the address of millrace_api for the API and of millrace_worker for the worker. The owner's address is for migrations alone: they create both roles.`,
+    `The database role ${standing.role} ${reason}, so that row-level security does not confine it. Set DATABASE_URL to the address of millrace_api for the API, of millrace_worker for the worker and of millrace_gateway for a gateway. The owner's address is for migrations alone: they create these roles.`,
   );
 }
 

@@ -3,11 +3,13 @@ import { AccessReviewRepository } from "./access-review-repository.ts";
 import { ApiKeyRepository } from "./api-key-repository.ts";
 import { AuditRepository } from "./audit-repository.ts";
 import { BenchmarkRepository } from "./benchmark-repository.ts";
+import { BrokerLinkRepository } from "./broker-link-repository.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClusterRepository } from "./cluster-repository.ts";
 import { assertConfined } from "./confinement.ts";
 import { CustomRoleRepository } from "./custom-role-repository.ts";
 import { type Fleet, fleetIn } from "./fleet.ts";
+import { GatewayRepository } from "./gateway-repository.ts";
 import type { PrismaClient } from "./generated/client.ts";
 import { IdempotencyRepository } from "./idempotency-repository.ts";
 import { InvitationRepository } from "./invitation-repository.ts";
@@ -43,6 +45,7 @@ const REPOSITORIES = {
   apiKeys: ApiKeyRepository,
   serviceAccounts: ServiceAccountRepository,
   clusters: ClusterRepository,
+  brokerLinks: BrokerLinkRepository,
   operations: OperationRepository,
   journal: OperationJournal,
   operationPlans: OperationPlanRepository,
@@ -104,6 +107,8 @@ export interface Database {
   readonly platform: PlatformRepository;
   /** What a worker looks for in every tenant. The API's role has no right to it. */
   readonly fleet: Fleet;
+  /** What gateways know of every tenant's brokers. No other role may write it. */
+  readonly gateways: GatewayRepository;
   /** Uses of second factors, which belong to people, not to tenants. */
   readonly secondFactors: SecondFactorRepository;
   /** Counts that belong to no tenant. */
@@ -135,6 +140,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     signIn: signInOf(client),
     platform: new PlatformRepository(client),
     fleet: fleetIn(client),
+    gateways: new GatewayRepository(client),
     secondFactors: new SecondFactorRepository(client),
     rateLimits: new RateLimitRepository(client),
     queue,

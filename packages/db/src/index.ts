@@ -10,6 +10,13 @@ export {
   type Transaction,
 } from "./database.ts";
 export type { Fleet } from "./fleet.ts";
+export type {
+  GatewayIdentity,
+  GatewayRepository,
+  HeldLink,
+  LinkHolder,
+  NewLink,
+} from "./gateway-repository.ts";
 export type { IdempotentRequest } from "./idempotency-repository.ts";
 export {
   type Fence,

@@ -8,10 +8,11 @@ import { enableRole } from "./roles.ts";
 
 const MIGRATE_TIMEOUT_MS = 120_000;
 
-/** How API and worker will connect: addresses with the passwords that their roles get. */
+/** How API, worker and gateway will connect: addresses with the passwords that their roles get. */
 export interface RoleUrls {
   readonly api?: string | undefined;
   readonly worker?: string | undefined;
+  readonly gateway?: string | undefined;
 }
 
 /**
@@ -36,6 +37,7 @@ export async function migrate(url: string, roles: RoleUrls = {}): Promise<void> 
   await migrateQueue(url);
   if (roles.api) await enableRole(url, roles.api, "millrace_api");
   if (roles.worker) await enableRole(url, roles.worker, "millrace_worker");
+  if (roles.gateway) await enableRole(url, roles.gateway, "millrace_gateway");
 }
 
 /** The schema engine is a script that `node` runs: the same one that runs this program. */

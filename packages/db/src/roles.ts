@@ -1,7 +1,7 @@
 import pg from "pg";
 
 /** Roles that processes connect with; the migrations create them, without the right to connect. */
-export const ROLES = ["millrace_api", "millrace_worker"] as const;
+export const ROLES = ["millrace_api", "millrace_worker", "millrace_gateway"] as const;
 export type RoleName = (typeof ROLES)[number];
 
 /** PostgreSQL's `internal_error`: two sessions changed the role at the same time. */

@@ -15,10 +15,12 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.audit_event": "SI",
     "public.benchmark": "SID",
     "public.benchmark_sample": "S",
+    "public.broker_link": "S",
     "public.cluster": "SIU",
     "public.consumer_lag_sample": "S",
     "public.custom_role": "SIUD",
     "public.environment": "SIU",
+    "public.gateway": "S",
     "public.idempotency_key": "SIUD",
     "public.invitation": "SIU",
     "public.member": "SIUD",
@@ -46,8 +48,11 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.audit_event": "S",
     "public.benchmark": "SUD",
     "public.benchmark_sample": "SID",
+    "public.broker_credential": "SID",
+    "public.broker_link": "S",
     "public.cluster": "SU",
     "public.consumer_lag_sample": "SI",
+    "public.gateway": "S",
     "public.metric_scrape": "SI",
     "public.operation": "SIU",
     "public.operation_event": "SI",
@@ -57,6 +62,11 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.terraform_state": "SIUD",
     "public.topic_scrape": "SI",
     "public.tuning_change": "S",
+  },
+  millrace_gateway: {
+    "public.broker_credential": "S",
+    "public.broker_link": "SIU",
+    "public.gateway": "SIUD",
   },
   millrace_fleet: {
     "public.benchmark": "S",
@@ -144,13 +154,13 @@ test("the roles have no attribute and no membership beyond the written ones", as
   const roles = await rows(
     `SELECT rolname AS name, rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolinherit
          OR rolreplication AS special
-     FROM pg_roles WHERE rolname = ANY(ARRAY['millrace_api', 'millrace_worker', 'millrace_fleet'])`,
+     FROM pg_roles WHERE rolname = ANY(ARRAY['millrace_api', 'millrace_worker', 'millrace_gateway', 'millrace_fleet'])`,
   );
-  expect(roles).toHaveLength(3);
+  expect(roles).toHaveLength(4);
   for (const role of roles) expect(role).toMatchObject({ special: false });
   const memberships = await rows(
     `SELECT member::regrole || ' in ' || roleid::regrole AS line FROM pg_auth_members
-     WHERE member::regrole::text = ANY(ARRAY['millrace_api', 'millrace_worker', 'millrace_fleet'])`,
+     WHERE member::regrole::text = ANY(ARRAY['millrace_api', 'millrace_worker', 'millrace_gateway', 'millrace_fleet'])`,
   );
   expect(memberships).toEqual([{ line: "millrace_worker in millrace_fleet" }]);
 });

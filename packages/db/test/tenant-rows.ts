@@ -6,6 +6,7 @@ import pg from "pg";
 export const WITHOUT_TENANT = [
   "_prisma_migrations",
   "account",
+  "gateway",
   "platform_operator",
   "rate_limit",
   "session",
@@ -172,6 +173,16 @@ export async function fillTenant(client: pg.Client): Promise<string> {
     },
     audit_check: {
       ...{ organization_id: org, checked_at: new Date(), seq: 0, hash: Buffer.of() },
+    },
+    broker_credential: { secret_hash: Buffer.from(org ?? ""), cluster_id: clu, broker_id: 0 },
+    broker_link: {
+      ...{ cluster_id: clu, broker_id: 0, link_id: "l", gateway_id: "g", connected_at: new Date() },
+      ...{
+        last_heard_at: new Date(),
+        remote_address: "::1",
+        broker_version: "0",
+        broker_start: "s",
+      },
     },
     metric_scrape: {
       ...{

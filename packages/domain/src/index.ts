@@ -9,6 +9,7 @@ export * from "./benchmark.ts";
 export * from "./benchmark-guard.ts";
 export * from "./benchmark-load.ts";
 export * from "./broker-exit.ts";
+export * from "./broker-link.ts";
 export * from "./broker-slot.ts";
 export * from "./broker-version.ts";
 export * from "./byte-text.ts";

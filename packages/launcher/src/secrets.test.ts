@@ -20,6 +20,7 @@ describe("findSecrets", () => {
     ["AWS secret access key", `secretAccessKey: awsSecretAccessKey = "${"a1+B".repeat(10)}"`],
     ["Millrace API key", `Authorization: Bearer mrk_${random()}`],
     ["Millrace invitation", `https://console/invitations?token=mri_${random()}`],
+    ["credential of a broker", `authorization: Bearer mlk_${random()}`],
   ])("finds a %s", (kind, text) => {
     expect(findSecrets(`first line\n${text}\n`)).toEqual([{ kind, line: 2 }]);
   });

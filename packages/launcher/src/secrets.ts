@@ -21,6 +21,8 @@ const FORMS: readonly (readonly [kind: string, form: RegExp])[] = [
   // packages/auth: 32 random bytes behind a prefix.
   ["Millrace API key", /\bmrk_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g],
   ["Millrace invitation", /\bmri_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g],
+  // packages/domain: broker-link.ts.
+  ["credential of a broker", /\bmlk_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g],
 ];
 
 /** Everything in the text that has the form of a secret, in its order. */

@@ -39,7 +39,7 @@ export async function startTestServer(): Promise<TestServer> {
   }
 }
 
-/** Makes and migrates a database of the server, with the roles of API and worker. */
+/** Makes and migrates a database of the server, with the roles of API, worker and gateway. */
 export async function migrate(serverUrl: string, database: string): Promise<void> {
   await promisify(execFile)(process.execPath, [MIGRATE], {
     timeout: MIGRATE_TIMEOUT_MS,
@@ -47,6 +47,7 @@ export async function migrate(serverUrl: string, database: string): Promise<void
       DATABASE_URL: databaseUrl(serverUrl, database),
       MILLRACE_API_DATABASE_URL: roleUrl(serverUrl, "millrace_api", database),
       MILLRACE_WORKER_DATABASE_URL: roleUrl(serverUrl, "millrace_worker", database),
+      MILLRACE_GATEWAY_DATABASE_URL: roleUrl(serverUrl, "millrace_gateway", database),
     }),
   });
 }

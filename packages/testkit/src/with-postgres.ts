@@ -20,6 +20,8 @@ export interface TestDatabase {
   readonly apiUrl: string;
   /** The same, as the worker sees it. */
   readonly workerUrl: string;
+  /** The same, as a gateway sees it. */
+  readonly gatewayUrl: string;
   /** The same with the rights of both, to arrange and to look. Row-level security applies. */
   readonly arrangeUrl: string;
   /** Removes the database, whoever is still connected. */
@@ -40,6 +42,7 @@ export async function withPostgres(): Promise<TestDatabase> {
     url: databaseUrl(serverUrl, name),
     apiUrl: roleUrl(serverUrl, "millrace_api", name),
     workerUrl: roleUrl(serverUrl, "millrace_worker", name),
+    gatewayUrl: roleUrl(serverUrl, "millrace_gateway", name),
     arrangeUrl: roleUrl(serverUrl, "millrace_test", name),
     async drop() {
       if (own) return own.stop();
