@@ -15,6 +15,7 @@ const arrows = {
   "packages/launcher": [],
   "packages/testkit": ["domain", "db", "launcher"],
   "apps/api": ["domain", "contract", "router", "auth", "db", "core", "provisioner"],
+  "apps/gateway": ["domain", "db"],
   "apps/worker": ["domain", "core", "provisioner", "metrics", "broker-admin", "db"],
   "apps/console": ["domain", "contract", "router"],
   infra: ["domain"],

@@ -19,12 +19,21 @@ export interface NewLink extends BrokerSlot {
   readonly ageMs: number;
 }
 
-/** A link that a gateway holds, or held. */
+/** A link that a gateway holds. */
 export interface HeldLink {
   readonly linkId: string;
   readonly secretHash: Uint8Array;
   /** Time since the broker's last frame. */
   readonly silentMs: number;
+}
+
+/** A link that has ended. */
+export interface LostLink {
+  readonly linkId: string;
+  /** Time since the broker's last frame. */
+  readonly silentMs: number;
+  /** Time since the end. */
+  readonly endedMs: number;
 }
 
 /** Where a slot's link is. */
@@ -104,12 +113,14 @@ export class GatewayRepository {
       WHERE l.link_id = h.link_id`;
   }
 
-  /** Stores that links have ended. */
-  async lost(links: readonly HeldLink[]): Promise<void> {
+  /** Stores that links have ended. Those that are not their slot's any more are left out. */
+  async lost(links: readonly LostLink[]): Promise<void> {
+    const ended = links.map(({ endedMs }) => endedMs);
     await this.#client.$executeRaw`
-      UPDATE broker_link l SET disconnected_at = now(),
+      UPDATE broker_link l SET disconnected_at = now() - h.ended_ms * interval '1 millisecond',
         last_heard_at = now() - h.silent_ms * interval '1 millisecond'
-      FROM unnest(${ids(links)}::text[], ${silences(links)}::float8[]) AS h (link_id, silent_ms)
+      FROM unnest(${ids(links)}::text[], ${silences(links)}::float8[], ${ended}::float8[])
+        AS h (link_id, silent_ms, ended_ms)
       WHERE l.link_id = h.link_id AND l.disconnected_at IS NULL`;
   }
 
@@ -146,10 +157,10 @@ interface HolderRow {
   readonly lastHeardAt: Date;
 }
 
-function ids(links: readonly HeldLink[]): string[] {
+function ids(links: readonly { readonly linkId: string }[]): string[] {
   return links.map(({ linkId }) => linkId);
 }
 
-function silences(links: readonly HeldLink[]): number[] {
+function silences(links: readonly { readonly silentMs: number }[]): number[] {
   return links.map(({ silentMs }) => silentMs);
 }

@@ -15,6 +15,7 @@ export type {
   GatewayRepository,
   HeldLink,
   LinkHolder,
+  LostLink,
   NewLink,
 } from "./gateway-repository.ts";
 export type { IdempotentRequest } from "./idempotency-repository.ts";

@@ -88,7 +88,7 @@ test("the newest link has the slot, and an older one cannot take it back", async
     new Map([[older.linkId, "replaced"]]),
   );
   // What the older one's gateway says afterwards does not count.
-  await gateway.gateways.lost([held(older.linkId)]);
+  await gateway.gateways.lost([{ linkId: older.linkId, silentMs: 0, endedMs: 0 }]);
   expect(await rows.brokerLinks.list(clusterId)).toMatchObject([{ state: "connected" }]);
   await rows.brokerLinks.revokeCredentials(clusterId);
   expect(await gateway.gateways.ended([held(newer.linkId)])).toEqual(
@@ -106,7 +106,7 @@ test("a link tells since when its broker is connected, or was last heard from", 
   expect(connected).toMatchObject({ state: "connected", brokerId: 0, brokerVersion: "0.1.0" });
   expect(connected!.lastHeardAt.getTime() - connected!.since.getTime()).toBeGreaterThan(4_900);
   const held = { linkId: link.linkId, secretHash: newHash(), silentMs: 3_000 };
-  await gateway.gateways.lost([held]);
+  await gateway.gateways.lost([{ ...held, endedMs: 0 }]);
   const [lost] = await rows.brokerLinks.list(clusterId);
   expect(lost?.state).toBe("disconnected");
   expect(lost!.since.getTime() - lost!.lastHeardAt.getTime()).toBeGreaterThan(2_900);

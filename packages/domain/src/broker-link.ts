@@ -64,12 +64,15 @@ export const GATEWAY_SILENT_MS_MAX = 15_000;
 export const GATEWAY_ERRORS = {
   UNAUTHORIZED: 401,
   NOT_FOUND: 404,
-  /** The broker of this link is another one than the request is for. */
-  WRONG_BROKER: 421,
   /** As many calls as the link may have are under way. */
   BROKER_BUSY: 429,
   /** The link broke after the request was sent: the broker may have carried it out. */
   BROKER_DISCONNECTED: 502,
+  /**
+   * Another broker than the one that the request is for has it, and may have carried it out. Not 421: `fetch` sends a request
+   * that is answered so a second time.
+   */
+  WRONG_BROKER: 502,
   /** The request has not reached the broker. */
   BROKER_NOT_CONNECTED: 503,
   /** The request was sent, and not answered in time: the broker may have carried it out. */
