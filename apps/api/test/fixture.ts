@@ -400,21 +400,11 @@ export class FakeKafka {
         if (options?.validateOnly) return;
         topics.set(name, { ...topicOf(topics, name), partitions });
       },
-      ...this.#users(address),
-      ...this.#acls(address),
-      ...this.#quotas(address),
       listConsumerGroups: async (pick = (ids) => ids) => {
         const groups = this.groups.get(address) ?? [];
         const picked = new Set(pick(groups.map(({ groupId }) => groupId).sort()));
         this.groupsDescribed += picked.size;
         return groups.filter(({ groupId }) => picked.has(groupId));
-      },
-      setBrokerSettings: async (_brokerId, settings, options) => {
-        const said = this.refusals.get(address);
-        if (said !== undefined) throw new BrokerError("invalid_config", "no", { said });
-        if (options?.validateOnly) return;
-        const known = this.settingsOf(address);
-        for (const [name, value] of Object.entries(settings)) known.set(name, value);
       },
     });
   };
@@ -517,6 +507,16 @@ export class FakeKafka {
             return [name, { value, dynamic: true, min, max, reason }];
           }),
         ),
+      changeSettings: async ({ set, validateOnly }) => {
+        const said = this.refusals.get(address);
+        if (said !== undefined) throw new BrokerError("invalid_config", "no", { said });
+        if (validateOnly) return;
+        const known = this.settingsOf(address);
+        for (const [name, value] of Object.entries(set)) known.set(name, value);
+      },
+      ...this.#users(address),
+      ...this.#acls(address),
+      ...this.#quotas(address),
       storage: async () => this.storages.get(address) ?? IDLE_STORAGE,
       quotaUsage: async () => this.quotaUsages.get(address) ?? [],
       catchUp: async () => {

@@ -44,10 +44,10 @@ function wayTo(id: string) {
       if (value === undefined) throw new BrokerError("unreachable", "nothing listens");
       return new Map([[PROPERTY, { ...setting, value }]]);
     },
-    write: async (settings: Readonly<Record<string, string>>) => {
+    changeSettings: async ({ set }: { set: Readonly<Record<string, string>> }) => {
       writes.push(id);
       if (refusing.has(id)) throw new BrokerError("invalid_config", "no", { said: "too large" });
-      running.set(id, settings[PROPERTY] ?? "");
+      running.set(id, set[PROPERTY] ?? "");
     },
   };
 }
@@ -60,15 +60,15 @@ beforeEach(() => {
   hanging = new Set();
   now = 0;
   lines = [];
-  let locked = "";
   const tuning = {
-    lock: async (id: string) => {
-      locked = id;
+    markApplied: async (id: string, version: number) => {
+      retune(id, (before) => ({ ...before, appliedVersion: version, problem: undefined }));
+      return true;
     },
-    markApplied: async (id: string, version: number) =>
-      retune(id, (before) => ({ ...before, appliedVersion: version, problem: undefined })),
-    markProblem: async (id: string, _version: number, problem: string) =>
-      retune(id, (before) => ({ ...before, problem })),
+    markProblem: async (id: string, _version: number, problem: string) => {
+      retune(id, (before) => ({ ...before, problem }));
+      return true;
+    },
   };
   const db = {
     tuning,
@@ -77,13 +77,10 @@ beforeEach(() => {
         clusters.filter(({ phase }) => phases.includes(phase)),
       load: async (id: string) => clusters.find((each) => each.id === id),
     },
-    transaction: (work: (tx: unknown) => Promise<unknown>) => work(db),
   };
   keeper = new TuningKeeper({
     db: { fleet: db, tenant: () => db } as never,
-    brokerHttp: async ({ id }) => ({ settings: wayTo(id).settings }) as never,
-    kafka: (_address, work) =>
-      work({ setBrokerSettings: (_: number, to: never) => wayTo(locked).write(to) } as never),
+    brokerHttp: async ({ id }) => wayTo(id) as never,
     logger: pino({ level: "info" }, { write: (line: string) => void lines.push(line) }),
     now: () => now,
   });

@@ -21,8 +21,8 @@ interface Refusal {
 
 /**
  * Makes sure that every running broker has the requested tuning: after a change that it missed, after a
- * restart, and after a change at the broker itself. Several workers may do so concurrently: a lock per
- * cluster serializes them with each other and with changes of the tuning.
+ * restart, and after a change at the broker itself. Several workers may do so concurrently: the version of the
+ * tuning serializes them with each other and with changes of it.
  */
 export class TuningKeeper {
   readonly #options: TuningKeeperOptions;

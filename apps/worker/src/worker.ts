@@ -14,7 +14,6 @@ import {
 import {
   brokerHttpBy,
   deploymentOf,
-  kafkaBy,
   LEASE_MS_DEFAULT,
   removeLeftTopics,
   runOperation,
@@ -45,6 +44,7 @@ export interface WorkerOptions {
   readonly leaseMs?: number;
   readonly smokeCheck?: WorkerTools["smokeCheck"];
   readonly kafka?: WorkerTools["kafka"];
+  readonly users?: WorkerTools["users"];
   /** Time between two drift checks at each cluster, in milliseconds. */
   readonly driftIntervalMs?: number;
   /** Ends the wait for the database at the start. */
@@ -123,8 +123,9 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
 
 function workerTools({ db, clock, drivers, logger }: Parts, options: WorkerOptions): WorkerTools {
   const { smokeCheck = smokeCheckOfKafka, kafka = withKafkaAdmin } = options;
+  const { users = (access) => new BrokerHttp(access) } = options;
   const storage: WorkerTools["storage"] = (access) => new BrokerHttp(access).storage();
-  return { db, clock, drivers, smokeCheck, kafka, storage, log: logger };
+  return { db, clock, drivers, smokeCheck, kafka, users, storage, log: logger };
 }
 
 function operationRunner(
@@ -145,11 +146,7 @@ function tuningKeeper({ db, drivers, logger }: Parts): TuningKeeper {
   const brokerHttp = brokerHttpBy(async (deployment) =>
     drivers.of(deployment.region).access(deployment),
   );
-  const kafka = kafkaBy(async (deployment) => {
-    const access = await drivers.of(deployment.region).access(deployment);
-    return await access.kafka();
-  });
-  return new TuningKeeper({ db, logger, brokerHttp, kafka });
+  return new TuningKeeper({ db, logger, brokerHttp });
 }
 
 /** Starts work each round, and is closed when the worker stops. */

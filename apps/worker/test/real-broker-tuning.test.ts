@@ -1,11 +1,10 @@
 /** Tuning and catch-up through the use cases, the program as it is shipped, and the real broker. */
-import { BrokerError, BrokerHttp } from "@millrace/broker-admin";
+import { BrokerError } from "@millrace/broker-admin";
 import {
   brokerHttpBy,
   type Core,
   coreOf,
   createCore,
-  deploymentOf,
   getCatchUp,
   getTuning,
   kafkaBy,
@@ -23,7 +22,7 @@ import {
 import { localAccess, localKafka } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
 import { BUSY_MS_MAX, installation } from "./fixture.ts";
-import { brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
+import { adminHttp, brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
 
 const MIB = 1024 ** 2;
 const TIMEOUT_MS = 240_000;
@@ -32,11 +31,11 @@ const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
 const it = installation();
 
 describe.skipIf(brokerBin === undefined)("with the real broker", () => {
-  test("a cluster keeps its tuning while it runs, after kill -9, and after a change by Kafka's tools", {
+  test("a cluster keeps its tuning while it runs, after kill -9, and after a change at the broker", {
     timeout: TIMEOUT_MS,
   }, async () => {
     const product = await runningProduct("tuned");
-    const { cluster, address, tune, look } = product;
+    const { cluster, tune, look } = product;
     const untouched = await look();
     expect(untouched).toMatchObject({ applied: true, cluster: { tuning: { version: 0 } } });
 
@@ -69,9 +68,8 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
       .toEqual([true, 2]);
     expect(valuesOf(await look())).toEqual(all);
 
-    await withAdmin(address, (admin) =>
-      admin.setBrokerSettings(0, { [BLOCK_CACHE]: String(32 * MIB) }),
-    );
+    const broker = await adminHttp(it.home, cluster);
+    await broker.changeSettings({ set: { [BLOCK_CACHE]: String(32 * MIB) } });
     await expect
       .poll(() => atBroker(product, BLOCK_CACHE), { timeout: BUSY_MS_MAX, interval: 250 })
       .toBe(String(96 * MIB));
@@ -100,9 +98,8 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
         await product.tune({ [knob]: null });
       }
     }
-    const refused = withAdmin(product.address, (admin) =>
-      admin.setBrokerSettings(0, { [BLOCK_CACHE]: "4096" }),
-    );
+    const broker = await adminHttp(it.home, product.cluster);
+    const refused = broker.changeSettings({ set: { [BLOCK_CACHE]: "4096" } });
     const error = await refused.catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(BrokerError);
     expect(error).toMatchObject({
@@ -186,10 +183,7 @@ function valuesOf({ knobs }: TuningView): Record<string, number> {
 }
 
 async function atBroker({ cluster }: Product, name: string): Promise<string | undefined> {
-  const deployment = deploymentOf(cluster);
-  if (deployment === undefined) throw new Error("a running cluster has a placement");
-  const http = new BrokerHttp(await localAccess(it.home)(deployment));
-  return (await http.settings()).get(name)?.value;
+  return (await (await adminHttp(it.home, cluster)).settings()).get(name)?.value;
 }
 
 async function appliedVersion({ id }: Cluster): Promise<number | undefined> {

@@ -1,7 +1,10 @@
 /** Set-up of the tests with the real broker. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { KafkaAdmin } from "@millrace/broker-admin";
+import { BrokerHttp, KafkaAdmin } from "@millrace/broker-admin";
+import { deploymentOf } from "@millrace/core";
+import type { Cluster } from "@millrace/domain";
+import { localAccess } from "@millrace/provisioner";
 import { Consumer, Producer } from "@platformatic/kafka";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -13,6 +16,13 @@ const CANDIDATES = [
 
 /** The broker program; undefined if none has been built. */
 export const brokerBin = CANDIDATES.find((path) => path !== undefined && existsSync(path));
+
+/** The admin HTTP of a cluster of the installation in `home`. */
+export async function adminHttp(home: string, cluster: Cluster): Promise<BrokerHttp> {
+  const deployment = deploymentOf(cluster);
+  if (deployment === undefined) throw new Error("a running cluster has a placement");
+  return new BrokerHttp(await localAccess(home)(deployment));
+}
 
 export async function withAdmin<T>(
   address: string,

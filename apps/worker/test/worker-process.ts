@@ -70,6 +70,9 @@ const topics = {
     );
     if (!gone) throw new BrokerError("topic_not_found", `there is no topic ${name}`);
   },
+};
+
+const users = {
   async describeUser(name: string) {
     return { name, mechanisms: [] };
   },
@@ -97,6 +100,7 @@ const worker = await startWorker({
   leaseMs: LEASE_MS,
   smokeCheck: () => withCrash("smokeCheck", () => sleep(SMOKE_MS)),
   kafka: (_address, work) => work(topics),
+  users: () => users,
 });
 
 process.on("SIGTERM", async () => {

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { BrokerError, type BrokerErrorCode } from "./broker-error.ts";
+import { BrokerError, type BrokerErrorCode, CODE_BY_KAFKA_ERROR } from "./broker-error.ts";
 
 /** What a broker's answers other than a success mean; any other is `refused`. */
 const CODE_BY_STATUS: Readonly<Partial<Record<number, BrokerErrorCode>>> = {
@@ -8,13 +8,14 @@ const CODE_BY_STATUS: Readonly<Partial<Record<number, BrokerErrorCode>>> = {
   403: "unauthorized",
   // A broker of another version, whose admin HTTP has no such page.
   404: "unsupported",
+  405: "unsupported",
   413: "request_too_large",
   429: "busy",
   503: "not_ready",
 };
 /** Errors that the broker names; the name says more than the status. */
 const CODE_BY_NAME: Readonly<Record<string, BrokerErrorCode>> = {
-  UNKNOWN_TOPIC_OR_PARTITION: "topic_not_found",
+  ...CODE_BY_KAFKA_ERROR,
   RECORDS_DISABLED: "records_disabled",
 };
 /** An error's body is one sentence and its name. */
@@ -27,7 +28,7 @@ export interface AdminAddress {
 }
 
 export interface AdminRequest {
-  readonly method?: "GET" | "POST";
+  readonly method?: "GET" | "POST" | "PATCH" | "DELETE";
   readonly accept?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;

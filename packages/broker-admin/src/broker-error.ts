@@ -55,7 +55,7 @@ const RETRYABLE: ReadonlySet<BrokerErrorCode> = new Set([
 ]);
 
 /** Kafka's error names (KIP-less, from the protocol's table) that callers can act on. */
-const CODE_BY_KAFKA_ERROR: Readonly<Record<string, BrokerErrorCode>> = {
+export const CODE_BY_KAFKA_ERROR: Readonly<Record<string, BrokerErrorCode>> = {
   TOPIC_ALREADY_EXISTS: "topic_exists",
   UNKNOWN_TOPIC_OR_PARTITION: "topic_not_found",
   UNKNOWN_TOPIC_ID: "topic_not_found",

@@ -1,13 +1,6 @@
 import type {
-  Acl,
-  AclFilter,
-  ClientQuota,
-  ClusterUser,
   ConsumerGroup,
   DescribedTopic,
-  QuotaChanges,
-  QuotaEntity,
-  ScramMechanism,
   Topic,
   TopicConfig,
   TopicConfigSource,
@@ -20,13 +13,10 @@ import {
   IncrementalAlterConfigOperationTypes,
   UserError,
 } from "@platformatic/kafka";
-import { createAcls, deleteAcl, describeAcls } from "./acls.ts";
 import { BrokerError, toBrokerError, withDeadline } from "./broker-error.ts";
-import { alterQuota, describeQuotas } from "./client-quotas.ts";
 import { describeGroups, type PickGroups } from "./group-lag.ts";
 import { connectionOptions, type KafkaAddress, survivingResets } from "./kafka-client.ts";
 import { OfflineTolerantAdmin } from "./offline-partitions.ts";
-import { describeUsers, putPassword, removeCredentials } from "./scram-users.ts";
 
 /** A local broker answers in milliseconds, one over the Internet in a second or two. */
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -157,91 +147,11 @@ export class KafkaAdmin {
   }
 
   /**
-   * Sets settings of one broker while it runs (KIP-339), all or none. `invalid_config` where the
-   * broker refuses one, with its words in `said`. `validateOnly`: only asks.
-   */
-  async setBrokerSettings(
-    brokerId: number,
-    settings: Readonly<Record<string, string>>,
-    options: { validateOnly?: boolean } = {},
-  ): Promise<void> {
-    const configs = Object.entries(settings).map(([name, value]) => ({
-      name,
-      value,
-      configOperation: IncrementalAlterConfigOperationTypes.SET,
-    }));
-    if (configs.length === 0) return;
-    const resourceType = ConfigResourceTypes.BROKER;
-    await this.#run(`change settings of broker ${brokerId}`, () =>
-      this.#admin.incrementalAlterConfigs({
-        resources: [{ resourceType, resourceName: String(brokerId), configs }],
-        validateOnly: options.validateOnly ?? false,
-      }),
-    );
-  }
-
-  /**
    * Consumer groups with their state and, per partition they have committed, their lag. The broker describes
    * only those that `pick` chooses of all ids, which are in order.
    */
   async listConsumerGroups(pick: PickGroups = (ids) => ids): Promise<ConsumerGroup[]> {
     return await this.#run("list consumer groups", () => describeGroups(this.#admin, pick));
-  }
-
-  /** Every user that the broker has a credential of, in order of its name. */
-  async listUsers(): Promise<ClusterUser[]> {
-    return await this.#run("list users", () => describeUsers(this.#admin, null));
-  }
-
-  /** `user_not_found` where there is none. */
-  async describeUser(name: string): Promise<ClusterUser> {
-    const action = `describe user ${name}`;
-    const [user] = await this.#run(action, () => describeUsers(this.#admin, [name]));
-    if (user === undefined) throw new BrokerError("user_not_found", `there is no user ${name}`);
-    return user;
-  }
-
-  /** Makes the user where there is none. Each mechanism has a password of its own: others stay as they are. */
-  async putPassword(
-    name: string,
-    password: string,
-    mechanisms: readonly ScramMechanism[],
-  ): Promise<void> {
-    await this.#run(`set the password of user ${name}`, () =>
-      putPassword(this.#admin, name, password, mechanisms),
-    );
-  }
-
-  /** A user without any credential is no user. `user_not_found` where one of them is not there. */
-  async removeCredentials(name: string, mechanisms: readonly ScramMechanism[]): Promise<void> {
-    await this.#run(`remove credentials of user ${name}`, () =>
-      removeCredentials(this.#admin, name, mechanisms),
-    );
-  }
-
-  /** `authorization_off` where the broker has no authorizer; of all ACLs' methods. */
-  async listAcls(filter: AclFilter = {}): Promise<Acl[]> {
-    return await this.#run("list ACLs", () => describeAcls(this.#admin, filter));
-  }
-
-  /** One that is there already stays. */
-  async createAcls(acls: readonly Acl[]): Promise<void> {
-    await this.#run("create ACLs", () => createAcls(this.#admin, acls));
-  }
-
-  /** Whether the rule was there. */
-  async deleteAcl(acl: Acl): Promise<boolean> {
-    return await this.#run("delete an ACL", () => deleteAcl(this.#admin, acl));
-  }
-
-  /** Every quota of users and client ids. */
-  async listQuotas(): Promise<ClientQuota[]> {
-    return await this.#run("list quotas", () => describeQuotas(this.#admin));
-  }
-
-  /** Sets and removes limits of one entity; the others stay. */
-  async alterQuota(entity: QuotaEntity, changes: QuotaChanges): Promise<void> {
-    await this.#run("change a quota", () => alterQuota(this.#admin, entity, changes));
   }
 
   async close(): Promise<void> {

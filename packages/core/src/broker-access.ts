@@ -12,7 +12,21 @@ import { deploymentOf } from "./engine/index.ts";
 /** The part of a broker's admin HTTP that use cases speak. */
 export type BrokerHttpPort = Pick<
   BrokerHttp,
-  "settings" | "catchUp" | "storage" | "records" | "quotaUsage"
+  | "settings"
+  | "changeSettings"
+  | "catchUp"
+  | "storage"
+  | "records"
+  | "quotaUsage"
+  | "listUsers"
+  | "describeUser"
+  | "putPassword"
+  | "removeCredentials"
+  | "listAcls"
+  | "createAcls"
+  | "deleteAcl"
+  | "listQuotas"
+  | "alterQuota"
 >;
 
 /** The way to one cluster's broker. Throws `BrokerError` `unreachable` where there is none yet, `broker_failed`. */
@@ -29,16 +43,6 @@ export type KafkaAdminPort = Pick<
   | "alterTopicConfigs"
   | "createPartitions"
   | "listConsumerGroups"
-  | "listUsers"
-  | "describeUser"
-  | "putPassword"
-  | "removeCredentials"
-  | "listAcls"
-  | "createAcls"
-  | "deleteAcl"
-  | "listQuotas"
-  | "alterQuota"
-  | "setBrokerSettings"
 >;
 
 /**
@@ -48,7 +52,6 @@ export type KafkaAdminPort = Pick<
 export type KafkaAccess = <T>(
   cluster: Cluster,
   work: (admin: KafkaAdminPort) => Promise<T>,
-  options?: Pick<KafkaAddress, "timeoutMs">,
 ) => Promise<T>;
 
 /** Reaches brokers by the addresses and tokens that a driver knows. */
@@ -60,8 +63,7 @@ export function brokerHttpBy(access: ClusterDriver["access"]): BrokerHttpAccess 
 export function kafkaBy(
   address: (deployment: ClusterDeployment) => Promise<KafkaAddress>,
 ): KafkaAccess {
-  return async (cluster, work, options) =>
-    await withKafkaAdmin({ ...(await reach(cluster, address)), ...options }, work);
+  return async (cluster, work) => await withKafkaAdmin(await reach(cluster, address), work);
 }
 
 async function reach<T>(

@@ -102,8 +102,7 @@ export function coreOf(parts: CoreParts, tenant: OrganizationId): Core {
   return {
     ...parts,
     db: parts.db.tenant(tenant),
-    kafka: (cluster, work, options) =>
-      parts.brokerCalls.connected(tenant, () => parts.kafka(cluster, work, options)),
+    kafka: (cluster, work) => parts.brokerCalls.connected(tenant, () => parts.kafka(cluster, work)),
     async brokerHttp(cluster) {
       parts.brokerCalls.take(tenant);
       return await parts.brokerHttp(cluster);

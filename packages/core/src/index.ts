@@ -17,7 +17,13 @@ export { type ChainTools, verifyAuditChains } from "./audit/verify-audit-chains.
 export { type BenchmarkView, getBenchmark } from "./benchmark/get-benchmark.ts";
 export { listBenchmarks } from "./benchmark/list-benchmarks.ts";
 export { runBenchmark } from "./benchmark/run-benchmark.ts";
-export { type BrokerHttpAccess, brokerHttpBy, type KafkaAccess, kafkaBy } from "./broker-access.ts";
+export {
+  type BrokerHttpAccess,
+  type BrokerHttpPort,
+  brokerHttpBy,
+  type KafkaAccess,
+  kafkaBy,
+} from "./broker-access.ts";
 export { BrokerCalls } from "./broker-calls.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
 export { acceptDrift } from "./cluster/accept-drift.ts";

@@ -1,5 +1,5 @@
 /** Benchmarks: bounded, refused where they would do harm, and their topic is gone whatever happens. */
-import { BrokerError, BrokerHttp } from "@millrace/broker-admin";
+import { BrokerError } from "@millrace/broker-admin";
 import {
   type BenchmarkRequest,
   type BenchmarkSample,
@@ -25,6 +25,7 @@ import {
   runOperation,
 } from "../src/index.ts";
 import {
+  brokerWith,
   coreFixture,
   coreFor,
   drivers,
@@ -70,7 +71,6 @@ beforeEach(async () => {
 });
 
 /** Never asked. */
-const { records } = new BrokerHttp({ adminUrl: "http://127.0.0.1:1", adminToken: "none" });
 
 const caller = (): Principal => ({
   ...fixture.principal,
@@ -81,18 +81,12 @@ function core() {
   return coreFor(fixture, {
     ...unreachable,
     drivers,
-    brokerHttp: async () => ({
-      storage: async () => storage,
-      settings: async () =>
-        new Map([...settings].map(([name, value]) => [name, { value, dynamic: true }] as never)),
-      catchUp: async () => {
-        throw new Error("benchmarks do not ask for it");
-      },
-      quotaUsage: async () => {
-        throw new Error("benchmarks do not ask for it");
-      },
-      records,
-    }),
+    brokerHttp: async () =>
+      brokerWith({
+        storage: async () => storage,
+        settings: async () =>
+          new Map([...settings].map(([name, value]) => [name, { value, dynamic: true }] as never)),
+      }),
   });
 }
 

@@ -1,4 +1,4 @@
-import { BrokerError } from "@millrace/broker-admin";
+import { BrokerError, BrokerHttp } from "@millrace/broker-admin";
 import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import {
   type BrokerStorage,
@@ -12,6 +12,7 @@ import { ClusterDrivers } from "@millrace/provisioner";
 import { setUp, withPostgres } from "@millrace/testkit";
 import {
   type BrokerHttpAccess,
+  type BrokerHttpPort,
   type Core,
   type CoreOptions,
   coreOf,
@@ -31,7 +32,15 @@ export interface CoreFixture {
   db: TestDatabaseOfTenant;
   /** The database as its owner sees it. */
   ownerUrl: string;
+  /** The database as the API sees it. */
+  apiUrl: string;
   principal: Principal;
+}
+
+/** A broker that answers these calls, and at which nothing listens for any other. */
+export function brokerWith(calls: Partial<BrokerHttpPort>): BrokerHttpPort {
+  const nobody = new BrokerHttp({ adminUrl: "http://127.0.0.1:1", adminToken: "none" });
+  return Object.assign(nobody, calls);
 }
 
 /** These tests' brokers have no admin HTTP. */
@@ -73,6 +82,7 @@ export function coreFixture(): CoreFixture {
   setUp(async () => {
     const database = await withPostgres();
     fixture.ownerUrl = database.url;
+    fixture.apiUrl = database.apiUrl;
     const organizationId = newId("org");
     const arranging = openDatabase({ url: database.arrangeUrl });
     fixture.db = {
@@ -129,12 +139,16 @@ export class FakeTopics {
       deleteTopic: async (name) => {
         if (!this.names.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
       },
-      describeUser: async (name) => {
-        if (!this.users.has(name)) throw new BrokerError("user_not_found", "no such user");
-        return { name, mechanisms: SCRAM_MECHANISMS };
-      },
-      putPassword: async (name, password) => void this.users.set(name, password),
     });
+  };
+
+  readonly accounts: ReturnType<WorkerTools["users"]> = {
+    describeUser: async (name) => {
+      if (this.down) throw new BrokerError("unreachable", "nothing listens");
+      if (!this.users.has(name)) throw new BrokerError("user_not_found", "no such user");
+      return { name, mechanisms: SCRAM_MECHANISMS };
+    },
+    putPassword: async (name, password) => void this.users.set(name, password),
   };
 }
 
@@ -148,7 +162,8 @@ export function newTools(
   const plain = { db, clock: systemClock, smokeCheck: async () => {}, log: silent };
   const { kafka } = topics;
   const storage: WorkerTools["storage"] = async () => topics.storage;
-  return { ...plain, kafka, storage, drivers, ...changes, driver, topics };
+  const users = () => topics.accounts;
+  return { ...plain, kafka, users, storage, drivers, ...changes, driver, topics };
 }
 
 /** The use cases of the fixture's tenant, with the API's rights. */

@@ -1,4 +1,5 @@
-import { BrokerError, BrokerHttp, type BrokerSettings } from "@millrace/broker-admin";
+import { BrokerError, type BrokerHttp, type BrokerSettings } from "@millrace/broker-admin";
+import { openDatabase } from "@millrace/db";
 import {
   type Cluster,
   type ClusterSize,
@@ -17,7 +18,14 @@ import {
   listTuningChanges,
   updateTuning,
 } from "../src/index.ts";
-import { askForCluster, coreFixture, coreFor, drivers } from "./fixture.ts";
+import {
+  askForCluster,
+  brokerWith,
+  coreFixture,
+  coreFor,
+  drivers,
+  unreachable,
+} from "./fixture.ts";
 
 const MIB = 1024 ** 2;
 const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
@@ -29,50 +37,25 @@ let mood: "up" | "down" | "refuses" | "fenced";
 /** Its words where it refuses. */
 let said: string;
 let writes: number;
+/** Awaited by the broker before it makes a change. */
+let atWrite: (() => Promise<void>) | undefined;
 let core: Core;
 let cluster: Cluster;
 let principal: Principal;
 let ports = 31_000;
-/** Asked for nothing here. */
-const { records } = new BrokerHttp({ adminUrl: "http://127.0.0.1:1", adminToken: "none" });
 
 beforeEach(async () => {
   principal = { ...fixture.principal, userId: "usr_01JD0000000000000000000000" };
   mood = "up";
   said = "too large";
   writes = 0;
+  atWrite = undefined;
   const defaults = tuningDefaults({ size: "dev" });
   settings = new Map(TUNING_KNOBS.map((knob) => [TUNING_PROPERTIES[knob], String(defaults[knob])]));
   core = coreFor(fixture, {
     drivers,
-    brokerHttp: async () => ({
-      settings: readSettings,
-      catchUp: neverAsked,
-      storage: neverAsked,
-      quotaUsage: neverAsked,
-      records,
-    }),
-    kafka: async (_address, work) =>
-      work({
-        setBrokerSettings: write,
-        createTopic: neverAsked,
-        deleteTopic: neverAsked,
-        listTopics: neverAsked,
-        describeTopic: neverAsked,
-        describeTopicConfigs: neverAsked,
-        alterTopicConfigs: neverAsked,
-        createPartitions: neverAsked,
-        listConsumerGroups: neverAsked,
-        listUsers: neverAsked,
-        describeUser: neverAsked,
-        putPassword: neverAsked,
-        removeCredentials: neverAsked,
-        listAcls: neverAsked,
-        createAcls: neverAsked,
-        deleteAcl: neverAsked,
-        listQuotas: neverAsked,
-        alterQuota: neverAsked,
-      }),
+    brokerHttp: async () => brokerWith({ settings: readSettings, changeSettings: write }),
+    kafka: unreachable.kafka,
   });
   cluster = await runningCluster("dev");
 });
@@ -97,21 +80,14 @@ async function readSettings(): Promise<BrokerSettings> {
   );
 }
 
-async function write(
-  _brokerId: number,
-  changed: Readonly<Record<string, string>>,
-  options: { validateOnly?: boolean } = {},
-): Promise<void> {
+async function write({ set, validateOnly }: Parameters<BrokerHttp["changeSettings"]>[0]) {
   if (mood === "down") throw new BrokerError("unreachable", "nothing listens");
   if (mood === "refuses") throw new BrokerError("invalid_config", "no", { said });
   if (mood === "fenced") throw new BrokerError("refused", "replaced by a newer start");
-  if (options.validateOnly) return;
+  if (validateOnly) return;
+  await atWrite?.();
   writes += 1;
-  for (const [name, value] of Object.entries(changed)) settings.set(name, value);
-}
-
-async function neverAsked(): Promise<never> {
-  throw new Error("tuning does not ask for it");
+  for (const [name, value] of Object.entries(set)) settings.set(name, value);
 }
 
 /** The cluster as its row has it now. */
@@ -259,6 +235,68 @@ test("a broker that has been replaced has not refused: it is asked again", async
   expect(view.cluster.tuning.problem).toContain("newer start");
   mood = "up";
   expect(await applyTuning(core, await now())).toBe("applied");
+});
+
+/** From now on the broker makes no change until it is released. */
+function hang() {
+  const gate = Promise.withResolvers<void>();
+  const hung = { changes: 0, release: gate.resolve };
+  atWrite = async () => {
+    hung.changes += 1;
+    await gate.promise;
+  };
+  return hung;
+}
+
+test("a broker that hangs keeps no connection to the database, and holds up no other change", async () => {
+  // Fewer than the changes that hang.
+  const database = openDatabase({ url: fixture.apiUrl, connectionsMax: 2 });
+  const hung = hang();
+  try {
+    const db = { ...fixture.db, api: database };
+    const { brokerHttp } = core;
+    core = coreFor({ ...fixture, db }, { ...unreachable, brokerHttp, drivers });
+    const sizes = [1, 2, 3, 4].map((mib) => mib * MIB);
+    const changes = sizes.map((size) => ask({ prefetch_max_bytes: size }));
+    await expect.poll(() => hung.changes).toBe(sizes.length);
+    const view = await getTuning(core, principal, cluster.id);
+    expect(view).toMatchObject({ applied: false, cluster: { tuning: { version: sizes.length } } });
+    hung.release();
+    await Promise.all(changes);
+    const { overrides, version, appliedVersion } = (await now()).tuning;
+    expect([version, appliedVersion]).toEqual([sizes.length, sizes.length]);
+    const atBroker = settings.get(TUNING_PROPERTIES.prefetch_max_bytes);
+    expect(atBroker).toBe(String(overrides.prefetch_max_bytes));
+  } finally {
+    hung.release();
+    await database.close();
+  }
+});
+
+test("a process that ends while the broker is told leaves the rest to the worker", async () => {
+  const hung = hang();
+  // Until it is released, this is as good as a process that has ended.
+  const lost = ask({ block_cache_bytes: 64 * MIB });
+  await expect.poll(() => hung.changes).toBe(1);
+  expect(await lastResult()).toBe("pending");
+  atWrite = undefined;
+  expect(await applyTuning(core, await now())).toBe("applied");
+  expect([settings.get(BLOCK_CACHE), await lastResult()]).toEqual([String(64 * MIB), "applied"]);
+  hung.release();
+  await lost;
+});
+
+test("an older change that reaches the broker late is followed by the newer one", async () => {
+  const hung = hang();
+  const late = ask({ block_cache_bytes: 64 * MIB });
+  await expect.poll(() => hung.changes).toBe(1);
+  atWrite = undefined;
+  await ask({ block_cache_bytes: 32 * MIB });
+  expect(await results()).toEqual(["applied", "applied"]);
+  hung.release();
+  const view = await late;
+  expect(settings.get(BLOCK_CACHE)).toBe(String(32 * MIB));
+  expect([view.applied, view.cluster.tuning.version]).toEqual([true, 2]);
 });
 
 test("the broker starts with what was asked for, and with its own default of the rest", async () => {

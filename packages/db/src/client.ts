@@ -44,17 +44,10 @@ export function brokenUniqueRule(error: unknown): string | undefined {
 
 /** PostgreSQL's `unique_violation`. */
 const UNIQUE_VIOLATION = "23505";
-/** PostgreSQL's `lock_not_available`. */
-const LOCK_NOT_AVAILABLE = "55P03";
 
 /** Whether a statement written by hand broke a unique rule: `brokenUniqueRule` is for the others. */
 export function isUniqueViolation(error: unknown): boolean {
   return databaseCodeOf(error) === UNIQUE_VIOLATION;
-}
-
-/** Whether `error` says that a lock was not to be had within `lock_timeout`. */
-export function isLockTimeout(error: unknown): boolean {
-  return databaseCodeOf(error) === LOCK_NOT_AVAILABLE;
 }
 
 /** PostgreSQL's own code of a failure, where there is one. */

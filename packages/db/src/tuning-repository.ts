@@ -1,7 +1,6 @@
 import {
   type Changer,
   type ClusterId,
-  DomainError,
   type KnobChange,
   newId,
   type TuningChange,
@@ -9,15 +8,9 @@ import {
   type TuningKnob,
   type TuningOverrides,
 } from "@millrace/domain";
-import { type Client, isLockTimeout } from "./client.ts";
+import type { Client } from "./client.ts";
 import type { TuningChange as ChangeRow, Prisma } from "./generated/client.ts";
 import { olderThan, type Page, type PageRequest, pageOf } from "./page.ts";
-
-/**
- * With what the broker may take afterwards this is below what a transaction may take in all, so that
- * who waits in vain is told so, and who waits long still has the time to change something.
- */
-const LOCK_TIMEOUT = "5s";
 
 export interface NewTuningChange {
   readonly overrides: TuningOverrides;
@@ -27,8 +20,6 @@ export interface NewTuningChange {
   readonly changes: readonly KnobChange[];
   /** The earlier change whose settings this one restores. */
   readonly reverts?: TuningChangeId | undefined;
-  /** Whether the broker has taken it already. */
-  readonly applied: boolean;
   /** Why the broker could not take it yet, where that is more than silence. */
   readonly problem: string | undefined;
   readonly at: Date;
@@ -42,27 +33,7 @@ export class TuningRepository {
     this.#client = client;
   }
 
-  /**
-   * Until the transaction ends, nobody else changes or applies this cluster's tuning. Throws
-   * `cluster_busy` where somebody else does so for long.
-   */
-  async lock(clusterId: ClusterId): Promise<void> {
-    const key = `tuning ${clusterId}`;
-    await this.#client.$executeRaw`SELECT set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
-    try {
-      await this.#client.$queryRaw`
-        SELECT pg_advisory_xact_lock(hashtextextended(${key}, 0))::text`;
-    } catch (error) {
-      if (!isLockTimeout(error)) throw error;
-      throw new DomainError("cluster_busy", "Another tuning change is running.", {
-        remedy: "Try again in a few seconds.",
-        retryAfterSeconds: 5,
-        cause: error,
-      });
-    }
-  }
-
-  /** Writes the desired tuning and its line of history. Within a transaction that holds `lock`. */
+  /** Writes the desired tuning and its line of history. Within a transaction that holds the cluster's row. */
   async record(clusterId: ClusterId, change: NewTuningChange): Promise<void> {
     const { overrides, version, by, at } = change;
     await this.#client.cluster.update({
@@ -72,7 +43,6 @@ export class TuningRepository {
         tuningVersion: version,
         tuningUpdatedAt: at,
         tuningProblem: change.problem ?? null,
-        ...(change.applied && { tuningApplied: version }),
         version: { increment: 1 },
       },
     });
@@ -91,18 +61,20 @@ export class TuningRepository {
     });
   }
 
-  /** Notes that the broker has taken this version; nothing where a newer one was taken. */
-  async markApplied(clusterId: ClusterId, version: number): Promise<void> {
-    await this.#client.$executeRaw`
+  /** Notes that the broker has taken this version. False, and nothing is noted, where it is not the current one. */
+  async markApplied(clusterId: ClusterId, version: number): Promise<boolean> {
+    const noted = await this.#client.$executeRaw`
       UPDATE cluster SET tuning_applied = ${version}, tuning_problem = NULL
       WHERE id = ${clusterId} AND tuning_version = ${version}`;
+    return noted === 1;
   }
 
-  /** Notes why the broker does not take this version, while it is the current one. */
-  async markProblem(clusterId: ClusterId, version: number, problem: string): Promise<void> {
-    await this.#client.$executeRaw`
+  /** Notes why the broker does not take this version. False, and nothing is noted, where it is not the current one. */
+  async markProblem(clusterId: ClusterId, version: number, problem: string): Promise<boolean> {
+    const noted = await this.#client.$executeRaw`
       UPDATE cluster SET tuning_problem = ${problem}
       WHERE id = ${clusterId} AND tuning_version = ${version}`;
+    return noted === 1;
   }
 
   /** Newest first. */

@@ -11,7 +11,6 @@ function change(version: number, changes: Partial<NewTuningChange> = {}): NewTun
     version,
     by: { kind: "user", id: "usr_x", name: "ann@example.com" },
     changes: [{ knob: "block_cache_bytes", from: 0, to: 1_048_576 * version, toDefault: false }],
-    applied: false,
     problem: undefined,
     at: new Date(Date.UTC(2026, 0, 1, 0, 0, version)),
     ...changes,
@@ -84,48 +83,4 @@ test("history cannot be changed, whoever writes", async () => {
     await client.end();
   }
   expect((await db.tuning.changes(id, { limit: 10 })).items).toHaveLength(1);
-});
-
-test("changes of one cluster take turns; those of another do not wait", async () => {
-  const tenant = await newTenant(fixture.db);
-  const { db } = tenant;
-  const [a, b] = [await newCluster(tenant, "a"), await newCluster(tenant, "b")];
-  const order: string[] = [];
-  let release = () => {};
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  let locked = () => {};
-  const isLocked = new Promise<void>((resolve) => {
-    locked = resolve;
-  });
-  const first = db.transaction(async (tx) => {
-    await tx.tuning.lock(a.id);
-    locked();
-    await held;
-    order.push("first");
-  });
-  await isLocked;
-  const second = db.transaction(async (tx) => {
-    await tx.tuning.lock(a.id);
-    order.push("second");
-  });
-  await db.transaction(async (tx) => {
-    await tx.tuning.lock(b.id);
-    order.push("other");
-  });
-  release();
-  await Promise.all([first, second]);
-  expect(order).toEqual(["other", "first", "second"]);
-});
-
-test("who waits in vain for a turn is told that the cluster is busy", async () => {
-  const tenant = await newTenant(fixture.db);
-  const { db } = tenant;
-  const { id } = await newCluster(tenant);
-  await db.transaction(async (tx) => {
-    await tx.tuning.lock(id);
-    const late = db.transaction((other) => other.tuning.lock(id));
-    await expect(late).rejects.toMatchObject({ code: "cluster_busy", retryable: true });
-  });
 });

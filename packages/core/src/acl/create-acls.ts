@@ -27,13 +27,12 @@ export async function createAcls(
 ): Promise<readonly Acl[]> {
   const cluster = await requireServingCluster(core, principal, clusterId);
   for (const acl of acls) assertEffective(acl);
-  return atBroker(undefined, () =>
-    core.kafka(cluster, async (admin) => {
-      await core.beforeBrokerChange?.();
-      await admin.createAcls(acls);
-      return acls;
-    }),
-  );
+  return atBroker(undefined, async () => {
+    const broker = await core.brokerHttp(cluster);
+    await core.beforeBrokerChange?.();
+    await broker.createAcls(acls);
+    return acls;
+  });
 }
 
 /** Kafka stores rules that never decide anything; nobody means them. */

@@ -18,14 +18,13 @@ export async function deleteAcl(
   { clusterId, acl }: DeleteAclInput,
 ): Promise<void> {
   const cluster = await requireServingCluster(core, principal, clusterId);
-  await atBroker(undefined, () =>
-    core.kafka(cluster, async (admin) => {
-      // Looked up first: an ACL that is gone is no change that failed at the broker.
-      if ((await admin.listAcls(acl)).length === 0) throw noSuchAcl();
-      await core.beforeBrokerChange?.();
-      if (!(await admin.deleteAcl(acl))) throw noSuchAcl();
-    }),
-  );
+  await atBroker(undefined, async () => {
+    const broker = await core.brokerHttp(cluster);
+    // Looked up first: an ACL that is gone is no change that failed at the broker.
+    if ((await broker.listAcls(acl)).length === 0) throw noSuchAcl();
+    await core.beforeBrokerChange?.();
+    if (!(await broker.deleteAcl(acl))) throw noSuchAcl();
+  });
 }
 
 function noSuchAcl(): DomainError {

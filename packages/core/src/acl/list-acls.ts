@@ -26,8 +26,8 @@ export async function listAcls(
     filter: { clusterId: input.clusterId, ...input.filter },
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
-  const acls = await atBroker(undefined, () =>
-    core.kafka(cluster, (admin) => admin.listAcls(input.filter)),
+  const acls = await atBroker(undefined, async () =>
+    (await core.brokerHttp(cluster)).listAcls(input.filter),
   );
   const page = pageByName(acls, orderOf, after, pageSizeOf(input));
   return {

@@ -30,12 +30,11 @@ export async function testAcl(
   return atBroker(undefined, async () => {
     const broker = await core.brokerHttp(cluster);
     const settings = aclSettingsOf(await broker.settings());
-    const acls = await core.kafka(cluster, (admin) =>
-      admin.listAcls({ resourceType, resourceName, patternType: "match" }).catch((error) => {
-        if (error instanceof BrokerError && error.code === "authorization_off") return undefined;
-        throw error;
-      }),
-    );
+    const filter = { resourceType, resourceName, patternType: "match" } as const;
+    const acls = await broker.listAcls(filter).catch((error) => {
+      if (error instanceof BrokerError && error.code === "authorization_off") return undefined;
+      throw error;
+    });
     return decideAcl(question, acls ?? [], { ...settings, enabled: acls !== undefined });
   });
 }

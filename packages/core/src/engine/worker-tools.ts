@@ -1,4 +1,4 @@
-import type { KafkaAddress, KafkaAdmin } from "@millrace/broker-admin";
+import type { BrokerHttp, KafkaAddress, KafkaAdmin } from "@millrace/broker-admin";
 import type { Database, TenantDatabase } from "@millrace/db";
 import type { BrokerStorage, Clock } from "@millrace/domain";
 import type { BrokerAccess, ClusterDrivers } from "@millrace/provisioner";
@@ -14,10 +14,10 @@ export interface WorkerTools {
   /** Runs `work` with a connection to a broker, closed afterwards. */
   readonly kafka: <T>(
     address: KafkaAddress,
-    work: (
-      admin: Pick<KafkaAdmin, "createTopic" | "deleteTopic" | "describeUser" | "putPassword">,
-    ) => Promise<T>,
+    work: (admin: Pick<KafkaAdmin, "createTopic" | "deleteTopic">) => Promise<T>,
   ) => Promise<T>;
+  /** Users of a broker. Methods throw `BrokerError`. */
+  readonly users: (access: BrokerAccess) => Pick<BrokerHttp, "describeUser" | "putPassword">;
   /** How full a broker's log is, and whether its uploads keep up. Throws `BrokerError`. */
   readonly storage: (access: BrokerAccess) => Promise<BrokerStorage>;
   readonly log: Log;

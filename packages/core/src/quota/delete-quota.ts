@@ -23,14 +23,13 @@ export async function deleteQuota(
 ): Promise<void> {
   const cluster = await requireServingCluster(core, principal, clusterId);
   assertEntity(entity);
-  await atBroker(undefined, () =>
-    core.kafka(cluster, async (admin) => {
-      const quotas = await admin.listQuotas();
-      const quota = quotas.find((each) => quotaKey(each) === quotaKey(entity));
-      if (quota === undefined) throw new DomainError("not_found", "There is no such quota.");
-      await core.beforeBrokerChange?.();
-      const removed = Object.keys(quota.limits).map((limit) => [limit, null]);
-      await admin.alterQuota(entity, Object.fromEntries(removed));
-    }),
-  );
+  await atBroker(undefined, async () => {
+    const broker = await core.brokerHttp(cluster);
+    const quotas = await broker.listQuotas();
+    const quota = quotas.find((each) => quotaKey(each) === quotaKey(entity));
+    if (quota === undefined) throw new DomainError("not_found", "There is no such quota.");
+    await core.beforeBrokerChange?.();
+    const removed = Object.keys(quota.limits).map((limit) => [limit, null]);
+    await broker.alterQuota(entity, Object.fromEntries(removed));
+  });
 }

@@ -22,8 +22,8 @@ export async function listQuotas(
     filter: { clusterId: input.clusterId },
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
-  const quotas = await atBroker(undefined, () =>
-    core.kafka(cluster, (admin) => admin.listQuotas()),
+  const quotas = await atBroker(undefined, async () =>
+    (await core.brokerHttp(cluster)).listQuotas(),
   );
   const page = pageByName(quotas, quotaKey, after, pageSizeOf(input));
   return {

@@ -34,16 +34,15 @@ export async function setQuota(
     const message = `must have at least one of ${QUOTA_LIMITS.join(", ")}`;
     throw validationFailed([{ pointer: "", code: "required", message }]);
   }
-  return atBroker(undefined, () =>
-    core.kafka(cluster, async (admin) => {
-      // Read before the change: once it is made, nothing may fail.
-      const quotas = await admin.listQuotas();
-      const known = quotas.find((quota) => quotaKey(quota) === quotaKey(entity));
-      await core.beforeBrokerChange?.();
-      await admin.alterQuota(entity, changes);
-      return { ...entity, limits: changedLimits(known?.limits ?? {}, changes) };
-    }),
-  );
+  return atBroker(undefined, async () => {
+    const broker = await core.brokerHttp(cluster);
+    // Read before the change: once it is made, nothing may fail.
+    const quotas = await broker.listQuotas();
+    const known = quotas.find((quota) => quotaKey(quota) === quotaKey(entity));
+    await core.beforeBrokerChange?.();
+    await broker.alterQuota(entity, changes);
+    return { ...entity, limits: changedLimits(known?.limits ?? {}, changes) };
+  });
 }
 
 function changedLimits(known: ClientQuota["limits"], changes: QuotaChanges): ClientQuota["limits"] {

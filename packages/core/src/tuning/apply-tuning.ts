@@ -4,8 +4,11 @@ import type { Core } from "../core.ts";
 import { askedKnobs, giveSettings, readSettings } from "./broker-tuning.ts";
 import { runningValue } from "./tuning-view.ts";
 
-export type TuningTools = Pick<Core, "kafka" | "brokerHttp"> & {
-  readonly db: Pick<TenantDatabase, "transaction" | "tuning">;
+export type TuningTools = Pick<Core, "brokerHttp"> & {
+  readonly db: {
+    readonly clusters: Pick<TenantDatabase["clusters"], "load">;
+    readonly tuning: Pick<TenantDatabase["tuning"], "markApplied" | "markProblem">;
+  };
 };
 
 /**
@@ -17,39 +20,57 @@ export type TuningTools = Pick<Core, "kafka" | "brokerHttp"> & {
 export type ApplyResult = "same" | "applied" | "silent" | "refused";
 
 /**
- * Sees to it that a cluster's running broker has what was asked for: after a change that it missed,
- * after a restart, and after somebody changed the same setting at the broker itself. What was never
+ * Changes of the same tuning that one call follows up. Each of them is applied by its own request as well, so
+ * giving up leaves nothing to do but for the next round.
+ */
+const FOLLOWED_CHANGES_MAX = 20;
+
+/**
+ * Sees to it that a cluster's running broker has what was asked for: after a change, after a change that it
+ * missed, after a restart, and after somebody changed the same setting at the broker itself. What was never
  * asked for is left as the broker has it.
+ *
+ * No transaction or lock is held while the broker is asked. Several callers may do this at once: the tuning's
+ * version serializes them. Whoever has given the broker an older version than the row's finds that out
+ * when it notes the outcome, and gives it the newer one. If it ends before, the next round compares the values.
  */
 export async function applyTuning(tools: TuningTools, cluster: Cluster): Promise<ApplyResult> {
+  let current: Cluster | undefined = cluster;
+  for (let followed = 0; followed < FOLLOWED_CHANGES_MAX; followed += 1) {
+    const result = await applyVersion(tools, current);
+    if (result !== "outdated") return result;
+    current = await tools.db.clusters.load(cluster.id);
+    if (current === undefined) break;
+  }
+  return "silent";
+}
+
+/** `outdated`: the row asks for a newer version by now. */
+async function applyVersion(
+  tools: TuningTools,
+  cluster: Cluster,
+): Promise<ApplyResult | "outdated"> {
   if (askedKnobs(cluster).length === 0) return "same";
-  const seen = await compare(tools, cluster);
-  if (seen === "silent") return "silent";
-  const { appliedVersion: known, version: newest } = cluster.tuning;
-  if (seen.length === 0 && known === newest) return "same";
-  return tools.db.transaction(async (tx) => {
-    // From here on nobody changes the overrides; those that the caller read may be a moment old.
-    await tx.tuning.lock(cluster.id);
-    const current = await tx.clusters.load(cluster.id);
-    if (current === undefined) return "silent";
-    const differing = await compare(tools, current);
-    if (differing === "silent") return "silent";
-    const { version, appliedVersion } = current.tuning;
-    if (differing.length === 0) {
-      if (appliedVersion < version) await tx.tuning.markApplied(current.id, version);
-      return "same";
-    }
-    const outcome = await giveSettings(tools, current, askedKnobs(current), {
-      validateOnly: false,
-    });
-    if (outcome.kind === "taken") {
-      await tx.tuning.markApplied(current.id, version);
-      return "applied";
-    }
-    const problem = outcome.kind === "refused" ? outcome.said : outcome.problem;
-    if (problem !== undefined) await tx.tuning.markProblem(current.id, version, problem);
-    return outcome.kind === "refused" ? "refused" : "silent";
-  });
+  const { tuning } = tools.db;
+  const { version, appliedVersion } = cluster.tuning;
+  const differing = await compare(tools, cluster);
+  if (differing === "silent") return "silent";
+  if (differing.length === 0 && appliedVersion === version) return "same";
+  // The caller may have read the row a while ago.
+  const newest = (await tools.db.clusters.load(cluster.id))?.tuning.version;
+  if (newest !== version) return "outdated";
+  if (differing.length === 0) {
+    return (await tuning.markApplied(cluster.id, version)) ? "same" : "outdated";
+  }
+  const outcome = await giveSettings(tools, cluster, askedKnobs(cluster), { validateOnly: false });
+  if (outcome.kind === "taken") {
+    return (await tuning.markApplied(cluster.id, version)) ? "applied" : "outdated";
+  }
+  const problem = outcome.kind === "refused" ? outcome.said : outcome.problem;
+  if (problem !== undefined && !(await tuning.markProblem(cluster.id, version, problem))) {
+    return "outdated";
+  }
+  return outcome.kind === "refused" ? "refused" : "silent";
 }
 
 /** The asked knobs that the running broker has otherwise. */

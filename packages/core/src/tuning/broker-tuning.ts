@@ -11,15 +11,7 @@ import {
 } from "@millrace/domain";
 import type { Core } from "../core.ts";
 
-/** A cluster's broker is number 0 while clusters have one. */
-const BROKER_ID = 0;
-/**
- * A live broker answers in milliseconds. The bound is below that of the transaction that waits for
- * the answer.
- */
-const CHANGE_TIMEOUT_MS = 5_000;
-
-type BrokerWays = Pick<Core, "kafka" | "brokerHttp">;
+type BrokerWays = Pick<Core, "brokerHttp">;
 
 /** What a broker made of settings that it was given. */
 export type SettingsOutcome =
@@ -54,13 +46,11 @@ export async function giveSettings(
     return { kind: "later", problem: undefined };
   }
   const values = desiredTuning(cluster, cluster.tuning.overrides);
-  const settings = Object.fromEntries(
+  const set = Object.fromEntries(
     knobs.map((knob) => [TUNING_PROPERTIES[knob], String(values[knob])]),
   );
   try {
-    await ways.kafka(cluster, (admin) => admin.setBrokerSettings(BROKER_ID, settings, options), {
-      timeoutMs: CHANGE_TIMEOUT_MS,
-    });
+    await (await ways.brokerHttp(cluster)).changeSettings({ set, ...options });
     return { kind: "taken" };
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;

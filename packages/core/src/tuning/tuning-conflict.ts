@@ -3,7 +3,7 @@ import { type Cluster, DomainError, type TuningChange } from "@millrace/domain";
 
 /** Throws `tuning_changed_since` where a later change touched a setting of `change`. Within a transaction that holds the lock. */
 export async function assertNotChangedSince(
-  tx: Transaction,
+  tx: Pick<Transaction, "tuning">,
   cluster: Cluster,
   change: TuningChange,
 ): Promise<void> {

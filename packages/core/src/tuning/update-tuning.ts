@@ -19,6 +19,7 @@ import {
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 import { changerBehind } from "../tenant/changer-behind.ts";
+import { applyTuning } from "./apply-tuning.ts";
 import {
   askedKnobs,
   giveSettings,
@@ -46,6 +47,10 @@ export interface UpdateTuningInput {
  * answer gets it when it is back. Throws `not_found`, `cluster_not_ready` for a cluster that is
  * being deleted, `precondition_failed`, and `tuning_refused` where a value is out of its bounds or
  * the broker refuses it: then nothing has changed.
+ *
+ * The broker is asked whether it would take the change, the change is stored, the broker gets it, and the
+ * outcome is stored. No transaction is open while the broker is asked. If the process ends in between, the worker
+ * does the rest.
  */
 export async function updateTuning(
   core: Core,
@@ -53,67 +58,64 @@ export async function updateTuning(
   input: UpdateTuningInput,
 ): Promise<TuningView> {
   const found = await requireCluster(core, principal, input.clusterId);
+  if (input.reverts) await assertNotChangedSince(core.db, found, input.reverts);
   const settings = await readSettings(core, found);
-  if (input.validateOnly) return preview(core, found, input, settings);
+  const wanted = validate(found, input, settings);
+  if (!input.validateOnly && changesBetween(found, wanted, settings).length === 0) {
+    return viewTuning(found, settings);
+  }
+  const outcome = await askFor(core, wanted, settings);
+  throwIfRefused(outcome, input.patch);
+  if (input.validateOnly) return viewTuning(wanted, settings);
   const by = await changerBehind(core, principal);
-  // The broker is asked within the transaction, so that what it refuses is stored nowhere, and no
-  // other change of this cluster comes in between. What it has taken and a commit that fails did
-  // not store is put right by the worker.
-  const changed = await core.db.transaction(async (tx) => {
-    await tx.tuning.lock(found.id);
-    const cluster = await tx.clusters.get(principal.organizationId, found.id);
-    if (!cluster) throw notFound("cluster", found.id);
-    return change(core, tx, cluster, { ...input, by, settings });
-  });
+  const problem = outcome.kind === "later" ? outcome.problem : undefined;
+  const stored = await core.db.transaction((tx) =>
+    store(core, tx, principal, { ...input, by, settings, problem }),
+  );
+  // A broker that could not say whether it would take the change gets it from the worker.
+  if (outcome.kind !== "taken") return viewTuning(stored, await readSettings(core, stored));
+  await applyTuning(core, stored);
+  const changed = (await core.db.clusters.load(found.id)) ?? stored;
   return viewTuning(changed, await readSettings(core, changed));
 }
 
-async function preview(
-  core: Core,
-  cluster: Cluster,
-  input: UpdateTuningInput,
-  settings: BrokerSettings | undefined,
-): Promise<TuningView> {
-  const wanted = validate(cluster, input, settings);
-  const outcome = await give(core, wanted, settings, { validateOnly: true });
-  throwIfRefused(outcome, input.patch);
-  return viewTuning(wanted, settings);
-}
-
-async function change(
+/** What of the change there is to store, by the row as it is now. Other changes of the cluster wait meanwhile. */
+async function store(
   core: Core,
   tx: Transaction,
-  cluster: Cluster,
-  input: UpdateTuningInput & { by: Changer; settings: BrokerSettings | undefined },
+  principal: Principal,
+  input: UpdateTuningInput & {
+    readonly by: Changer;
+    readonly settings: BrokerSettings | undefined;
+    readonly problem: string | undefined;
+  },
 ): Promise<Cluster> {
+  const cluster = await tx.clusters.lock(principal.organizationId, input.clusterId);
+  if (!cluster) throw notFound("cluster", input.clusterId);
   if (input.reverts) await assertNotChangedSince(tx, cluster, input.reverts);
   const wanted = validate(cluster, input, input.settings);
   const changes = changesBetween(cluster, wanted, input.settings);
   if (changes.length === 0) return cluster;
-  const outcome = await give(core, wanted, input.settings, { validateOnly: false });
-  throwIfRefused(outcome, input.patch);
   await tx.tuning.record(cluster.id, {
     overrides: wanted.tuning.overrides,
     version: cluster.tuning.version + 1,
     by: input.by,
     changes,
     reverts: input.reverts?.id,
-    applied: outcome.kind === "taken",
-    problem: outcome.kind === "later" ? outcome.problem : undefined,
+    problem: input.problem,
     at: core.clock.now(),
   });
   return (await tx.clusters.load(cluster.id)) ?? cluster;
 }
 
-/** A broker that did not answer a moment ago is not waited for: a transaction is open meanwhile. */
-async function give(
+/** Whether the broker would take the change. One that did not answer a moment ago is not waited for. */
+async function askFor(
   core: Core,
   wanted: Cluster,
   settings: BrokerSettings | undefined,
-  options: { validateOnly: boolean },
 ): Promise<SettingsOutcome> {
   if (settings === undefined) return { kind: "later", problem: undefined };
-  return giveSettings(core, wanted, askedKnobs(wanted), options);
+  return giveSettings(core, wanted, askedKnobs(wanted), { validateOnly: true });
 }
 
 /** The cluster with the change. Throws `cluster_not_ready`, `precondition_failed`, `tuning_refused`. */

@@ -6,7 +6,7 @@ import {
   type Principal,
   SCRAM_MECHANISMS,
 } from "@millrace/domain";
-import type { KafkaAdminPort } from "../broker-access.ts";
+import type { BrokerHttpPort } from "../broker-access.ts";
 import { atBroker } from "../broker-failure.ts";
 import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
@@ -30,21 +30,20 @@ export async function createUser(
 ): Promise<WithPassword<ClusterUser>> {
   const cluster = await requireServingCluster(core, principal, clusterId);
   const chosen = password ?? newClusterPassword();
-  return atBroker(name, () =>
-    core.kafka(cluster, async (admin) => {
-      // Kafka's request would silently replace the password of a user that exists.
-      if (await hasUser(admin, name)) throw nameTaken(name);
-      await core.beforeBrokerChange?.();
-      await admin.putPassword(name, chosen, SCRAM_MECHANISMS);
-      const user = { name, mechanisms: SCRAM_MECHANISMS };
-      return { user, password: password === undefined ? chosen : undefined };
-    }),
-  );
+  return atBroker(name, async () => {
+    const broker = await core.brokerHttp(cluster);
+    // The broker would silently replace the password of a user that exists.
+    if (await hasUser(broker, name)) throw nameTaken(name);
+    await core.beforeBrokerChange?.();
+    await broker.putPassword(name, chosen, SCRAM_MECHANISMS);
+    const user = { name, mechanisms: SCRAM_MECHANISMS };
+    return { user, password: password === undefined ? chosen : undefined };
+  });
 }
 
-async function hasUser(admin: KafkaAdminPort, name: string): Promise<boolean> {
+async function hasUser(broker: BrokerHttpPort, name: string): Promise<boolean> {
   try {
-    await admin.describeUser(name);
+    await broker.describeUser(name);
     return true;
   } catch (error) {
     if (error instanceof BrokerError && error.code === "user_not_found") return false;

@@ -18,11 +18,10 @@ export async function deleteUser(
   { clusterId, userName }: DeleteUserInput,
 ): Promise<void> {
   const cluster = await requireServingCluster(core, principal, clusterId);
-  await atBroker(userName, () =>
-    core.kafka(cluster, async (admin) => {
-      const { mechanisms } = await admin.describeUser(userName);
-      await core.beforeBrokerChange?.();
-      await admin.removeCredentials(userName, mechanisms);
-    }),
-  );
+  await atBroker(userName, async () => {
+    const broker = await core.brokerHttp(cluster);
+    const { mechanisms } = await broker.describeUser(userName);
+    await core.beforeBrokerChange?.();
+    await broker.removeCredentials(userName, mechanisms);
+  });
 }

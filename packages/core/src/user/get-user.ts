@@ -15,5 +15,5 @@ export async function getUser(
   { clusterId, userName }: GetUserInput,
 ): Promise<ClusterUser> {
   const cluster = await requireServingCluster(core, principal, clusterId);
-  return atBroker(userName, () => core.kafka(cluster, (admin) => admin.describeUser(userName)));
+  return atBroker(userName, async () => (await core.brokerHttp(cluster)).describeUser(userName));
 }

@@ -22,7 +22,7 @@ export async function listUsers(
     filter: { clusterId: input.clusterId },
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
-  const users = await atBroker(undefined, () => core.kafka(cluster, (admin) => admin.listUsers()));
+  const users = await atBroker(undefined, async () => (await core.brokerHttp(cluster)).listUsers());
   const page = pageByName(users, (user) => user.name, after, pageSizeOf(input));
   return {
     items: page.items,

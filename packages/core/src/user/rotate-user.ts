@@ -25,15 +25,12 @@ export async function rotateUser(
 ): Promise<WithPassword<ClusterUser>> {
   const cluster = await requireServingCluster(core, principal, clusterId);
   const chosen = password ?? newClusterPassword();
-  return atBroker(userName, () =>
-    core.kafka(cluster, async (admin) => {
-      const user = await admin.describeUser(userName);
-      const rotated = mechanism
-        ? [requireMechanism(user, mechanism, "/mechanism")]
-        : user.mechanisms;
-      await core.beforeBrokerChange?.();
-      await admin.putPassword(userName, chosen, rotated);
-      return { user, password: password === undefined ? chosen : undefined };
-    }),
-  );
+  return atBroker(userName, async () => {
+    const broker = await core.brokerHttp(cluster);
+    const user = await broker.describeUser(userName);
+    const rotated = mechanism ? [requireMechanism(user, mechanism, "/mechanism")] : user.mechanisms;
+    await core.beforeBrokerChange?.();
+    await broker.putPassword(userName, chosen, rotated);
+    return { user, password: password === undefined ? chosen : undefined };
+  });
 }

@@ -21,15 +21,14 @@ export async function updateUser(
   { clusterId, userName, mechanisms }: UpdateUserInput,
 ): Promise<ClusterUser> {
   const cluster = await requireServingCluster(core, principal, clusterId);
-  return atBroker(userName, () =>
-    core.kafka(cluster, async (admin) => {
-      const user = await admin.describeUser(userName);
-      const kept = new Set(mechanisms.map((each) => requireMechanism(user, each, "/mechanisms")));
-      const removed = user.mechanisms.filter((each) => !kept.has(each));
-      if (removed.length === 0) return user;
-      await core.beforeBrokerChange?.();
-      await admin.removeCredentials(userName, removed);
-      return { ...user, mechanisms: user.mechanisms.filter((each) => kept.has(each)) };
-    }),
-  );
+  return atBroker(userName, async () => {
+    const broker = await core.brokerHttp(cluster);
+    const user = await broker.describeUser(userName);
+    const kept = new Set(mechanisms.map((each) => requireMechanism(user, each, "/mechanisms")));
+    const removed = user.mechanisms.filter((each) => !kept.has(each));
+    if (removed.length === 0) return user;
+    await core.beforeBrokerChange?.();
+    await broker.removeCredentials(userName, removed);
+    return { ...user, mechanisms: user.mechanisms.filter((each) => kept.has(each)) };
+  });
 }

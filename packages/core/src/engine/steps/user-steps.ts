@@ -15,7 +15,7 @@ const PASSWORD_BYTES = 32;
 const createUser: Step = {
   async check(context) {
     try {
-      await atBroker(context, (admin) => admin.describeUser(INITIAL_CLUSTER_USER));
+      await (await usersOf(context)).describeUser(INITIAL_CLUSTER_USER);
       return true;
     } catch (error) {
       if (error instanceof BrokerError && error.code === "user_not_found") return false;
@@ -24,18 +24,13 @@ const createUser: Step = {
   },
   async do(context) {
     const password = randomBytes(PASSWORD_BYTES).toString("base64url");
-    await atBroker(context, (admin) =>
-      admin.putPassword(INITIAL_CLUSTER_USER, password, SCRAM_MECHANISMS),
-    );
+    await (await usersOf(context)).putPassword(INITIAL_CLUSTER_USER, password, SCRAM_MECHANISMS);
     return undefined;
   },
 };
 
-type Admin = Parameters<Parameters<StepContext["tools"]["kafka"]>[1]>[0];
-
-async function atBroker<T>(context: StepContext, work: (admin: Admin) => Promise<T>): Promise<T> {
-  const { kafka } = await context.driver.access(deployment(context));
-  return await context.tools.kafka(await kafka(), work);
+async function usersOf(context: StepContext): Promise<ReturnType<StepContext["tools"]["users"]>> {
+  return context.tools.users(await context.driver.access(deployment(context)));
 }
 
 export const USER_STEPS = { create_user: createUser } satisfies Partial<Record<StepName, Step>>;
