@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isAddressRange } from "@millrace/auth";
 import { AWS_REGIONS } from "@millrace/domain";
+import type { ControlLink } from "@millrace/provisioner";
 import { z } from "zod";
 import { TRUSTED_PROXIES_DEFAULT, TrustedProxies } from "./client-address.ts";
 
@@ -80,6 +81,11 @@ const Settings = z.object({
   /** A folder with Terraform's AWS provider; the registry where absent. */
   MILLRACE_TERRAFORM_MIRROR: optionalText,
   MILLRACE_AWS_PROVIDER_VERSION: optionalText,
+  /** `host:port` at which brokers connect to a gateway. With it, `MILLRACE_GATEWAY_URL` and the token. */
+  MILLRACE_GATEWAY_ADDRESS: optionalText,
+  /** Where gateways take calls to brokers. */
+  MILLRACE_GATEWAY_URL: optionalText.pipe(z.url({ protocol: /^http$/ }).optional()),
+  MILLRACE_GATEWAY_TOKEN: optionalText,
   /** 0 where no broker can run beside the control plane: on AWS. */
   MILLRACE_LOCAL_CLUSTERS: z.enum(["0", "1"]).default("1"),
   /** The provisioner's role; without it clusters on AWS can only be planned. */
@@ -92,7 +98,18 @@ const Settings = z.object({
   HOME: z.string().default("/"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
 });
+const GATEWAY_VARIABLES = [
+  "MILLRACE_GATEWAY_ADDRESS",
+  "MILLRACE_GATEWAY_URL",
+  "MILLRACE_GATEWAY_TOKEN",
+] as const;
 const Environment = Settings.refine(
+  (env) => new Set(GATEWAY_VARIABLES.map((name) => env[name] === undefined)).size === 1,
+  {
+    path: ["MILLRACE_GATEWAY_URL"],
+    error: `must be set together with the others of ${GATEWAY_VARIABLES.join(", ")}, or none of them`,
+  },
+).refine(
   (env) => env.MILLRACE_AWS_ROLE_ARN === undefined || env.MILLRACE_AWS_REGION !== undefined,
   {
     path: ["MILLRACE_AWS_REGION"],
@@ -100,6 +117,13 @@ const Environment = Settings.refine(
   },
 );
 export type Environment = z.infer<typeof Environment>;
+
+/** The gateways; undefined where brokers are called at their admin ports. */
+export function gatewayIn(env: Environment): ControlLink | undefined {
+  const { MILLRACE_GATEWAY_ADDRESS: address, MILLRACE_GATEWAY_URL: url } = env;
+  const token = env.MILLRACE_GATEWAY_TOKEN;
+  return address && url && token ? { address, url: url.replace(/\/+$/, ""), token } : undefined;
+}
 
 /** The program's settings. Prints what is wrong with them and ends the process where something is. */
 export function readEnvironment(): Environment {

@@ -5,7 +5,7 @@ import { openDatabase, RoleUnconfined } from "@millrace/db";
 import { localAccess, localKafka } from "@millrace/provisioner";
 import { pino } from "pino";
 import { createApi } from "./create-api.ts";
-import { readEnvironment } from "./env.ts";
+import { gatewayIn, readEnvironment } from "./env.ts";
 import { listen } from "./http-server.ts";
 import { regionDrivers } from "./region-drivers.ts";
 import { resealSecrets } from "./reseal-secrets.ts";
@@ -43,8 +43,8 @@ const app = createApi({
   consoleUrl: env.MILLRACE_CONSOLE_URL,
   trustedProxies: env.MILLRACE_TRUSTED_PROXIES,
   kafka: kafkaBy(localKafka(env.MILLRACE_HOME)),
-  brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME)),
-  drivers: regionDrivers(env),
+  brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME, gatewayIn(env))),
+  drivers: regionDrivers(env, gatewayIn(env)),
   impersonationMayWrite: env.MILLRACE_IMPERSONATION_WRITE === "1",
   outgoing: new OutgoingRequests({ allowedAddresses: env.MILLRACE_SSO_ALLOWED_ADDRESSES }),
 });

@@ -1,5 +1,5 @@
 import type { RegionDrivers } from "@millrace/core";
-import { type ClusterPlanner, LocalDriver } from "@millrace/provisioner";
+import { type ClusterPlanner, type ControlLink, LocalDriver } from "@millrace/provisioner";
 import type { OfflinePlanner } from "@millrace/provisioner/aws";
 import type { Environment } from "./env.ts";
 
@@ -19,7 +19,7 @@ type PlanningEnvironment = Pick<
 >;
 
 /** This program plans; what is planned is carried out by the worker. */
-export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
+export function regionDrivers(env: PlanningEnvironment, link?: ControlLink): RegionDrivers {
   const program = {
     bin: env.MILLRACE_TERRAFORM_BIN,
     mirror: env.MILLRACE_TERRAFORM_MIRROR,
@@ -33,6 +33,8 @@ export function regionDrivers(env: PlanningEnvironment): RegionDrivers {
     local: new LocalDriver({
       home: env.MILLRACE_HOME,
       program: { command: [env.MILLRACE_BROKER_BIN], environment: { PATH: env.PATH } },
+      // A plan is that of the worker, whose brokers have a control link.
+      link,
     }),
     awsPlanner: awsPlanner({ program, providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION }),
     localAvailable: env.MILLRACE_LOCAL_CLUSTERS === "1",

@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import type { ControlLink } from "@millrace/provisioner";
 import { z } from "zod";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -22,6 +23,11 @@ const schema = z.object({
   MILLRACE_BROKER_BIN: z.string().min(1).default(join(ROOT, "dataplane/target/release/millrace")),
   /** `1`: brokers stop with the worker, as in the quick start. Otherwise they outlive it. */
   MILLRACE_STOP_BROKERS_ON_EXIT: z.enum(["0", "1"]).default("0"),
+  /** `host:port` at which brokers connect to a gateway. With it, `MILLRACE_GATEWAY_URL` and the token. */
+  MILLRACE_GATEWAY_ADDRESS: optionalText,
+  /** Where gateways take calls to brokers. */
+  MILLRACE_GATEWAY_URL: optionalText.pipe(z.url({ protocol: /^http$/ }).optional()),
+  MILLRACE_GATEWAY_TOKEN: optionalText,
   /** The Terraform program for clusters on AWS; searched on PATH if absent. */
   MILLRACE_TERRAFORM_BIN: z
     .string()
@@ -108,6 +114,8 @@ export interface WorkerEnv {
   readonly stopBrokersOnExit: boolean;
   readonly logLevel: string;
   readonly driftIntervalMs: number;
+  /** Undefined where brokers are called at their admin ports. */
+  readonly gateway: ControlLink | undefined;
   /** Undefined where this installation has no account on AWS. */
   readonly aws: AwsEnv | undefined;
   /** The brokers' whole environment. */
@@ -134,9 +142,24 @@ export function readEnv(source: NodeJS.ProcessEnv = process.env): WorkerEnv {
     stopBrokersOnExit: env.MILLRACE_STOP_BROKERS_ON_EXIT === "1",
     logLevel: env.LOG_LEVEL,
     driftIntervalMs: env.MILLRACE_DRIFT_INTERVAL * 1_000,
+    gateway: gatewayIn(env),
     aws: awsEnv(env, source),
     brokerEnvironment: variablesIn(source, BROKER_VARIABLE),
   };
+}
+
+/** Throws an error that names the variables that belong together. */
+function gatewayIn(env: z.infer<typeof schema>): ControlLink | undefined {
+  const {
+    MILLRACE_GATEWAY_ADDRESS: address,
+    MILLRACE_GATEWAY_URL: url,
+    MILLRACE_GATEWAY_TOKEN: token,
+  } = env;
+  if (address && url && token) return { address, url: url.replace(/\/+$/, ""), token };
+  if (!address && !url && !token) return undefined;
+  throw new Error(
+    "the environment is wrong\nMILLRACE_GATEWAY_ADDRESS, MILLRACE_GATEWAY_URL and MILLRACE_GATEWAY_TOKEN must be set together, or none of them",
+  );
 }
 
 /** Throws an error that names each variable that is missing beside the role. */

@@ -1,6 +1,7 @@
 import {
   type ClusterDriver,
   ClusterDrivers,
+  type LinkCredentials,
   LocalDriver,
   type TerraformStates,
 } from "@millrace/provisioner";
@@ -16,10 +17,6 @@ const STOP_TIMEOUT_MS = 110_000;
 
 const env = environment();
 const logger = pino({ level: env.logLevel, base: { service: "worker" } });
-const driver = new LocalDriver({
-  home: env.home,
-  program: { command: [env.brokerBin], environment: env.brokerEnvironment },
-});
 const stopping = new AbortController();
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -36,11 +33,12 @@ try {
   const { databaseUrl } = env;
   const worker = await startWorker({
     databaseUrl,
-    drivers: async (states) =>
-      new ClusterDrivers({
-        local: driver,
-        aws: env.aws && (await awsDriver(env.aws, states)),
-      }),
+    drivers: async (states, linkCredentials) => {
+      const local = localDriver(linkCredentials);
+      // A gateway that starts waits for it.
+      if (env.gateway) await local.ensureGatewayCertificate();
+      return new ClusterDrivers({ local, aws: env.aws && (await awsDriver(env.aws, states)) });
+    },
     driftIntervalMs: env.driftIntervalMs,
     logger,
     signal: stopping.signal,
@@ -54,6 +52,15 @@ try {
   }
   // The stop came before the start was complete. Brokers of an earlier worker may still run.
   await shutDown(undefined);
+}
+
+function localDriver(linkCredentials?: LinkCredentials): LocalDriver {
+  return new LocalDriver({
+    home: env.home,
+    program: { command: [env.brokerBin], environment: env.brokerEnvironment },
+    link: env.gateway,
+    linkCredentials,
+  });
 }
 
 /** Loaded only with an AWS account, because the AWS SDK is larger than everything else. */
@@ -74,7 +81,7 @@ async function shutDown(worker: Worker | undefined): Promise<never> {
   }, STOP_TIMEOUT_MS).unref();
   try {
     if (worker) await worker.stop({ stopBrokers: env.stopBrokersOnExit });
-    else if (env.stopBrokersOnExit) await stopAllBrokers(driver, logger);
+    else if (env.stopBrokersOnExit) await stopAllBrokers(localDriver(), logger);
     process.exit(0);
   } catch (error) {
     logger.fatal({ err: error }, "the worker did not stop well");

@@ -15,6 +15,7 @@ import {
   brokerHttpBy,
   deploymentOf,
   LEASE_MS_DEFAULT,
+  linkCredentialsIn,
   removeLeftTopics,
   runOperation,
   scheduleOperations,
@@ -25,7 +26,12 @@ import {
 import { type Database, openDatabase } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
 import { applyRetention } from "@millrace/metrics";
-import type { ClusterDriver, ClusterDrivers, TerraformStates } from "@millrace/provisioner";
+import type {
+  ClusterDriver,
+  ClusterDrivers,
+  LinkCredentials,
+  TerraformStates,
+} from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { BrokerScraper } from "./broker-scraper.ts";
 import { ClusterSupervisor } from "./cluster-supervisor.ts";
@@ -36,8 +42,11 @@ import { TuningKeeper } from "./tuning-keeper.ts";
 
 export interface WorkerOptions {
   readonly databaseUrl: string;
-  /** Created after the database is open, which stores Terraform's states. */
-  readonly drivers: (states: TerraformStates) => Promise<ClusterDrivers>;
+  /** Created after the database is open, which stores Terraform's states and brokers' credentials. */
+  readonly drivers: (
+    states: TerraformStates,
+    linkCredentials: LinkCredentials,
+  ) => Promise<ClusterDrivers>;
   readonly logger: Logger;
   readonly clock?: Clock;
   /** How long an operation stays with this worker after its death, in milliseconds. */
@@ -93,7 +102,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   try {
     await waitForDatabase(db, options.signal);
     await db.assertConfined();
-    const drivers = await options.drivers(terraformStatesIn(db));
+    const drivers = await options.drivers(terraformStatesIn(db), linkCredentialsIn(db));
     const clock = options.clock ?? systemClock;
     const parts: Parts = { db, drivers, deploymentOf, clock, logger };
     const tools = workerTools(parts, options);

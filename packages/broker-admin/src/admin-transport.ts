@@ -1,3 +1,4 @@
+import { type BrokerSlot, type GatewayErrorCode, LINK_HEADERS } from "@millrace/domain";
 import type { z } from "zod";
 import { BrokerError, type BrokerErrorCode, CODE_BY_KAFKA_ERROR } from "./broker-error.ts";
 
@@ -18,13 +19,26 @@ const CODE_BY_NAME: Readonly<Record<string, BrokerErrorCode>> = {
   ...CODE_BY_KAFKA_ERROR,
   RECORDS_DISABLED: "records_disabled",
 };
+/** A gateway's own errors: it has no answer of the broker. */
+const CODE_BY_GATEWAY: Readonly<Record<GatewayErrorCode, BrokerErrorCode>> = {
+  UNAUTHORIZED: "unauthorized",
+  NOT_FOUND: "unsupported",
+  WRONG_BROKER: "malformed_answer",
+  BROKER_BUSY: "busy",
+  // It may have carried out the request.
+  BROKER_DISCONNECTED: "timeout",
+  BROKER_NOT_CONNECTED: "unreachable",
+  BROKER_TIMEOUT: "timeout",
+};
 /** An error's body is one sentence and its name. */
 const ERROR_BYTES_MAX = 64 * 1024;
 
 export interface AdminAddress {
-  /** `http://host:port`, no path. */
+  /** `http://host:port`; at a gateway with the broker's path. */
   readonly adminUrl: string;
   readonly adminToken: string;
+  /** Whose answers are expected: one that does not name this broker is rejected. Absent for earlier versions of brokers. */
+  readonly slot?: BrokerSlot | undefined;
 }
 
 export interface AdminRequest {
@@ -46,8 +60,10 @@ export interface AdminRequest {
 export class AdminTransport {
   readonly #base: string;
   readonly #token: string;
+  readonly #ids: Readonly<Record<string, string>>;
 
-  constructor({ adminUrl, adminToken }: AdminAddress) {
+  constructor({ adminUrl, adminToken, slot }: AdminAddress) {
+    this.#ids = slot === undefined ? {} : idsOf(slot);
     this.#base = adminUrl.replace(/\/+$/, "");
     this.#token = adminToken;
   }
@@ -115,6 +131,7 @@ export class AdminTransport {
         method,
         headers: {
           authorization: `Bearer ${this.#token}`,
+          ...this.#ids,
           ...(accept !== undefined && { accept }),
           ...(body !== undefined && { "content-type": "application/json" }),
           ...headers,
@@ -126,8 +143,15 @@ export class AdminTransport {
     } catch (cause) {
       throw this.#transportError(path, request, timeout, cause);
     }
-    if (response.ok) return response;
-    throw await refusal(path, response);
+    if (!response.ok) throw await refusal(path, response);
+    for (const [header, expected] of Object.entries(this.#ids)) {
+      const found = response.headers.get(header);
+      if (found === expected) continue;
+      await response.body?.cancel();
+      const message = `the answer to ${path} has ${header} ${found ?? "not"}, expected ${expected}`;
+      throw new BrokerError("malformed_answer", message);
+    }
+    return response;
   }
 
   #transportError(
@@ -148,10 +172,18 @@ export class AdminTransport {
   }
 }
 
+function idsOf({ clusterId, brokerId }: BrokerSlot): Record<string, string> {
+  return { [LINK_HEADERS.cluster]: clusterId, [LINK_HEADERS.broker]: String(brokerId) };
+}
+
 /** The broker's own error, where it names one: `{"error":{"code","message"}}`. */
 async function refusal(path: string, response: Response): Promise<BrokerError> {
   const { name, said } = await errorOf(response);
-  const code = CODE_BY_NAME[name ?? ""] ?? CODE_BY_STATUS[response.status] ?? "refused";
+  const code =
+    CODE_BY_GATEWAY[name as GatewayErrorCode] ??
+    CODE_BY_NAME[name ?? ""] ??
+    CODE_BY_STATUS[response.status] ??
+    "refused";
   const seconds = Number(response.headers.get("retry-after"));
   return new BrokerError(code, said ?? `the broker answered ${response.status} to ${path}`, {
     kafkaError: name,

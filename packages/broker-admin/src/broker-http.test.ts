@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { newId } from "@millrace/domain";
 import { afterEach, expect, test } from "vitest";
 import { BrokerHttp } from "./broker-http.ts";
 
@@ -111,4 +112,44 @@ test("a broker that says nothing is given up at the timeout", async () => {
 test("a broker that is not there is unreachable", async () => {
   const broker = new BrokerHttp({ adminUrl: "http://127.0.0.1:1", adminToken: "secret" });
   await expect(broker.status()).rejects.toMatchObject({ code: "unreachable", retryable: true });
+});
+
+for (const [error, status, code] of [
+  ["BROKER_NOT_CONNECTED", 503, "unreachable"],
+  ["BROKER_DISCONNECTED", 502, "timeout"],
+  ["BROKER_TIMEOUT", 504, "timeout"],
+  ["BROKER_BUSY", 429, "busy"],
+  ["WRONG_BROKER", 502, "malformed_answer"],
+  ["UNAUTHORIZED", 401, "unauthorized"],
+] as const) {
+  test(`a gateway's ${error} is ${code}`, async () => {
+    const broker = await brokerThat((_request, response) => {
+      response.writeHead(status, { "retry-after": "1" });
+      response.end(JSON.stringify({ error: { code: error, message: "why" } }));
+    });
+    await expect(broker.status()).rejects.toMatchObject({ code, kafkaError: error, said: "why" });
+  });
+}
+
+test("an answer of another broker, or of nobody, is none", async () => {
+  const slot = { clusterId: newId("clu"), brokerId: 3 };
+  let ids: Record<string, string> = {};
+  await brokerThat((request, response) => {
+    expect(request.headers).toMatchObject({
+      "millrace-cluster": slot.clusterId,
+      "millrace-broker": "3",
+    });
+    response.writeHead(200, ids).end("a_total 1\n");
+  });
+  const { port } = (server as Server).address() as AddressInfo;
+  const adminUrl = `http://127.0.0.1:${port}`;
+  const broker = new BrokerHttp({ adminUrl, adminToken: "secret", slot });
+  const rejected = { code: "malformed_answer" };
+  await expect(broker.metrics()).rejects.toMatchObject(rejected);
+  ids = { "millrace-cluster": slot.clusterId, "millrace-broker": "4" };
+  await expect(broker.metrics()).rejects.toMatchObject(rejected);
+  ids = { "millrace-cluster": newId("clu"), "millrace-broker": "3" };
+  await expect(broker.metrics()).rejects.toMatchObject(rejected);
+  ids = { "millrace-cluster": slot.clusterId, "millrace-broker": "3" };
+  expect(await broker.metrics()).toHaveLength(1);
 });

@@ -67,6 +67,7 @@ export {
 export {
   deploymentOf,
   LEASE_MS_DEFAULT,
+  linkCredentialsIn,
   originBeforeChange,
   removeLeftTopics,
   runOperation,

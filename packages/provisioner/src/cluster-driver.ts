@@ -13,6 +13,7 @@ import type {
   BenchmarkReport,
   BenchmarkSample,
   BrokerExit,
+  BrokerSlot,
   ClusterSize,
   Placement,
 } from "@millrace/domain";
@@ -73,6 +74,8 @@ export interface BrokerAccess {
   readonly kafka: () => Promise<KafkaAddress>;
   readonly adminUrl: string;
   readonly adminToken: string;
+  /** Set where a gateway passes requests on: each answer must be this broker's. */
+  readonly slot?: BrokerSlot;
 }
 
 /**

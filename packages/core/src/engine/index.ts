@@ -6,6 +6,7 @@ export { removeLeftTopics } from "./benchmark-topic.ts";
 export { canonical } from "./canonical.ts";
 export { readyCondition } from "./cluster-condition.ts";
 export { deploymentAt, deploymentOf } from "./cluster-deployment.ts";
+export { linkCredentialsIn } from "./link-credentials.ts";
 export type { Log } from "./log.ts";
 export {
   LEASE_MS_DEFAULT,

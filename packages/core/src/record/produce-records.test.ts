@@ -36,6 +36,17 @@ test("a broker that has records over HTTP disabled says what to do", async () =>
   });
 });
 
+test("a broker without a link has written nothing, and one whose link broke may have", async () => {
+  const from = (code: BrokerErrorCode, kafkaError: string) =>
+    produce(new BrokerError(code, "the gateway's words", { kafkaError }));
+  await expect(from("unreachable", "BROKER_NOT_CONNECTED")).rejects.toMatchObject({
+    code: "broker_unavailable",
+  });
+  await expect(from("timeout", "BROKER_DISCONNECTED")).rejects.toMatchObject({
+    code: "produce_outcome_unknown",
+  });
+});
+
 test("a refused connection has written nothing", async () => {
   const refused = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
   const cause = new TypeError("fetch failed", { cause: refused });

@@ -53,8 +53,9 @@ function unknownOutcome(error: unknown): DomainError | undefined {
   });
 }
 
-/** Whether nothing listened at the broker's address: the request was never sent. */
+/** Whether nothing listened at the broker's address, or it has no gateway: the request was never sent. */
 function isRefusedConnection(error: Error): boolean {
+  if (error instanceof BrokerError && error.kafkaError === "BROKER_NOT_CONNECTED") return true;
   if ((error as NodeJS.ErrnoException).code === "ECONNREFUSED") return true;
   return error.cause instanceof Error && isRefusedConnection(error.cause);
 }

@@ -27,6 +27,19 @@ test("paths survive spaces, percent and question marks in the state folder's nam
   expect(text).toContain("\ndata.dir=/home/a b/50%?/clusters/clu_a/data\n");
 });
 
+test("with a gateway, the broker gets a control link; without one, none", () => {
+  const linked = new BrokerFiles("/home", "clu_a", "127.0.0.1:4100");
+  expect(renderProperties(linked, deployment({}))).toContain(
+    `
+control.link.address=127.0.0.1:4100
+control.link.credential.file=/home/clusters/clu_a/link.credential
+control.link.ca.file=/home/clusters/clu_a/link-ca.pem
+`,
+  );
+  const direct = renderProperties(new BrokerFiles("/home", "clu_a"), deployment({}));
+  expect(direct).not.toContain("control.link");
+});
+
 test("backslashes are escaped, line breaks and odd keys are refused", () => {
   const files = new BrokerFiles("/home", "clu_a");
   expect(renderProperties(files, deployment({ a: "x\\y" }))).toContain("\na=x\\\\y\n");

@@ -5,6 +5,8 @@
  *       server.properties                  0600  the broker's configuration
  *       admin.token                        0600  secret of its admin HTTP; the control plane's password
  *       delegation.key                     0600  secret that delegation tokens are made with
+ *       link.credential                    0600  secret with which it signs in to a gateway
+ *       link-ca.pem                        0600  root of the gateways' certificate
  *       server.pem                         0600  certificate and key of its TLS listener
  *       broker.pid                         0600  which process it is (see broker-process.ts)
  *       broker.log, broker.log.1           0600  its log (see broker-log.ts)
@@ -38,6 +40,8 @@ const CONTROL_PLANE_SIGNS_IN = "admin.sasl.enabled=true";
 /** A secret, so only the file has it: not the text that plans compare and show. */
 const DELEGATION_KEY = "delegation.token.secret.key";
 const DELEGATION_KEY_LINE = /^delegation\.token\.secret\.key=.*\n?/m;
+/** A broker with it serves its admin HTTP at a gateway. */
+const LINK_ADDRESS = "control.link.address";
 /** Keys that only the driver may set. */
 const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "node.id",
@@ -52,6 +56,9 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "admin.listener",
   "admin.token.file",
   "admin.sasl.enabled",
+  LINK_ADDRESS,
+  "control.link.credential.file",
+  "control.link.ca.file",
   DELEGATION_KEY,
   "data.dir",
   "s3.wal.path",
@@ -60,10 +67,13 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
 
 export class BrokerFiles {
   readonly folder: string;
+  /** `host:port` of the gateways; undefined where this installation has none. */
+  readonly linkAddress: string | undefined;
 
-  constructor(home: string, clusterId: string) {
+  constructor(home: string, clusterId: string, linkAddress?: string) {
     if (!CLUSTER_ID.test(clusterId)) throw new Error(`not a cluster id: ${clusterId}`);
     this.folder = join(clustersFolder(home), clusterId);
+    this.linkAddress = linkAddress;
   }
 
   get propertiesFile(): string {
@@ -75,6 +85,12 @@ export class BrokerFiles {
   /** A new key invalidates all delegation tokens. */
   get delegationKeyFile(): string {
     return join(this.folder, "delegation.key");
+  }
+  get linkCredentialFile(): string {
+    return join(this.folder, "link.credential");
+  }
+  get linkRootFile(): string {
+    return join(this.folder, "link-ca.pem");
   }
   get certificateFile(): string {
     return join(this.folder, "server.pem");
@@ -153,6 +169,18 @@ export class BrokerFiles {
   async knowsControlPlane(): Promise<boolean> {
     const lines = (await this.readProperties())?.split("\n") ?? [];
     return lines.includes(CONTROL_PLANE_SIGNS_IN);
+  }
+
+  /** Whether a broker with the configuration on disk connects to a gateway. */
+  async hasLink(): Promise<boolean> {
+    const lines = (await this.readProperties())?.split("\n") ?? [];
+    return lines.some((line) => line.startsWith(`${LINK_ADDRESS}=`));
+  }
+
+  /** What a broker signs in to a gateway with, and what it verifies it by. It reads both for each connection. */
+  async writeLink(credential: string, root: string): Promise<void> {
+    await replaceFile(this.linkRootFile, root);
+    await replaceFile(this.linkCredentialFile, `${credential}\n`);
   }
 
   async hasMetadata(): Promise<boolean> {
@@ -246,6 +274,11 @@ export function renderProperties(files: BrokerFiles, deployment: ClusterDeployme
     }),
     "admin.listener": `${host}:${adminPort}`,
     "admin.token.file": files.tokenFile,
+    ...(files.linkAddress !== undefined && {
+      [LINK_ADDRESS]: files.linkAddress,
+      "control.link.credential.file": files.linkCredentialFile,
+      "control.link.ca.file": files.linkRootFile,
+    }),
     "data.dir": join(files.folder, "data"),
     "s3.wal.path": `0@${fileUri("wal/wal")}?capacity=${deployment.walCapacityBytes}&iodepth=8&iops=3000`,
     "s3.data.buckets": `0@${fileUri("objects")}`,

@@ -72,6 +72,22 @@ describe("the way to a broker that knows the control plane's user", () => {
     await expect(kafka()).rejects.toMatchObject({ code: "config" });
   });
 
+  test("it is called at the gateway, unless its configuration is that of an earlier version", async () => {
+    const link = { address: "127.0.0.1:4100", url: "http://127.0.0.1:4101", token: "t" };
+    const before = await localAccess(home, link)(deployment);
+    expect(before).toMatchObject({ adminUrl: "http://127.0.0.1:19592" });
+    expect(before.slot).toBeUndefined();
+    await new BrokerFiles(home, "clu_a", link.address).write(deployment);
+    expect(await localAccess(home, link)(deployment)).toMatchObject({
+      adminUrl: "http://127.0.0.1:4101/v1/clusters/clu_a/brokers/0",
+      adminToken: "t",
+      slot: { clusterId: "clu_a", brokerId: 0 },
+    });
+    expect(await localAccess(home)(deployment)).toMatchObject({
+      adminUrl: "http://127.0.0.1:19592",
+    });
+  });
+
   test("without a CA, the control plane trusts no public root instead", async () => {
     await expect(localKafka(home)(deployment)).rejects.toMatchObject({ code: "not_prepared" });
   });

@@ -1,9 +1,12 @@
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BrokerHttp, type KafkaAddress } from "@millrace/broker-admin";
 import {
   type BenchmarkLoad,
   type BenchmarkReport,
   type BrokerExit,
+  type BrokerSlot,
+  type ClusterId,
   CONTROL_PLANE_USER,
 } from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "../change-plan.ts";
@@ -27,6 +30,7 @@ import { boundLog, exitIn, logTail } from "./broker-log.ts";
 import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
 import { BrokerRecovery } from "./broker-recovery.ts";
 import { CertificateAuthority } from "./certificate-authority.ts";
+import { type ControlLink, type LinkCredentials, linkedAdminUrl } from "./control-link.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { type LocalState, localPlanId, needsRestart, planLocal, purposeOf } from "./local-plan.ts";
 import { PerfProcess } from "./perf-process.ts";
@@ -40,7 +44,14 @@ export interface LocalDriverOptions {
   readonly program: BrokerProgram;
   readonly ports?: PortRange;
   readonly processTable?: ProcessTable;
+  /** The gateways to which brokers connect; without them, brokers are called at their admin ports. */
+  readonly link?: ControlLink | undefined;
+  /** Needed to start brokers that connect to a gateway. */
+  readonly linkCredentials?: LinkCredentials | undefined;
 }
+
+/** The gateway of an installation on one machine listens on loopback. */
+const GATEWAY_HOST = "127.0.0.1";
 
 /** Recovering a full write-ahead log of the largest size takes most of this on a slow disk. */
 const READY_TIMEOUT_MS = 60_000;
@@ -76,6 +87,13 @@ export class LocalDriver implements ClusterDriver {
   /** The root that clients of the brokers' TLS listeners trust, in PEM; undefined until a broker was started. */
   async rootCertificate(): Promise<string | undefined> {
     return await this.#authority.root();
+  }
+
+  /** Makes sure that the gateway has a certificate, in `keys/gateway.pem`, that will not expire soon. */
+  async ensureGatewayCertificate(): Promise<void> {
+    await this.#lock.run(GATEWAY_LOCK, () =>
+      this.#certificates.renew(this.#gatewayCertificate, GATEWAY_HOST),
+    );
   }
 
   async allocate(clusterId: string, taken: readonly Placement[]): Promise<Placement> {
@@ -133,7 +151,7 @@ export class LocalDriver implements ClusterDriver {
   }
 
   async access(deployment: ClusterDeployment): Promise<BrokerAccess> {
-    return await localAccess(this.#options.home)(deployment);
+    return await localAccess(this.#options.home, this.#options.link)(deployment);
   }
 
   async stop(clusterId: string, options: WaitOptions = {}): Promise<void> {
@@ -158,6 +176,7 @@ export class LocalDriver implements ClusterDriver {
     const { clusterId, placement } = deployment;
     const files = this.#files(clusterId);
     await boundLog(files.logFile);
+    if (this.#options.link) await this.ensureGatewayCertificate();
     if (!hasTls(deployment)) return;
     await this.#lock.run(clusterId, async () => {
       // A folder that is gone stays gone.
@@ -248,8 +267,21 @@ export class LocalDriver implements ClusterDriver {
     if (broker.find() !== undefined) return;
     if (!asPrepared) await files.refresh(deployment);
     if (hasTls(deployment)) await this.#certificates.ensure(files, placement.host);
+    if (await files.hasLink()) await this.#issueLink(files, { clusterId, brokerId: 0 });
     await boundLog(files.logFile);
     await broker.start(this.#options.program);
+  }
+
+  /** A new credential for each start; the one before stays valid, in case that the file is not replaced. */
+  async #issueLink(files: BrokerFiles, slot: LocalSlot): Promise<void> {
+    const { linkCredentials } = this.#options;
+    if (linkCredentials === undefined) {
+      const message = "the broker's configuration has a control link, and this program no gateway";
+      throw new ProvisionError("unconfigured", message);
+    }
+    await this.ensureGatewayCertificate();
+    const credential = await linkCredentials.issue(slotOf(slot));
+    await files.writeLink(credential, (await this.#authority.root()) ?? "");
   }
 
   async #destroy(clusterId: string, { onDestroying }: RunOptions): Promise<void> {
@@ -259,6 +291,7 @@ export class LocalDriver implements ClusterDriver {
     await onDestroying?.();
     await files.remove();
     this.#certificates.forget(files);
+    await this.#options.linkCredentials?.revoke(clusterId as ClusterId);
     // Another worker may have started one meanwhile. Without a configuration none can start from now on.
     await broker.stop();
   }
@@ -285,21 +318,45 @@ export class LocalDriver implements ClusterDriver {
   }
 
   #files(clusterId: string): BrokerFiles {
-    return new BrokerFiles(this.#options.home, clusterId);
+    return new BrokerFiles(this.#options.home, clusterId, this.#options.link?.address);
   }
+
+  get #gatewayCertificate() {
+    const folder = join(this.#options.home, "keys");
+    return { folder, certificateFile: join(folder, "gateway.pem") };
+  }
+}
+
+/** No cluster has this id. */
+const GATEWAY_LOCK = "gateway";
+
+interface LocalSlot {
+  readonly clusterId: string;
+  readonly brokerId: number;
+}
+
+function slotOf({ clusterId, brokerId }: LocalSlot): BrokerSlot {
+  return { clusterId: clusterId as ClusterId, brokerId };
 }
 
 /**
  * How to reach the brokers of the installation whose state folder is `home`, for programs that start
- * none. Throws `ProvisionError` `not_prepared`.
+ * none: by the gateways of `link`, unless the broker has the configuration of an earlier version. Throws
+ * `ProvisionError` `not_prepared`.
  */
-export function localAccess(home: string): ClusterDriver["access"] {
+export function localAccess(home: string, link?: ControlLink): ClusterDriver["access"] {
   const kafkaOf = localKafka(home);
   return async (deployment) => {
     const { clusterId, placement } = deployment;
-    const adminToken = await new BrokerFiles(home, clusterId).readToken();
+    const files = new BrokerFiles(home, clusterId);
+    const adminToken = await files.readToken();
     if (adminToken === undefined) throw notPrepared(clusterId);
-    return { kafka: () => kafkaOf(deployment), adminUrl: adminUrlOf(placement), adminToken };
+    const kafka = () => kafkaOf(deployment);
+    if (link === undefined || !(await files.hasLink())) {
+      return { kafka, adminUrl: adminUrlOf(placement), adminToken };
+    }
+    const slot = slotOf({ clusterId, brokerId: 0 });
+    return { kafka, adminUrl: linkedAdminUrl(link, slot), adminToken: link.token, slot };
   };
 }
 

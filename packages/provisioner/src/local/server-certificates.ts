@@ -1,5 +1,4 @@
 /** The certificates of this machine's brokers: issued before the first start, renewed while they run. */
-import type { BrokerFiles } from "./broker-files.ts";
 import type { CertificateAuthority, SubjectNames } from "./certificate-authority.ts";
 import { readIfThere, replaceFile } from "./state-file.ts";
 
@@ -7,6 +6,13 @@ import { readIfThere, replaceFile } from "./state-file.ts";
 const RENEWAL_MS = 30 * 24 * 60 * 60_000;
 /** Checking reads and parses two files, which each supervision of a cluster need not do. */
 const CHECK_INTERVAL_MS = 60 * 60_000;
+
+/** Where a server's certificate and key lie. */
+export interface CertificatePlace {
+  /** Identifies the server. */
+  readonly folder: string;
+  readonly certificateFile: string;
+}
 
 export class ServerCertificates {
   readonly #authority: CertificateAuthority;
@@ -23,7 +29,7 @@ export class ServerCertificates {
    * Makes sure that the cluster's file has a certificate for this host that will not expire soon. The broker
    * reads a replaced file by itself. Throws `ProvisionError` `config`.
    */
-  async ensure(files: BrokerFiles, host: string): Promise<void> {
+  async ensure(files: CertificatePlace, host: string): Promise<void> {
     // Also where it fails: the next round a second later would fail in the same way.
     this.#checkedAt.set(files.folder, this.#now());
     const names = namesOf(host);
@@ -38,13 +44,13 @@ export class ServerCertificates {
   }
 
   /** `ensure`, once an hour for each cluster. */
-  async renew(files: BrokerFiles, host: string): Promise<void> {
+  async renew(files: CertificatePlace, host: string): Promise<void> {
     const checkedAt = this.#checkedAt.get(files.folder);
     if (checkedAt !== undefined && this.#now() - checkedAt < CHECK_INTERVAL_MS) return;
     await this.ensure(files, host);
   }
 
-  forget(files: BrokerFiles): void {
+  forget(files: CertificatePlace): void {
     this.#checkedAt.delete(files.folder);
   }
 }
