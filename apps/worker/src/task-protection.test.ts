@@ -1,53 +1,17 @@
-import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { ClusterDeployment, ClusterDriver } from "@millrace/provisioner";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeEcs } from "../test/fake-ecs.ts";
 import { boundedDriver } from "./bounded-driver.ts";
 import { PROTECTED_MINUTES_MAX, TaskProtection } from "./task-protection.ts";
 
-/** ECS and its agent: it protects a task for as long as the task asks. */
-class Ecs {
-  readonly asked: unknown[] = [];
-  refuses = false;
-  protectedTask = false;
-  readonly #server: Server;
-
-  constructor() {
-    this.#server = createServer(async (request, response) => {
-      let body = "";
-      for await (const chunk of request) body += String(chunk);
-      const { ProtectionEnabled: on, ...rest } = JSON.parse(body);
-      this.asked.push([request.method, request.url, on, rest]);
-      if (this.refuses) {
-        response.end(JSON.stringify({ failure: { Reason: "TASK_NOT_VALID" } }));
-        return;
-      }
-      this.protectedTask = on;
-      response.end(JSON.stringify({ protection: { ProtectionEnabled: on } }));
-    });
-  }
-
-  async start(): Promise<string> {
-    this.#server.listen(0, "127.0.0.1");
-    await once(this.#server, "listening");
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/api/task`;
-  }
-
-  async stop(): Promise<void> {
-    this.#server.close();
-    this.#server.closeAllConnections();
-  }
-}
-
-let ecs: Ecs;
+let ecs: FakeEcs;
 let agentUri: string;
 const warnings: unknown[] = [];
 const logger = { warn: (...args: unknown[]) => void warnings.push(args) };
 const deployment = { organizationId: "org_a" } as ClusterDeployment;
 
 beforeEach(async () => {
-  ecs = new Ecs();
+  ecs = new FakeEcs();
   agentUri = await ecs.start();
   warnings.length = 0;
 });

@@ -310,7 +310,8 @@ class Drill {
   }
 }
 
-async function tenantOf({
+/** A tenant of the site, and its owner. */
+export async function tenantOf({
   db,
   organizationId: id,
 }: AwsSite): Promise<{ core: Core; principal: Principal }> {

@@ -54,7 +54,8 @@ export class AwsSite {
     await rm(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 
-  async startWorker(): Promise<void> {
+  /** `environment`: what the worker has beside the site's own. */
+  async startWorker(environment: Readonly<Record<string, string>> = {}): Promise<void> {
     const child = spawn(process.execPath, [WORKER], {
       stdio: ["ignore", "pipe", "inherit"],
       env: {
@@ -72,6 +73,7 @@ export class AwsSite {
         AWS_ACCESS_KEY_ID: "test",
         AWS_SECRET_ACCESS_KEY: "test",
         LOG_LEVEL: process.env.DRILL_LOG_LEVEL ?? "fatal",
+        ...environment,
       },
     });
     this.#worker = child;
@@ -83,11 +85,21 @@ export class AwsSite {
 
   /** Like the kernel's OOM killer. */
   async killWorker(): Promise<void> {
+    await this.#endWorker("SIGKILL");
+  }
+
+  /** As ECS stops a task; returns the exit code. */
+  async stopWorker(): Promise<number | null | undefined> {
+    return await this.#endWorker("SIGTERM");
+  }
+
+  async #endWorker(signal: "SIGKILL" | "SIGTERM"): Promise<number | null | undefined> {
     const child = this.#worker;
     this.#worker = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGKILL");
+    if (!child || child.exitCode !== null || child.signalCode !== null) return child?.exitCode;
+    child.kill(signal);
     await once(child, "exit");
+    return child.exitCode;
   }
 
   /** Pids of the Terraforms that work in this site's folder; their plugins end with them. */
