@@ -3,8 +3,13 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  AutoScalingClient,
+  TerminateInstanceInAutoScalingGroupCommand,
+} from "@aws-sdk/client-auto-scaling";
+import {
   AuthorizeSecurityGroupEgressCommand,
   AuthorizeSecurityGroupIngressCommand,
+  DescribeInstancesCommand,
   DescribeSecurityGroupRulesCommand,
   DescribeSecurityGroupsCommand,
   DescribeVolumesCommand,
@@ -26,8 +31,8 @@ import {
   S3Client,
 } from "@aws-sdk/client-s3";
 import { clusterNames } from "@millrace/infra";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AwsDriver } from "../../src/aws.ts";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { AwsDriver, type AwsDriverOptions } from "../../src/aws.ts";
 import { type ClusterDeployment, isEmptyPlan, type RunEvent } from "../../src/index.ts";
 import { leftOf } from "../aws-leftovers.ts";
 import { MemoryStates } from "../memory-states.ts";
@@ -51,14 +56,41 @@ const fence = { operationId: "op_a", attempt: 1 };
 describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
   let home: string;
   let moto: Moto;
+  let settings: AwsDriverOptions;
   let driver: AwsDriver;
   let wanted: ClusterDeployment;
   const states = new MemoryStates();
   const events: RunEvent[] = [];
   const options = { fence, onEvent: (event: RunEvent) => void events.push(event) };
+  let autoScaling: AutoScalingClient;
   let ec2: EC2Client;
   let iam: IAMClient;
   let s3: S3Client;
+
+  /** The slot's instance, once it is not `before` any more. */
+  async function instance(before?: string): Promise<{ id: string; image: string | undefined }> {
+    const states = { Name: "instance-state-name", Values: ["running"] };
+    const Filters = [{ Name: "tag:millrace:cluster", Values: [CLUSTER] }, states];
+    return await vi.waitFor(
+      async () => {
+        const { Reservations = [] } = await ec2.send(new DescribeInstancesCommand({ Filters }));
+        const [found, ...others] = Reservations.flatMap(({ Instances = [] }) => Instances);
+        if (found?.InstanceId === undefined || found.InstanceId === before || others.length > 0) {
+          throw new Error("not one new instance");
+        }
+        return { id: found.InstanceId, image: found.ImageId };
+      },
+      { timeout: 60_000 },
+    );
+  }
+
+  /** As Auto Scaling replaces an instance that fails, at any time. */
+  async function replacement(): Promise<string | undefined> {
+    const { id: InstanceId } = await instance();
+    const end = { InstanceId, ShouldDecrementDesiredCapacity: false };
+    await autoScaling.send(new TerminateInstanceInAutoScalingGroupCommand(end));
+    return (await instance(InstanceId)).image;
+  }
 
   async function volumes() {
     const answer = await ec2.send(new DescribeVolumesCommand({}));
@@ -107,11 +139,13 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
 
   beforeAll(async () => {
     home = await mkdtemp(join(tmpdir(), "millrace-aws-"));
-    moto = await startMoto();
+    moto = await startMoto({ patched: true });
+    autoScaling = new AutoScalingClient(clientOptions(moto.endpoint));
     ec2 = new EC2Client(clientOptions(moto.endpoint));
     iam = iamClient(moto.endpoint);
     s3 = new S3Client({ ...clientOptions(moto.endpoint), forcePathStyle: true });
-    driver = new AwsDriver(driverOptions(home, moto.endpoint, { states }));
+    settings = driverOptions(home, moto.endpoint, { states });
+    driver = new AwsDriver(settings);
     wanted = await awsDeployment(driver, CLUSTER);
     const region = { LocationConstraint: "eu-central-1" } as const;
     await s3.send(
@@ -167,6 +201,23 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     expect(stored?.organizationId).toBe("org_a");
     expect(Buffer.from(stored?.ciphertext ?? []).toString("latin1")).not.toContain("aws_vpc");
     expect(states.saved.length).toBeGreaterThan(3);
+  });
+
+  test("keeps its AMI at night; the plan of its next change has the new one", {
+    timeout: APPLY_MS,
+  }, async () => {
+    const { amiId } = settings.account;
+    expect(await replacement()).toBe(amiId);
+    // A release: the installation has another AMI now. Nobody has changed the cluster since.
+    const newer = "ami-0fedcba9876543210";
+    driver = new AwsDriver({ ...settings, account: { ...settings.account, amiId: newer } });
+    expect(await replacement()).toBe(amiId);
+    const plan = await driver.plan(wanted, { ...options, purpose: "apply" });
+    expect(plan.summary).toMatchObject({ create: 0, replace: 0, delete: 0 });
+    expect(plan.diff).toContain(newer);
+    await driver.apply(wanted, plan.id, options);
+    await driver.waitReady(wanted, { timeoutMs: 60_000 });
+    // The emulator says of a running instance that it has the newest template: slot-roll.test.ts has its replacement.
   });
 
   test("changes its volume in place", { timeout: APPLY_MS }, async () => {
