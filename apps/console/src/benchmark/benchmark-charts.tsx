@@ -24,7 +24,7 @@ function bySecond(samples: readonly BenchmarkSample[]): [second: number, Benchma
 /** The figure of each second: seconds since the start of the load. */
 export function line(
   label: string,
-  color: "in" | "out",
+  color: "in" | "out" | "p50" | "p99" | "lag",
   samples: readonly BenchmarkSample[],
   read: Read,
 ): ChartLine {
@@ -70,8 +70,8 @@ export function BenchmarkCharts({ run }: { run: BenchmarkDetail }) {
         span={span}
         format={latency}
         lines={[
-          line("p50", "in", samples, producedP("p50")),
-          line("p99", "out", samples, producedP("p99")),
+          line("p50", "p50", samples, producedP("p50")),
+          line("p99", "p99", samples, producedP("p99")),
         ]}
       />
       {workload === "end_to_end" && (
@@ -80,7 +80,7 @@ export function BenchmarkCharts({ run }: { run: BenchmarkDetail }) {
           title="End-to-end latency"
           span={span}
           format={latency}
-          lines={[line("p50", "in", samples, p50), line("p99", "out", samples, p99)]}
+          lines={[line("p50", "p50", samples, p50), line("p99", "p99", samples, p99)]}
         />
       )}
       {workload !== "produce" && (
@@ -89,7 +89,7 @@ export function BenchmarkCharts({ run }: { run: BenchmarkDetail }) {
           title="Records not consumed yet"
           span={span}
           format={count}
-          lines={[line("Records", "in", samples, (sample) => sample.lag_records)]}
+          lines={[line("Records", "lag", samples, (sample) => sample.lag_records)]}
         />
       )}
     </SimpleGrid>

@@ -1,49 +1,48 @@
 "use client";
 
-import { Box, Card, Group, Text, useComputedColorScheme } from "@mantine/core";
-import { useMergedRef, useResizeObserver } from "@mantine/hooks";
-import { useEffect, useRef } from "react";
+import { ActionIcon, Box, Card, Group, Text, useComputedColorScheme } from "@mantine/core";
+import { useLocalStorage, useMergedRef, useResizeObserver } from "@mantine/hooks";
+import { IconMathFunction, IconTable } from "@tabler/icons-react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type uPlot from "uplot";
-import { byteRate } from "../format/quantity.ts";
 import { duration } from "../format/time.ts";
 import { type ChartLine, type Columns, columnsOf, latest, summaryOf } from "./chart-data.ts";
+import type { ChartMarker } from "./chart-markers.ts";
+import type { Range } from "./chart-range.ts";
+import { ChartTable, clockMoment } from "./chart-table.tsx";
+import { optionsOf } from "./uplot-options.ts";
 
 interface TimeChartProps {
   title: string;
   lines: ChartLine[];
   format: (value: number) => string;
   /** The shown span, in milliseconds since the epoch: it moves even while nothing is measured. */
-  span: { from: number; to: number };
+  span: Range;
   /** Moments are times since the start of something, not of the day. */
   elapsed?: boolean;
+  markers?: readonly ChartMarker[];
+  /** Dragging zooms in, a double click back out. */
+  onZoom?: (range: Range | undefined) => void;
 }
 
 const HEIGHT = 190;
-/** Room for the widest label that the formatters make. */
-const AXIS_WIDTH = 72;
-/** The top of the scale while nothing happens. */
-const SMALLEST_TOP = 1;
-/** Steps between labels that are round in KiB, MiB and GiB. */
-const BINARY_STEPS = [0, 1, 2, 3].flatMap((power) =>
-  [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** power),
-);
-const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
-const CLOCK_LABELS: uPlot.Axis.Values = (_chart, splits, _axis, _space, step) =>
-  splits.map((at) => (step < 60 ? clockWithSeconds : clock).format(at * 1_000));
+const NO_MARKERS: readonly ChartMarker[] = [];
 
-const SECONDS_LABELS: uPlot.Axis.Values = (_chart, splits) => splits.map((at) => duration(at));
-
-/** A live time series on a canvas, with a summary for screen readers. */
-export function TimeChart({ title, lines, format, span, elapsed }: TimeChartProps) {
+/** A live time series on a canvas, with a summary for screen readers, and as a table. */
+export function TimeChart(props: TimeChartProps) {
+  const { title, lines, format, span, elapsed = false, markers = NO_MARKERS, onZoom } = props;
   const scheme = useComputedColorScheme("light");
   const [observe, { width }] = useResizeObserver<HTMLDivElement>();
   const host = useRef<HTMLDivElement>(null);
   const frame = useMergedRef(observe, host);
   const chart = useRef<uPlot>(null);
-  const columns = columnsOf(lines);
-  const newest = useRef({ columns, span });
-  newest.current = { columns, span };
+  const [row, setRow] = useState<number>();
+  const [asTable, setAsTable] = useState(false);
+  const [log, setLog] = useLocalStorage({ key: `chart-log ${title}`, defaultValue: false });
+  // A moving cursor renders the chart's frame again, and must not redraw it.
+  const columns = useMemo(() => columnsOf(lines), [lines]);
+  const newest = useRef({ columns, span, markers, onZoom });
+  newest.current = { columns, span, markers, onZoom };
   const labels = lines.map((line) => line.label).join("\n");
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: lines and format change by identity on every render; their labels and the scheme are what the drawing depends on
@@ -53,7 +52,12 @@ export function TimeChart({ title, lines, format, span, elapsed }: TimeChartProp
     let gone = false;
     void import("uplot").then(({ default: UPlot }) => {
       if (gone) return;
-      const options = optionsOf(lines, format, width, element, elapsed);
+      const options = optionsOf({
+        ...{ lines, format, width, elapsed, log, height: HEIGHT, host: element },
+        markers: () => newest.current.markers,
+        onCursor: setRow,
+        onZoom: onZoom && ((range) => newest.current.onZoom?.(range)),
+      });
       chart.current = new UPlot(options, newest.current.columns as uPlot.AlignedData, element);
       show(chart.current, newest.current.columns, newest.current.span);
     });
@@ -62,97 +66,98 @@ export function TimeChart({ title, lines, format, span, elapsed }: TimeChartProp
       chart.current?.destroy();
       chart.current = null;
     };
-  }, [labels, scheme, width]);
+  }, [labels, scheme, width, log, asTable]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new markers are drawn with the data
   useEffect(() => {
-    if (chart.current) show(chart.current, columns, span);
-  });
+    if (chart.current) show(chart.current, columns, { from: span.from, to: span.to });
+  }, [columns, span.from, span.to, markers]);
 
+  const momentText = elapsed ? duration : clockMoment;
+  const at = row === undefined ? undefined : columns[0][row];
   return (
     <Card component="section" aria-label={title} padding="md">
-      <Group justify="space-between" mb={6} gap="xs">
+      <Group justify="space-between" gap="xs" wrap="nowrap">
         <Text fw={600} fz="sm">
           {title}
         </Text>
-        <Group gap="md" wrap="nowrap">
-          {lines.map((line) => (
-            <Legend key={line.label} line={line} format={format} />
-          ))}
+        <Group gap={4} wrap="nowrap">
+          <Toggle label={`Log scale of ${title}`} on={log} onClick={() => setLog(!log)}>
+            <IconMathFunction size={16} />
+          </Toggle>
+          <Toggle label={`${title} as a table`} on={asTable} onClick={() => setAsTable(!asTable)}>
+            <IconTable size={16} />
+          </Toggle>
         </Group>
       </Group>
-      <Box ref={frame} h={HEIGHT} role="img" aria-label={`${title}. ${summaryOf(lines, format)}`} />
+      <Group gap="md" mb={6}>
+        {lines.map((line, index) => (
+          <Legend
+            key={line.label}
+            line={line}
+            format={format}
+            value={at === undefined ? latest(line.points) : columns[index + 1]?.[row as number]}
+          />
+        ))}
+        <Text fz="xs" className="quiet number" data-cursor>
+          {at !== undefined && momentText(at)}
+        </Text>
+      </Group>
+      {asTable ? (
+        <ChartTable {...{ title, lines, columns, format, momentText }} height={HEIGHT} />
+      ) : (
+        <Box
+          ref={frame}
+          h={HEIGHT}
+          role="img"
+          aria-label={`${title}. ${summaryOf(lines, format)}`}
+        />
+      )}
     </Card>
   );
 }
 
-function Legend({ line, format }: { line: ChartLine; format: (value: number) => string }) {
-  const now = latest(line.points);
+function Toggle(props: {
+  label: string;
+  on: boolean;
+  onClick: () => void;
+  children: React.ReactNode;
+}) {
   return (
-    <Group gap={6} wrap="nowrap">
+    <ActionIcon
+      variant={props.on ? "filled" : "default"}
+      size="sm"
+      title={props.label}
+      aria-label={props.label}
+      aria-pressed={props.on}
+      onClick={props.onClick}
+    >
+      {props.children}
+    </ActionIcon>
+  );
+}
+
+/** The value at the cursor; the current one while the cursor is elsewhere. */
+function Legend(props: {
+  line: ChartLine;
+  format: (value: number) => string;
+  value: number | null | undefined;
+}) {
+  const { line, format, value } = props;
+  return (
+    <Group gap={6} wrap="nowrap" data-line={line.label}>
       <Box w={10} h={3} bg={line.color} style={{ borderRadius: 2 }} />
       <Text fz="xs" className="quiet">
         {line.label}
       </Text>
       <Text fz="xs" fw={600} className="number">
-        {now === undefined ? "–" : format(now)}
+        {value == null ? "–" : format(value)}
       </Text>
     </Group>
   );
 }
 
-function show(chart: uPlot, columns: Columns, span: { from: number; to: number }): void {
+function show(chart: uPlot, columns: Columns, span: Range): void {
   chart.setData(columns as uPlot.AlignedData, false);
   chart.setScale("x", { min: span.from / 1_000, max: span.to / 1_000 });
-}
-
-function optionsOf(
-  lines: ChartLine[],
-  format: (value: number) => string,
-  width: number,
-  host: HTMLElement,
-  elapsed = false,
-): uPlot.Options {
-  const style = getComputedStyle(host);
-  // The canvas takes no custom properties: a probe resolves them for the current scheme.
-  const resolve = (color: string) => {
-    const probe = document.createElement("i");
-    probe.style.color = color;
-    host.append(probe);
-    const resolved = getComputedStyle(probe).color;
-    probe.remove();
-    return resolved;
-  };
-  const axis = {
-    stroke: resolve("var(--text-quiet)"),
-    grid: { stroke: resolve("var(--chart-grid)"), width: 1 },
-    ticks: { show: false },
-    font: `11px ${style.fontFamily}`,
-  };
-  return {
-    width,
-    height: HEIGHT,
-    legend: { show: false },
-    cursor: { sync: { key: elapsed ? "elapsed" : "cluster" }, y: false },
-    // Round labels need a scale that ends on one: the highest value and some air above it.
-    scales: { y: { range: (_chart, _min, max) => [0, Math.max(max ?? 0, SMALLEST_TOP) * 1.1] } },
-    axes: [
-      { ...axis, size: 30, space: 70, values: elapsed ? SECONDS_LABELS : CLOCK_LABELS },
-      {
-        ...axis,
-        size: AXIS_WIDTH,
-        ...(format === byteRate ? { incrs: BINARY_STEPS } : {}),
-        values: (_chart, splits) => splits.map(format),
-      },
-    ],
-    series: [
-      {},
-      ...lines.map((line) => ({
-        label: line.label,
-        stroke: resolve(line.color),
-        width: 1.75,
-        points: { size: 4 },
-        value: (_chart: uPlot, value: number | null) => (value === null ? "–" : format(value)),
-      })),
-    ],
-  };
 }

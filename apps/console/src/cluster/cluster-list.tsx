@@ -18,6 +18,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import Link from "next/link";
 import { useTRPC } from "../api/client.tsx";
 import { latest, pointsOf } from "../charts/chart-data.ts";
+import { metricColor } from "../charts/metric-colors.ts";
 import { Sparkline } from "../charts/sparkline.tsx";
 import { byteRate, latency } from "../format/quantity.ts";
 import { ago, moment } from "../format/time.ts";
@@ -108,7 +109,7 @@ function ClusterRow({ cluster }: { cluster: Cluster }) {
   const { metadata, spec, status } = cluster;
   const mayMeasure = useAllowed("metrics:read");
   const measured = mayMeasure && MEASURED_PHASES.includes(status.phase);
-  const { data } = useMetrics(metadata.id, 5, 5, measured);
+  const { data } = useMetrics(metadata.id, 5, 5, { enabled: measured });
   const live = hasLiveFigures(cluster);
   const p99 = live ? latest(pointsOf(data?.series, "produce_latency_p99")) : undefined;
   return (
@@ -130,14 +131,14 @@ function ClusterRow({ cluster }: { cluster: Cluster }) {
         <Rate
           live={live}
           points={pointsOf(data?.series, "bytes_in_rate")}
-          color="var(--chart-in)"
+          color={metricColor("bytes_in_rate")}
         />
       </Table.Td>
       <Table.Td>
         <Rate
           live={live}
           points={pointsOf(data?.series, "bytes_out_rate")}
-          color="var(--chart-out)"
+          color={metricColor("bytes_out_rate")}
         />
       </Table.Td>
       <Table.Td className="number">{p99 === undefined ? "–" : latency(p99)}</Table.Td>

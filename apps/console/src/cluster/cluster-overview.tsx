@@ -1,53 +1,70 @@
 "use client";
 
-import { Card, Group, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Alert, Card, Group, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { Cluster, MetricSeries } from "@millrace/contract";
+import { IconPlayerPause } from "@tabler/icons-react";
 import { useState } from "react";
-import { type ChartLine, latest, pointsOf } from "../charts/chart-data.ts";
-import { TimeChart } from "../charts/time-chart.tsx";
+import { latest, pointsOf } from "../charts/chart-data.ts";
+import { useChartRange } from "../charts/chart-range.ts";
+import { type MetricChartName, MetricCharts } from "../charts/metric-charts.tsx";
 import { byteRate, count, latency } from "../format/quantity.ts";
-import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { moment } from "../format/time.ts";
 import { BootstrapAddress } from "./bootstrap-address.tsx";
-import { hasLiveFigures } from "./broker-state.ts";
+import { hasLiveFigures, pausedSince } from "./broker-state.ts";
 import { useCluster, useMetrics } from "./live.ts";
 
-/** What the tiles show as "now", whatever span the charts show. */
+/** What the tiles show, whatever span the charts show: the newest of these steps. */
 const NOW = { minutes: 1, stepSeconds: 5 };
+const TILE_WINDOW = `last ${NOW.stepSeconds} s`;
 
-/** Shown spans in minutes, each with the step that gives about a hundred and eighty points. */
-const SPANS = {
-  "5": { label: "5 min", step: 2 },
-  "15": { label: "15 min", step: 5 },
-  "60": { label: "1 h", step: 20 },
-  "360": { label: "6 h", step: 120 },
-} as const;
+/** Shown spans in minutes. */
+const SPANS = { "5": "5 min", "15": "15 min", "60": "1 h", "360": "6 h" } as const;
 type Span = keyof typeof SPANS;
+const CHARTS: readonly MetricChartName[] = ["throughput", "produceLatency", "fetchLatency", "lag"];
 type Endpoint = Cluster["status"]["endpoints"][number];
 
 /** Throughput, latencies and lag of one cluster, live. */
 export function ClusterOverview({ clusterId }: { clusterId: string }) {
   const [span, setSpan] = useState<Span>("5");
+  const [range, setRange] = useChartRange();
   const { data: cluster } = useCluster(clusterId);
-  const { data, error } = useMetrics(clusterId, Number(span), SPANS[span].step);
   const now = useMetrics(clusterId, NOW.minutes, NOW.stepSeconds);
+  const paused = cluster && pausedSince(cluster);
   return (
     <Stack gap="md">
       <Group justify="space-between" align="flex-end">
         <Endpoints endpoints={cluster?.status.endpoints ?? []} />
         <SegmentedControl
           aria-label="Time range"
-          value={span}
-          onChange={(value) => setSpan(value as Span)}
-          data={Object.entries(SPANS).map(([value, { label }]) => ({ value, label }))}
+          value={range ? "" : span}
+          onChange={(value) => {
+            setSpan(value as Span);
+            if (range) setRange(undefined);
+          }}
+          data={Object.entries(SPANS).map(([value, label]) => ({ value, label }))}
         />
       </Group>
-      {error && <ProblemAlert error={error} title="Cannot load the metrics" />}
-      <Tiles series={cluster && hasLiveFigures(cluster) ? now.data?.series : undefined} />
-      <Charts
-        series={data?.series}
-        span={data ?? { from: Date.now() - Number(span) * 60_000, to: Date.now() }}
-      />
+      {paused !== undefined ? (
+        <PausedSince since={paused} />
+      ) : (
+        <Tiles series={cluster && hasLiveFigures(cluster) ? now.data?.series : undefined} />
+      )}
+      <MetricCharts clusterId={clusterId} charts={CHARTS} minutes={Number(span)} />
     </Stack>
+  );
+}
+
+/** In place of current values, of which a paused cluster has none. */
+export function PausedSince({ since }: { since: string }) {
+  return (
+    <Alert
+      color="gray"
+      icon={<IconPlayerPause size={18} />}
+      title={`Paused since ${moment(since)}`}
+      role="status"
+    >
+      No broker runs, so there are no current values. Resume the cluster to see them.
+    </Alert>
   );
 }
 
@@ -80,12 +97,13 @@ export function Tiles({ series }: { series: MetricSeries[] | undefined }) {
       <Tile label="Records in" value={now("records_in_rate", (value) => `${count(value)}/s`)} />
       <Tile label="Produce p99" value={now("produce_latency_p99", latency)} />
       <Tile label="Fetch p99" value={now("fetch_latency_p99", latency)} />
-      <Tile label="Lag of active groups" value={now("consumer_lag", count)} />
+      <Tile label="Lag of active groups" value={now("consumer_lag", count)} window="now" />
     </SimpleGrid>
   );
 }
 
-function Tile({ label, value }: { label: string; value: string }) {
+function Tile(props: { label: string; value: string; window?: string }) {
+  const { label, value, window = TILE_WINDOW } = props;
   return (
     <Card padding="md">
       <Text fz="xs" className="quiet">
@@ -94,52 +112,9 @@ function Tile({ label, value }: { label: string; value: string }) {
       <Text fz="xl" fw={650} className="number" data-tile={label}>
         {value}
       </Text>
+      <Text fz="xs" className="quiet">
+        {window}
+      </Text>
     </Card>
-  );
-}
-
-function Charts(props: { series: MetricSeries[] | undefined; span: { from: number; to: number } }) {
-  const line = (label: string, name: MetricSeries["name"], color: string): ChartLine => ({
-    label,
-    color,
-    points: pointsOf(props.series, name),
-  });
-  const { span } = props;
-  return (
-    <SimpleGrid cols={{ base: 1, md: 2 }}>
-      <TimeChart
-        title="Throughput"
-        span={span}
-        format={byteRate}
-        lines={[
-          line("In", "bytes_in_rate", "var(--chart-in)"),
-          line("Out", "bytes_out_rate", "var(--chart-out)"),
-        ]}
-      />
-      <TimeChart
-        title="Produce latency"
-        span={span}
-        format={latency}
-        lines={[
-          line("p50", "produce_latency_p50", "var(--chart-in)"),
-          line("p99", "produce_latency_p99", "var(--chart-out)"),
-        ]}
-      />
-      <TimeChart
-        title="Fetch latency"
-        span={span}
-        format={latency}
-        lines={[
-          line("p50", "fetch_latency_p50", "var(--chart-in)"),
-          line("p99", "fetch_latency_p99", "var(--chart-out)"),
-        ]}
-      />
-      <TimeChart
-        title="Consumer lag of active groups"
-        span={span}
-        format={count}
-        lines={[line("Records", "consumer_lag", "var(--chart-in)")]}
-      />
-    </SimpleGrid>
   );
 }

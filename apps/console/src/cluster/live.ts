@@ -2,6 +2,7 @@
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useTRPC, useTRPCClient } from "../api/client.tsx";
+import type { Range } from "../charts/chart-range.ts";
 
 /** Brokers are read every two seconds; asking more often shows nothing new. */
 const METRICS_POLL_MS = 2_000;
@@ -25,17 +26,29 @@ export function useCluster(clusterId: string) {
   );
 }
 
+interface MetricsOptions {
+  /** A cluster that is being deleted is gone at any moment: it is not asked about. */
+  enabled?: boolean;
+  /** A fixed span in milliseconds since the epoch. */
+  range?: Range | undefined;
+}
+
 /**
- * The last `minutes` of a cluster's series, live. The span is worked out when the question is asked,
- * so it is no part of the key: the same picture moves on instead of becoming another one.
+ * The last `minutes` of a cluster's series, live, or those of a fixed range. The live span is worked out when the
+ * question is asked, so it is no part of the key: the same picture moves on instead of becoming another one.
  */
-export function useMetrics(clusterId: string, minutes: number, stepSeconds: number, live = true) {
+export function useMetrics(
+  clusterId: string,
+  minutes: number,
+  stepSeconds: number,
+  { enabled = true, range }: MetricsOptions = {},
+) {
   const client = useTRPCClient();
   return useQuery({
-    queryKey: ["metrics", clusterId, minutes, stepSeconds],
+    queryKey: ["metrics", clusterId, range ?? minutes, stepSeconds],
     queryFn: ({ signal }) => {
-      const to = Date.now();
-      const from = to - minutes * 60_000;
+      const to = range?.to ?? Date.now();
+      const from = range?.from ?? to - minutes * 60_000;
       return client.metrics.query.query(
         {
           cluster_id: clusterId,
@@ -46,9 +59,8 @@ export function useMetrics(clusterId: string, minutes: number, stepSeconds: numb
         { signal },
       );
     },
-    // A cluster that is being deleted is gone at any moment.
-    enabled: live,
-    refetchInterval: METRICS_POLL_MS,
+    enabled,
+    refetchInterval: range ? false : METRICS_POLL_MS,
     placeholderData: keepPreviousData,
   });
 }

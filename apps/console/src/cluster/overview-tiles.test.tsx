@@ -2,7 +2,8 @@ import { MantineProvider } from "@mantine/core";
 import type { MetricSeries } from "@millrace/contract";
 import { renderToStaticMarkup } from "react-dom/server";
 import { expect, test } from "vitest";
-import { Endpoints, Tiles } from "./cluster-overview.tsx";
+import { pausedSince } from "./broker-state.ts";
+import { Endpoints, PausedSince, Tiles } from "./cluster-overview.tsx";
 
 function tile(series: MetricSeries[], label: string): string | undefined {
   const html = renderToStaticMarkup(
@@ -47,4 +48,27 @@ test("every endpoint is shown with how clients connect to it", () => {
 
 test("the lag tile says that idle groups are not in it", () => {
   expect(tile([], "Lag of active groups")).toBe("–");
+});
+
+test("each tile states its window", () => {
+  const html = renderToStaticMarkup(
+    <MantineProvider>
+      <Tiles series={[]} />
+    </MantineProvider>,
+  );
+  expect(html.match(/>last 5 s</g)).toHaveLength(5);
+  expect(html.match(/>now</g)).toHaveLength(1);
+});
+
+test("a paused cluster says since when, and no other does", () => {
+  const status = (phase: string) =>
+    ({ status: { phase, conditions: [{ last_transition_at: "2026-11-23T10:00:00Z" }] } }) as never;
+  expect(pausedSince(status("RUNNING"))).toBeUndefined();
+  const since = pausedSince(status("PAUSED"));
+  const html = renderToStaticMarkup(
+    <MantineProvider>
+      <PausedSince since={since ?? ""} />
+    </MantineProvider>,
+  );
+  expect(html).toContain("Paused since 23 Nov 2026");
 });

@@ -6,11 +6,13 @@ import { IconClock, IconEye } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Fragment } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { MetricCharts } from "../charts/metric-charts.tsx";
 import { useCluster } from "../cluster/live.ts";
 import { useAllowed, useDenied } from "../session/use-allowed.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { ChangeBar } from "./change-bar.tsx";
 import { ConfirmChange } from "./confirm-change.tsx";
+import { chartsOf } from "./knob-charts.ts";
 import { KnobRow } from "./knob-row.tsx";
 import { KNOB_GROUPS, type KnobGroup } from "./knobs.ts";
 import { type TuningEdit, useTuningEdit } from "./tuning-edit.ts";
@@ -18,6 +20,8 @@ import { TuningHistory } from "./tuning-history.tsx";
 
 /** Often enough to see the broker apply what it missed. */
 const TUNING_POLL_MS = 3_000;
+/** Long enough to compare before and after a change. */
+const CHART_MINUTES = 15;
 
 /** A cluster's tuning settings with their bounds, applied without a restart, and their history. */
 export function TuningPage({ clusterId }: { clusterId: string }) {
@@ -43,6 +47,7 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
         KNOB_GROUPS.map((group) => (
           <GroupCard
             key={group.title}
+            clusterId={clusterId}
             group={group}
             tuning={data}
             edit={mayWrite ? edit : undefined}
@@ -86,8 +91,13 @@ function PausedNote() {
   );
 }
 
-function GroupCard(props: { group: KnobGroup; tuning: Tuning; edit: TuningEdit | undefined }) {
-  const { group, tuning, edit } = props;
+function GroupCard(props: {
+  clusterId: string;
+  group: KnobGroup;
+  tuning: Tuning;
+  edit: TuningEdit | undefined;
+}) {
+  const { clusterId, group, tuning, edit } = props;
   return (
     <Card component="section" aria-label={group.title} padding={0}>
       <Card.Section withBorder inheritPadding px="lg" py="md" m={0}>
@@ -103,6 +113,13 @@ function GroupCard(props: { group: KnobGroup; tuning: Tuning; edit: TuningEdit |
           <KnobRow knob={knob} setting={tuning[knob]} edit={edit} first={at === 0} />
         </Fragment>
       ))}
+      <Stack p="md" gap="sm">
+        <MetricCharts
+          clusterId={clusterId}
+          charts={chartsOf(group.knobs)}
+          minutes={CHART_MINUTES}
+        />
+      </Stack>
     </Card>
   );
 }

@@ -1,0 +1,55 @@
+"use client";
+
+import { usePathname, useRouter, useSearchParams } from "next/navigation";
+
+/** A span in milliseconds since the epoch. */
+export interface Range {
+  from: number;
+  to: number;
+}
+
+/** What a chart shows at most: more points than these stand in one column of pixels. */
+const POINTS = 180;
+/** The API's smallest step. */
+const STEP_SECONDS_MIN = 2;
+/** A shorter span has nothing between two readings. */
+const RANGE_MS_MIN = 10_000;
+
+/** Seconds between points, so that a chart of the range is neither coarse nor crowded. */
+export function stepOf({ from, to }: Range): number {
+  return Math.max(STEP_SECONDS_MIN, Math.ceil((to - from) / 1_000 / POINTS));
+}
+
+/** The range in a URL's query; undefined where there is none that makes sense. */
+export function rangeIn(search: Pick<URLSearchParams, "get">): Range | undefined {
+  const [from, to] = [search.get("from"), search.get("to")].map((text) =>
+    text !== null && /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN,
+  );
+  if (from === undefined || to === undefined || !(to - from >= RANGE_MS_MIN)) return undefined;
+  return { from, to };
+}
+
+/** The query with the range; without one, the live view. A range that is too short is widened around its middle. */
+export function withRange(search: string, range: Range | undefined): string {
+  const next = new URLSearchParams(search);
+  next.delete("from");
+  next.delete("to");
+  if (range) {
+    const missing = Math.max(0, RANGE_MS_MIN - (range.to - range.from)) / 2;
+    next.set("from", String(Math.floor(range.from - missing)));
+    next.set("to", String(Math.ceil(range.to + missing)));
+  }
+  return next.toString();
+}
+
+/** The range that all charts of a page show, kept in the URL; undefined while they are live. */
+export function useChartRange(): [Range | undefined, (range: Range | undefined) => void] {
+  const router = useRouter();
+  const path = usePathname();
+  const search = useSearchParams();
+  const set = (range: Range | undefined) => {
+    const query = withRange(search.toString(), range);
+    router.replace(query === "" ? path : `${path}?${query}`, { scroll: false });
+  };
+  return [rangeIn(search), set];
+}

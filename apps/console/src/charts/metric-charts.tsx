@@ -1,0 +1,128 @@
+"use client";
+
+import { Button, Group, SimpleGrid, Text } from "@mantine/core";
+import type { MetricSeries } from "@millrace/contract";
+import { useMetrics } from "../cluster/live.ts";
+import { byteRate, count, latency, share, times } from "../format/quantity.ts";
+import { moment } from "../format/time.ts";
+import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { pointsOf } from "./chart-data.ts";
+import { useChartMarkers } from "./chart-markers.ts";
+import { stepOf, useChartRange } from "./chart-range.ts";
+import { metricColor } from "./metric-colors.ts";
+import { TimeChart } from "./time-chart.tsx";
+
+interface MetricChart {
+  title: string;
+  format: (value: number) => string;
+  lines: readonly (readonly [label: string, name: MetricSeries["name"]])[];
+}
+
+/** Every chart of a cluster, whichever pages show it. */
+const METRIC_CHARTS = {
+  throughput: {
+    title: "Throughput",
+    format: byteRate,
+    lines: [
+      ["In", "bytes_in_rate"],
+      ["Out", "bytes_out_rate"],
+    ],
+  },
+  produceLatency: {
+    title: "Produce latency",
+    format: latency,
+    lines: [
+      ["p50", "produce_latency_p50"],
+      ["p99", "produce_latency_p99"],
+    ],
+  },
+  fetchLatency: {
+    title: "Fetch latency",
+    format: latency,
+    lines: [
+      ["p50", "fetch_latency_p50"],
+      ["p99", "fetch_latency_p99"],
+    ],
+  },
+  lag: {
+    title: "Consumer lag of active groups",
+    format: count,
+    lines: [["Records", "consumer_lag"]],
+  },
+  catchUp: {
+    title: "Catch-up reads and producers",
+    format: byteRate,
+    lines: [
+      ["Catch-up", "catch_up_read_rate"],
+      ["Producers", "bytes_in_rate"],
+    ],
+  },
+  waiting: {
+    title: "Requests waiting for the network",
+    format: count,
+    lines: [["Waiting", "network_waiting"]],
+  },
+  cacheHits: {
+    title: "Block cache hit ratio",
+    format: share,
+    lines: [["Hits", "cache_hit_ratio"]],
+  },
+  fetchedPerDelivered: {
+    title: "Fetched per byte delivered",
+    format: times,
+    lines: [["Fetched", "cache_fetched_per_delivered"]],
+  },
+} as const satisfies Record<string, MetricChart>;
+export type MetricChartName = keyof typeof METRIC_CHARTS;
+
+interface MetricChartsProps {
+  clusterId: string;
+  charts: readonly MetricChartName[];
+  /** What the charts show while they are live. */
+  minutes: number;
+}
+
+/** Charts of a cluster side by side, with one range, one cursor and one set of markers. */
+export function MetricCharts({ clusterId, charts, minutes }: MetricChartsProps) {
+  const [range, setRange] = useChartRange();
+  const live = { from: Date.now() - minutes * 60_000, to: Date.now() };
+  const { data, error } = useMetrics(clusterId, minutes, stepOf(range ?? live), { range });
+  const markers = useChartMarkers(clusterId);
+  const span = range ?? data ?? live;
+  return (
+    <>
+      {error && <ProblemAlert error={error} title="Cannot load the metrics" />}
+      {range && (
+        <Group gap="sm" role="status">
+          <Text fz="sm" className="quiet">
+            {moment(new Date(range.from).toISOString())} to{" "}
+            {moment(new Date(range.to).toISOString())}
+          </Text>
+          <Button variant="default" size="xs" onClick={() => setRange(undefined)}>
+            Reset zoom
+          </Button>
+        </Group>
+      )}
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        {charts.map((name) => {
+          const { title, format, lines } = METRIC_CHARTS[name];
+          return (
+            <TimeChart
+              key={name}
+              title={title}
+              format={format}
+              span={span}
+              markers={markers}
+              onZoom={setRange}
+              lines={lines.map(([label, metric]) => ({
+                label,
+                color: metricColor(metric),
+                points: pointsOf(data?.series, metric),
+              }))}
+            />
+          );
+        })}
+      </SimpleGrid>
+    </>
+  );
+}

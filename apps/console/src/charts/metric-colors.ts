@@ -1,0 +1,25 @@
+/** One colour for each metric, on every page. globals.css holds the values for light and dark. */
+import type { MetricSeries } from "@millrace/contract";
+
+type Color = "in" | "out" | "p50" | "p99" | "lag" | "waiting" | "cache" | "fetched";
+
+const METRIC_COLORS: Record<MetricSeries["name"], Color> = {
+  bytes_in_rate: "in",
+  records_in_rate: "in",
+  bytes_out_rate: "out",
+  produce_latency_p50: "p50",
+  produce_latency_p99: "p99",
+  fetch_latency_p50: "p50",
+  fetch_latency_p99: "p99",
+  consumer_lag: "lag",
+  connections: "waiting",
+  network_waiting: "waiting",
+  cache_hit_ratio: "cache",
+  cache_fetched_per_delivered: "fetched",
+  catch_up_read_rate: "fetched",
+};
+
+/** The CSS custom property of a metric's colour. */
+export function metricColor(name: MetricSeries["name"]): string {
+  return `var(--chart-${METRIC_COLORS[name]})`;
+}
