@@ -24,7 +24,7 @@ export function columnsOf(lines: readonly ChartLine[]): Columns {
 }
 
 /** Brokers are read every two seconds; what is older than this is not "now". */
-const CURRENT_MS = 15_000;
+export const CURRENT_MS = 15_000;
 
 /**
  * The current value of a line: its last point or, where that is not measured yet, one shortly before.

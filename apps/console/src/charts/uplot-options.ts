@@ -69,7 +69,7 @@ export function optionsOf(drawing: ChartDrawing): uPlot.Options {
       sync: { key: elapsed ? "elapsed" : "cluster" },
       y: false,
       drag: { x: onZoom !== undefined, y: false, setScale: false },
-      bind: { dblclick: () => unzoom },
+      bind: { dblclick: () => unzoom, mousedown: pressed },
     },
     hooks: {
       setCursor: [(chart) => onCursor(chart.cursor.idx ?? undefined)],
@@ -89,8 +89,11 @@ export function optionsOf(drawing: ChartDrawing): uPlot.Options {
         ...axis,
         size: AXIS_WIDTH,
         ...(format === byteRate && !log ? { incrs: BINARY_STEPS } : {}),
-        ...(log && { splits: (_chart, _axis, _min, max) => decades(max) }),
-        values: (_chart, splits) => splits.map((value) => (value === null ? "" : format(value))),
+        ...(log && {
+          splits: (_chart, _axis, _min, max) => logSplits(max, format === byteRate ? 32 : 10),
+          filter: (_chart, splits) => splits,
+        }),
+        values: (_chart, splits) => splits.map(format),
       },
     ],
     series: [
@@ -105,14 +108,21 @@ export function optionsOf(drawing: ChartDrawing): uPlot.Options {
   };
 }
 
-/** Zero and every power of ten below the top; every second or third of them where there are many. */
-export function decades(max: number): number[] {
-  const powers = Math.max(0, Math.floor(Math.log10(Math.max(1, max))));
-  const stride = Math.ceil((powers + 1) / 5);
-  const splits = [0];
-  for (let power = 0; power <= powers; power += stride) splits.push(10 ** power);
+/** Zero and powers of the base up to the top: every one, or every second or third where there are many. */
+export function logSplits(max: number, base: number): number[] {
+  const powers = Math.floor(Math.log(Math.max(1, max)) / Math.log(base) + 1e-9);
+  const stride = Math.max(1, Math.ceil(powers / 4));
+  // One stands too close to zero where larger powers are shown.
+  const splits = powers === 0 ? [0, 1] : [0];
+  for (let power = stride; power <= powers; power += stride) splits.push(base ** power);
   return splits;
 }
+
+/** uPlot's own filter takes no press on an element over the chart, so that no drag could begin on a marker. */
+const pressed: uPlot.Cursor.MouseListenerFactory = (_chart, _target, handle) => (event) => {
+  if (event.button === 0) handle(event);
+  return null;
+};
 
 function zoom(chart: uPlot, onZoom: ChartDrawing["onZoom"]): void {
   const { left, width } = chart.select;

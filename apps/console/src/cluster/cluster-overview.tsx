@@ -4,7 +4,7 @@ import { Alert, Card, Group, SegmentedControl, SimpleGrid, Stack, Text } from "@
 import type { Cluster, MetricSeries } from "@millrace/contract";
 import { IconPlayerPause } from "@tabler/icons-react";
 import { useState } from "react";
-import { latest, pointsOf } from "../charts/chart-data.ts";
+import { CURRENT_MS, latest, pointsOf } from "../charts/chart-data.ts";
 import { useChartRange } from "../charts/chart-range.ts";
 import { type MetricChartName, MetricCharts } from "../charts/metric-charts.tsx";
 import { byteRate, count, latency } from "../format/quantity.ts";
@@ -13,9 +13,9 @@ import { BootstrapAddress } from "./bootstrap-address.tsx";
 import { hasLiveFigures, pausedSince } from "./broker-state.ts";
 import { useCluster, useMetrics } from "./live.ts";
 
-/** What the tiles show, whatever span the charts show: the newest of these steps. */
+/** What the tiles show, whatever span the charts show: the newest of these steps that is current. */
 const NOW = { minutes: 1, stepSeconds: 5 };
-const TILE_WINDOW = `last ${NOW.stepSeconds} s`;
+const TILE_WINDOW = `last ${CURRENT_MS / 1_000} s`;
 
 /** Shown spans in minutes. */
 const SPANS = { "5": "5 min", "15": "15 min", "60": "1 h", "360": "6 h" } as const;
@@ -97,13 +97,12 @@ export function Tiles({ series }: { series: MetricSeries[] | undefined }) {
       <Tile label="Records in" value={now("records_in_rate", (value) => `${count(value)}/s`)} />
       <Tile label="Produce p99" value={now("produce_latency_p99", latency)} />
       <Tile label="Fetch p99" value={now("fetch_latency_p99", latency)} />
-      <Tile label="Lag of active groups" value={now("consumer_lag", count)} window="now" />
+      <Tile label="Lag of active groups" value={now("consumer_lag", count)} />
     </SimpleGrid>
   );
 }
 
-function Tile(props: { label: string; value: string; window?: string }) {
-  const { label, value, window = TILE_WINDOW } = props;
+function Tile({ label, value }: { label: string; value: string }) {
   return (
     <Card padding="md">
       <Text fz="xs" className="quiet">
@@ -113,7 +112,7 @@ function Tile(props: { label: string; value: string; window?: string }) {
         {value}
       </Text>
       <Text fz="xs" className="quiet">
-        {window}
+        {TILE_WINDOW}
       </Text>
     </Card>
   );
