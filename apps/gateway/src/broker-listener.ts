@@ -1,10 +1,10 @@
 /** Where brokers ask for a link: TLS and HTTP/1.1, until the connection is upgraded. */
 import { createHash, randomUUID } from "node:crypto";
-import type { IncomingMessage } from "node:http";
-import { createServer, type Server } from "node:https";
-import type { AddressInfo } from "node:net";
+import { createServer as createPlainServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { TLSSocket } from "node:tls";
+import { Server as TlsServer } from "node:tls";
 import type { GatewayRepository } from "@millrace/db";
 import {
   type BrokerSlot,
@@ -48,8 +48,8 @@ const SWITCHING = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUp
 const BROKER_TEXT = new RegExp(`^[\\w.+-]{1,${BROKER_TEXT_MAX}}$`);
 
 export interface BrokerListenerOptions {
-  /** Certificate with its chain, and key. */
-  readonly pem: string;
+  /** Certificate with its chain, and key; undefined where a load balancer ends TLS. */
+  readonly pem: string | undefined;
   readonly gateways: GatewayRepository;
   readonly links: Links;
   /** Told of each new link, after it is in `links`. */
@@ -67,24 +67,25 @@ export class BrokerListener {
   constructor(options: BrokerListenerOptions) {
     this.#options = options;
     const { pem } = options;
-    this.#server = createServer({
-      cert: pem,
-      key: pem,
-      minVersion: "TLSv1.2",
-      ALPNProtocols: ["http/1.1"],
-      handshakeTimeout: HANDSHAKE_MS_MAX,
+    const bounds = {
       headersTimeout: HANDSHAKE_MS_MAX,
       requestTimeout: HANDSHAKE_MS_MAX,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: LINK_REQUEST_BYTES_MAX,
-    });
+    };
+    const tls = {
+      ...{ cert: pem, key: pem, minVersion: "TLSv1.2" as const, ALPNProtocols: ["http/1.1"] },
+      handshakeTimeout: HANDSHAKE_MS_MAX,
+    };
+    this.#server =
+      pem === undefined ? createPlainServer(bounds) : createTlsServer({ ...tls, ...bounds });
     this.#server.maxConnections = LINKS_MAX + HANDSHAKE_CONNECTIONS_MAX;
     this.#server.on("request", (_request, response) => {
       const headers = { "content-type": "text/plain", connection: "close", upgrade: LINK_PROTOCOL };
       response.writeHead(426, headers).end(`Only brokers connect here, at ${LINK_PATH}.\n`);
     });
     this.#server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      void this.#upgrade(request, socket as TLSSocket, head);
+      void this.#upgrade(request, socket as Socket, head);
     });
   }
 
@@ -99,6 +100,7 @@ export class BrokerListener {
 
   /** For connections from now on. */
   setCertificate(pem: string): void {
+    if (!(this.#server instanceof TlsServer)) return;
     this.#server.setSecureContext({ cert: pem, key: pem, minVersion: "TLSv1.2" });
   }
 
@@ -108,7 +110,7 @@ export class BrokerListener {
     this.#server.close();
   }
 
-  async #upgrade(request: IncomingMessage, socket: TLSSocket, head: Buffer): Promise<void> {
+  async #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     socket.on("error", () => socket.destroy());
     socket.setTimeout(HANDSHAKE_MS_MAX, () => socket.destroy());
     try {
@@ -187,7 +189,7 @@ export class BrokerListener {
     }
   }
 
-  #describe({ headers }: IncomingMessage, socket: TLSSocket) {
+  #describe({ headers }: IncomingMessage, socket: Socket) {
     const brokerVersion = String(headers[LINK_HEADERS.version] ?? "");
     const brokerStart = String(headers[LINK_HEADERS.brokerStart] ?? "");
     if (!BROKER_TEXT.test(brokerVersion) || !BROKER_TEXT.test(brokerStart)) {
@@ -197,7 +199,7 @@ export class BrokerListener {
   }
 }
 
-function refuse(socket: TLSSocket, { status, message }: Refused): void {
+function refuse(socket: Socket, { status, message }: Refused): void {
   if (socket.destroyed) return;
   const body = `${message}\n`;
   socket.end(

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readEnv } from "./env.ts";
 
 const GOOD = {
@@ -33,7 +33,23 @@ test.each([
   [{ MILLRACE_GATEWAY_TOKEN: "short" }, /MILLRACE_GATEWAY_TOKEN/],
   [{ MILLRACE_GATEWAY_TLS_FILE: "" }, /MILLRACE_GATEWAY_TLS_FILE/],
   [{ DATABASE_URL: "mysql://x" }, /DATABASE_URL/],
-  [{ MILLRACE_GATEWAY_INTERNAL_LISTEN: "0.0.0.0:4101" }, /set MILLRACE_GATEWAY_INTERNAL_URL/],
 ])("%j is refused by name", (change, problem) => {
   expect(() => readEnv({ ...GOOD, ...change })).toThrow(problem);
+});
+
+describe("a gateway that listens on every address", () => {
+  const everywhere = { ...GOOD, MILLRACE_GATEWAY_INTERNAL_LISTEN: "0.0.0.0:4101" };
+
+  test("is reached at the only one that its machine has", () => {
+    expect(readEnv(everywhere, ["10.90.4.7"]).internalUrl).toBe("http://10.90.4.7:4101");
+  });
+
+  test.each([[[]], [["10.90.4.7", "172.17.0.1"]]])("has to be told which of %j", (addresses) => {
+    expect(() => readEnv(everywhere, addresses)).toThrow(/set MILLRACE_GATEWAY_INTERNAL_URL/);
+  });
+});
+
+test("only who says so leaves TLS to a load balancer", () => {
+  expect(readEnv({ ...GOOD, MILLRACE_GATEWAY_TLS_FILE: "none" }).tlsFile).toBeUndefined();
+  expect(readEnv(GOOD).tlsFile).toBe("/keys/gateway.pem");
 });

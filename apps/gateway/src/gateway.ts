@@ -29,8 +29,8 @@ export interface GatewayOptions {
   /** How other gateways reach this one; the address of `internalListen` where absent. */
   readonly internalUrl?: string | undefined;
   readonly token: string;
-  /** Certificate, chain and key in PEM. */
-  readonly tlsFile: string;
+  /** Certificate, chain and key in PEM; undefined where a load balancer ends TLS. */
+  readonly tlsFile: string | undefined;
   readonly logger: Logger;
   /** Ends the wait for the certificate at the start. */
   readonly signal?: AbortSignal;
@@ -59,21 +59,21 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const gateways = db.gateways;
   const isOpen = () => isReady;
   const calls = new CallServer({ token, identity, gateways, links, isReady: isOpen, logger });
-  const tls = new TlsFile(options.tlsFile, logger);
+  const tls = options.tlsFile === undefined ? undefined : new TlsFile(options.tlsFile, logger);
   try {
     const internalPort = await calls.listen(internalListen.host, internalListen.port);
     identity.internalUrl ||= `http://${hostOf(internalListen)}:${internalPort}`;
     ledger = new LinkLedger(gateways, identity, links, logger);
     await assertConfined(db, logger);
     await ledger.start();
-    const pem = await tls.wait(options.signal ?? new AbortController().signal);
+    const pem = await tls?.wait(options.signal ?? new AbortController().signal);
     const onLink = (link: Link) => {
       logger.info({ ...described(link), links: links.size }, "link made");
       void ledger.added(link);
     };
     const listener = new BrokerListener({ pem, gateways, links, onLink, logger });
     const brokerPort = await listener.listen(listen.host, listen.port);
-    tls.watch((changed) => listener.setCertificate(changed));
+    tls?.watch((changed) => listener.setCertificate(changed));
     isReady = true;
     const { internalUrl } = identity;
     logger.info({ brokerPort, internalUrl }, "gateway started");
@@ -83,7 +83,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       links,
       async stop() {
         isReady = false;
-        tls.close();
+        tls?.close();
         listener.drain();
         await drain(links);
         await ledger.stop();
@@ -92,7 +92,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       },
     };
   } catch (error) {
-    tls.close();
+    tls?.close();
     await calls.close();
     await db.close();
     throw error;

@@ -56,7 +56,11 @@ export async function openLink(options: FakeBrokerOptions): Promise<TLSSocket> {
   });
   const sent = new Promise<void>((resolve) => asking.on("finish", () => setImmediate(resolve)));
   const upgraded = new Promise<TLSSocket>((resolve, reject) => {
-    asking.on("upgrade", () => resolve(socket));
+    asking.on("upgrade", (_response, _socket, head) => {
+      // Behind a load balancer the gateway's first bytes may come together with its answer.
+      socket.unshift(head);
+      resolve(socket);
+    });
     asking.on("response", (response) => void refusal(response).then(reject));
     asking.on("error", reject);
   });

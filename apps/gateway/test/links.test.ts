@@ -1,6 +1,8 @@
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
-import { connect as connectTcp } from "node:net";
+import { readFile, writeFile } from "node:fs/promises";
+import { type AddressInfo, connect as connectTcp } from "node:net";
+import { pipeline } from "node:stream";
+import { createServer as createTlsServer } from "node:tls";
 import { runSql } from "@millrace/testkit";
 import { afterEach, describe, expect, test } from "vitest";
 import { SLOT_LINKS } from "../src/bounds.ts";
@@ -256,6 +258,20 @@ test("a replaced certificate serves new connections, and cuts none", async () =>
   await reached(gateway, broker.options);
   expect(broker.connects).toBe(1);
   expect(before).not.toBe(certificate);
+});
+
+test("a broker gets its link through a load balancer that ends TLS", async () => {
+  const gateway = await fixture.gateway({ tlsFile: undefined });
+  const pem = await readFile(fixture.tlsFile);
+  const balancer = createTlsServer({ cert: pem, key: pem }, (client) => {
+    const target = connectTcp(gateway.brokerPort, "127.0.0.1");
+    pipeline(client, target, client, () => {});
+  });
+  fixture.onEnd(() => balancer.close());
+  await once(balancer.listen(0, "127.0.0.1"), "listening");
+  const broker = await fixture.broker((balancer.address() as AddressInfo).port);
+  await broker.connect();
+  await reached(gateway, broker.options);
 });
 
 test("200 brokers on one gateway that is killed and started again: each is back, as itself", async () => {

@@ -8,6 +8,8 @@ const NAMES = [
   "database_password",
   "api_database_password",
   "worker_database_password",
+  "gateway_database_password",
+  "gateway_token",
   "session_secret",
   "external_id",
 ] as const;

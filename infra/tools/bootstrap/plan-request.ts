@@ -19,7 +19,7 @@ credentials of your environment (AWS_PROFILE, AWS_ACCESS_KEY_ID …), which must
 administer the account.
 
   --domain <name>         domain name of console and API
-  --certificate <arn>     issued ACM certificate for it, in the region
+  --certificate <arn>     issued ACM certificate in the region, for <domain> and *.link.<domain>
   --allow <cidr>          network that may reach console and API; may be repeated
   --image <name>=<uri>    api, console and worker, each by digest (…@sha256:…); may be repeated
   --broker <file>         broker build for ARM64 Linux

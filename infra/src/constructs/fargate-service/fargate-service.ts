@@ -21,6 +21,18 @@ interface Folder {
   readonly accessPointId: string;
 }
 
+/** A port that a task listens on. */
+export interface ServicePort {
+  readonly name: string;
+  readonly port: number;
+  /**
+   * Other services reach it by its name, through Service Connect: whole requests, each with a time-out of 15
+   * seconds, or connections, which may be silent for an hour. Absent: only a load balancer does.
+   */
+  readonly connect?: "http" | "tcp";
+  readonly targetGroupArn?: string;
+}
+
 /** A program that a task runs once, with what the service has and more of its own. */
 interface Beforehand {
   readonly name: string;
@@ -34,6 +46,8 @@ export interface FargateServiceProps {
   readonly name: string;
   /** By digest. */
   readonly image: string;
+  /** Absent: the image's own. */
+  readonly command?: readonly string[];
   /** Run to their ends, one after the other, before the service starts: migrations. */
   readonly before?: readonly Beforehand[];
   readonly cpu: number;
@@ -42,8 +56,7 @@ export interface FargateServiceProps {
   readonly environment: Readonly<Record<string, string>>;
   /** Name of the variable → ARN of its secret. */
   readonly secrets: Readonly<Record<string, string>>;
-  readonly port?: number;
-  readonly targetGroupArn?: string;
+  readonly ports?: readonly ServicePort[];
   readonly home?: Folder;
   /** Tasks that run at a time; for `single` an old one ends before its successor starts. */
   readonly tasks: number;
@@ -76,6 +89,7 @@ export class FargateService extends Construct {
       description: `Tasks of the control plane's ${props.name}`,
       vpcId: where.vpcId,
     });
+    const ports = props.ports ?? [];
     const task = new EcsTaskDefinition(this, "task", {
       family: `${where.prefix}-${props.name}`,
       requiresCompatibilities: ["FARGATE"],
@@ -121,29 +135,14 @@ export class FargateService extends Construct {
       serviceConnectConfiguration: {
         enabled: true,
         namespace: where.namespaceArn,
-        ...(props.port === undefined
-          ? {}
-          : {
-              service: [
-                {
-                  portName: props.name,
-                  clientAlias: { port: props.port, dnsName: props.name },
-                },
-              ],
-            }),
+        ...when(
+          "service",
+          ports.flatMap(({ name, port, connect }) =>
+            connect === undefined ? [] : [{ portName: name, clientAlias: { port, dnsName: name } }],
+          ),
+        ),
       },
-      ...(props.targetGroupArn === undefined || props.port === undefined
-        ? {}
-        : {
-            healthCheckGracePeriodSeconds: NICE_START_SECONDS,
-            loadBalancer: [
-              {
-                targetGroupArn: props.targetGroupArn,
-                containerName: props.name,
-                containerPort: props.port,
-              },
-            ],
-          }),
+      ...balanced(props.name, ports),
     });
   }
 
@@ -157,6 +156,21 @@ export class FargateService extends Construct {
       .filter((part) => TerraformResource.isTerraformResource(part))
       .map((part) => `${part.terraformResourceType}.${part.friendlyUniqueId}`);
   }
+}
+
+/** The attribute, where it has elements. */
+function when<K extends string, T>(key: K, list: readonly T[]): { [each in K]?: T[] } {
+  return list.length === 0 ? {} : ({ [key]: [...list] } as { [each in K]: T[] });
+}
+
+function balanced(containerName: string, ports: readonly ServicePort[]) {
+  const targets = ports.flatMap(({ port, targetGroupArn }) =>
+    targetGroupArn === undefined ? [] : [{ targetGroupArn, containerName, containerPort: port }],
+  );
+  return {
+    ...(targets.length === 0 ? {} : { healthCheckGracePeriodSeconds: NICE_START_SECONDS }),
+    ...when("loadBalancer", targets),
+  };
 }
 
 function volumes(props: FargateServiceProps) {
@@ -217,21 +231,17 @@ function containers(where: TaskSurroundings, props: FargateServiceProps): unknow
     })),
     {
       ...part(props.name, {}),
+      ...(props.command === undefined ? {} : { command: props.command }),
       essential: true,
       stopTimeout: STOP_SECONDS,
       dependsOn: before.map(({ name }) => ({ containerName: name, condition: "SUCCESS" })),
-      portMappings:
-        props.port === undefined
-          ? []
-          : [
-              {
-                name: props.name,
-                containerPort: props.port,
-                hostPort: props.port,
-                protocol: "tcp",
-                appProtocol: "http",
-              },
-            ],
+      portMappings: (props.ports ?? []).map(({ name, port, connect }) => ({
+        name,
+        containerPort: port,
+        hostPort: port,
+        protocol: "tcp",
+        ...(connect === "http" ? { appProtocol: "http" } : {}),
+      })),
     },
   ];
 }

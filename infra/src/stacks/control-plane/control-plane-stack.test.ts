@@ -64,13 +64,15 @@ test("neither the database's password nor the sessions' secret is in the stack",
   for (const version of Object.values(whole.resource.aws_secretsmanager_secret_version ?? {})) {
     expect(version).not.toHaveProperty("secret_string");
     expect(version.secret_string_wo).toMatch(
-      /var\.((api_|worker_)?database_password|session_secret|external_id)/,
+      /var\.((api_|worker_|gateway_)?database_password|gateway_token|session_secret|external_id)/,
     );
   }
   for (const name of [
     "database_password",
     "api_database_password",
     "worker_database_password",
+    "gateway_database_password",
+    "gateway_token",
     "session_secret",
     "external_id",
   ]) {
@@ -78,7 +80,7 @@ test("neither the database's password nor the sessions' secret is in the stack",
   }
 });
 
-test("the database is in two zones, backed up and reached by API and worker only", () => {
+test("the database is in two zones, backed up and reached by API, gateway and worker only", () => {
   expect(resource(whole, "aws_db_instance")).toMatchObject({
     multi_az: true,
     publicly_accessible: false,
@@ -89,10 +91,12 @@ test("the database is in two zones, backed up and reached by API and worker only
   const toDatabase = rules.filter(([name]) => name.startsWith("database_"));
   expect(toDatabase.map(([, rule]) => rule.referenced_security_group_id).sort()).toEqual([
     "$" + "{aws_security_group.api_firewall_group.id}",
+    "$" + "{aws_security_group.gateway_firewall_group.id}",
     "$" + "{aws_security_group.worker_firewall_group.id}",
   ]);
 });
 
+const PROGRAMS = ["api", "console", "gateway", "worker"];
 const containers = (name: string, stack = whole) =>
   JSON.parse(
     String(resource(stack, "aws_ecs_task_definition", `${name}_task`).container_definitions),
@@ -124,7 +128,7 @@ describe("tasks", () => {
   });
 
   test("only migrations have the address of the database's owner", () => {
-    for (const container of ["api", "worker", "console"].flatMap((name) => containers(name))) {
+    for (const container of PROGRAMS.flatMap((name) => containers(name))) {
       const isOwner = Object.values(variables(container)).includes(versionOf("database-url"));
       expect(isOwner).toBe(container.name === "migrate");
     }
@@ -133,11 +137,12 @@ describe("tasks", () => {
       DATABASE_URL: versionOf("database-url"),
       MILLRACE_API_DATABASE_URL: versionOf("api-database-url"),
       MILLRACE_WORKER_DATABASE_URL: versionOf("worker-database-url"),
+      MILLRACE_GATEWAY_DATABASE_URL: versionOf("gateway-database-url"),
     });
   });
 
-  test("migrate before the API and the worker start", () => {
-    for (const name of ["api", "worker"]) {
+  test("migrate before the API, the gateway and the worker start", () => {
+    for (const name of ["api", "gateway", "worker"]) {
       const program = containers(name).find((container) => container.name === name);
       expect(program?.dependsOn).toContainEqual({ containerName: "migrate", condition: "SUCCESS" });
     }
@@ -160,10 +165,12 @@ describe("tasks", () => {
 
   test("that read secrets are replaced when these change, and not before they have changed", () => {
     const rotated = stackOf({ secretsVersion: 2 });
-    for (const name of ["api", "worker"]) {
+    for (const name of ["api", "gateway", "worker"]) {
       const [before, after] = [whole, rotated].map((stack) => containers(name, stack));
       expect(after).not.toEqual(before);
-      expect(variables(after?.at(-1)).DATABASE_URL).toBe(versionOf(`${name}-database-url`));
+      const own = variables(after?.at(-1));
+      expect(own.DATABASE_URL).toBe(versionOf(`${name}-database-url`));
+      expect(own.MILLRACE_GATEWAY_TOKEN).toBe(versionOf("gateway-token"));
     }
     const api = variables(containers("api", rotated).at(-1));
     expect(api.MILLRACE_AUTH_SECRETS_REPLACED).toBe(`${api.MILLRACE_AUTH_SECRET}::AWSPREVIOUS:`);
@@ -175,7 +182,7 @@ describe("tasks", () => {
   });
 
   test("write nowhere but into their folders, and run as nobody", () => {
-    for (const container of ["api", "console", "worker"].flatMap((name) => containers(name))) {
+    for (const container of PROGRAMS.flatMap((name) => containers(name))) {
       expect(container).toMatchObject({ readonlyRootFilesystem: true, user: "10001:10001" });
     }
   });
@@ -186,6 +193,73 @@ describe("tasks", () => {
       deployment_minimum_healthy_percent: 0,
       deployment_maximum_percent: 100,
     });
+  });
+});
+
+describe("the control link", () => {
+  const group = (name: string) => reference(`aws_security_group.${name}_firewall_group.id`);
+  const rules = (type: "ingress" | "egress") =>
+    Object.entries(whole.resource[`aws_vpc_security_group_${type}_rule`] ?? {});
+
+  test("ends at the gateways' port, with the installation's certificate", () => {
+    const listener = resource(whole, "aws_lb_listener", "links_listener");
+    expect(listener).toMatchObject({
+      protocol: "TLS",
+      port: 443,
+      certificate_arn: CONTROL_PLANE.certificateArn,
+      load_balancer_arn: reference("aws_lb.links_balancer.arn"),
+    });
+    const targets = resource(whole, "aws_lb_target_group", "links_targets");
+    const [program] = containers("gateway").slice(-1);
+    expect(variables(program).MILLRACE_GATEWAY_LISTEN).toBe(`0.0.0.0:${targets.port}`);
+    expect(resource(whole, "aws_ecs_service", "gateway_service").load_balancer).toEqual([
+      {
+        target_group_arn: reference("aws_lb_target_group.links_targets.arn"),
+        container_name: "gateway",
+        container_port: targets.port,
+      },
+    ]);
+  });
+
+  test("is reached through endpoints of the clusters' account, and from nowhere else", () => {
+    expect(resource(whole, "aws_vpc_endpoint_service")).toMatchObject({
+      allowed_principals: [`arn:aws:iam::${CONTROL_PLANE.accountId}:root`],
+      network_load_balancer_arns: [reference("aws_lb.links_balancer.arn")],
+    });
+    const balancer = resource(whole, "aws_lb", "links_balancer");
+    expect(balancer).toMatchObject({
+      internal: true,
+      security_groups: [group("links")],
+      enforce_security_group_inbound_rules_on_private_link_traffic: "off",
+    });
+    expect(
+      rules("ingress").filter(([, rule]) => rule.security_group_id === group("links")),
+    ).toEqual([]);
+  });
+
+  test("is used by API, worker and other gateways, and admits nobody else to their port", () => {
+    const url = new URL(String(variables(containers("api").at(-1)).MILLRACE_GATEWAY_URL));
+    expect(variables(containers("worker").at(-1)).MILLRACE_GATEWAY_URL).toBe(url.origin);
+    const admitted = rules("ingress").filter(
+      ([, rule]) => rule.security_group_id === group("gateway"),
+    );
+    const from = (port: number) =>
+      admitted
+        .filter(([, { from_port, to_port }]) => from_port === port && to_port === port)
+        .map(([, rule]) => rule.referenced_security_group_id)
+        .sort();
+    expect(from(4100)).toEqual([group("links")]);
+    expect(from(Number(url.port))).toEqual([group("api"), group("gateway"), group("worker")]);
+    expect(admitted).toHaveLength(4);
+    const service = resource(whole, "aws_ecs_service", "gateway_service");
+    expect(service.service_connect_configuration).toMatchObject({
+      service: [
+        { client_alias: { dns_name: url.hostname, port: Number(url.port) }, port_name: "gateway" },
+      ],
+    });
+    // As HTTP, Service Connect would end each stream of records after 15 seconds.
+    const ports = containers("gateway").at(-1)?.portMappings as Attributes[];
+    expect(ports.filter((each) => "appProtocol" in each)).toEqual([]);
   });
 });
 

@@ -11,6 +11,7 @@ import { FrontDoor } from "../../constructs/front-door/front-door.ts";
 import { ServiceRole } from "../../constructs/identity/service-role.ts";
 import { policyText, type Statement } from "../../constructs/identity/statement.ts";
 import { InstallationKey } from "../../constructs/installation-key/installation-key.ts";
+import { LinkDoor } from "../../constructs/link-door/link-door.ts";
 import type { Firewall } from "../../constructs/network/firewall.ts";
 import { ControlPlaneAlarms } from "../../constructs/observability/control-plane-alarms.ts";
 import { ProvisionerRole } from "../../constructs/provisioner-role/provisioner-role.ts";
@@ -21,7 +22,14 @@ import { type SynthRun, synthesize } from "../../synth.ts";
 import { tagEverything } from "../../tagging.ts";
 import { addDataParts } from "./data-parts.ts";
 import { type ControlPlaneNames, controlPlaneNames, PROVISIONER_ROLE } from "./names.ts";
-import { API_PORT, addServices, CONSOLE_PORT } from "./services.ts";
+import {
+  API_PORT,
+  addServices,
+  CONSOLE_PORT,
+  GATEWAY_PORT,
+  LINK_PORT,
+  type ServiceName,
+} from "./services.ts";
 import { type ControlPlaneSpec, checkControlPlaneSpec } from "./spec.ts";
 import {
   boundaryStatements,
@@ -128,6 +136,8 @@ function addInstallation(
       secrets.databaseUrl.arn,
       secrets.apiDatabaseUrl.arn,
       secrets.workerDatabaseUrl.arn,
+      secrets.gatewayDatabaseUrl.arn,
+      secrets.gatewayToken.arn,
       secrets.session.arn,
       secrets.externalId.arn,
     ],
@@ -140,6 +150,14 @@ function addInstallation(
   const door = addFrontDoor(stack, spec, names, {
     ...where,
     subnetIds: kept.internet.publicSubnetIds,
+  });
+  const links = new LinkDoor(stack, "links", {
+    ...where,
+    name: `${prefix}-links`,
+    certificateArn: spec.certificateArn,
+    port: LINK_PORT,
+    // Clusters stand in this account.
+    allowedPrincipals: [`arn:aws:iam::${spec.accountId}:root`],
   });
   const roles = addRoles(stack, spec, names, foundation, parts);
   folder.admit(roles.worker.arn);
@@ -155,6 +173,7 @@ function addInstallation(
     roles,
     secrets,
     door,
+    links,
     folder,
     artefact: {
       bucket: foundation.store.bucketName,
@@ -169,19 +188,25 @@ function addInstallation(
     logGroupArn: `arn:aws:logs:${spec.region}:${spec.accountId}:log-group:${names.flowLogGroup}`,
     roleArn: roles.flowLog.arn,
   });
-  connect(door.firewall, services, kept.database.firewall, folder.firewall);
+  connect(
+    { door: door.firewall, links: links.firewall },
+    services,
+    kept.database.firewall,
+    folder.firewall,
+  );
   const { database, internet, logs } = kept;
-  const needs = [network, internet, door, database, folder, logs, ...Object.values(roles)];
-  services.api.startAfter(needs);
-  services.worker.startAfter(needs);
+  const needs = [network, internet, door, links, database, folder, logs, ...Object.values(roles)];
+  services.gateway.startAfter(needs);
   // Tasks cannot resolve a name of Service Connect that is newer than they are.
+  services.api.startAfter([...needs, services.gateway]);
+  services.worker.startAfter([...needs, services.gateway]);
   services.console.startAfter([...needs, services.api]);
   new ControlPlaneAlarms(stack, "alarms", {
     prefix,
     databaseIdentifier: kept.database.identifier,
     balancerSuffix: door.suffix,
     ecsCluster: prefix,
-    services: ["api", "console", "worker"],
+    services: ["api", "console", "gateway", "worker"],
     topicArns: spec.alarmTopicArns,
   });
   new TerraformOutput(stack, "front_door", { value: door.dnsName });
@@ -227,6 +252,7 @@ function addRoles(
     api: task("api", []),
     worker,
     console: task("console", []),
+    gateway: task("gateway", []),
     execution: task("execution", executionStatements(spec, parts)),
     flowLog: role(
       "flow-log",
@@ -274,14 +300,15 @@ function addFrontDoor(
 
 /** Who may speak to whom. What is not here is closed. */
 function connect(
-  door: Firewall,
-  services: Readonly<Record<"api" | "console" | "worker", FargateService>>,
+  { door, links }: Readonly<Record<"door" | "links", Firewall>>,
+  services: Readonly<Record<ServiceName, FargateService>>,
   database: Firewall,
   files: Firewall,
 ): void {
   const tasks = {
     api: services.api.firewall,
     console: services.console.firewall,
+    gateway: services.gateway.firewall,
     worker: services.worker.firewall,
   };
   const one = (port: number) => ({ from: port, to: port });
@@ -292,8 +319,11 @@ function connect(
   link("door-console", "Pages", CONSOLE_PORT, door, tasks.console);
   link("door-api", "REST", API_PORT, door, tasks.api);
   link("console-api", "What pages show", API_PORT, tasks.console, tasks.api);
-  for (const [name, task] of Object.entries({ api: tasks.api, worker: tasks.worker })) {
+  link("links-gateway", "Brokers' links", LINK_PORT, links, tasks.gateway);
+  const { api, worker, gateway } = tasks;
+  for (const [name, task] of Object.entries({ api, worker, gateway })) {
     link(`${name}-database`, "PostgreSQL", DATABASE_PORT, task, database);
+    link(`${name}-gateway`, "Requests to brokers", GATEWAY_PORT, task, gateway);
   }
   link("worker-files", "Working folder", NFS_PORT, tasks.worker, files);
   for (const task of Object.values(tasks)) {

@@ -13,6 +13,9 @@ export interface ControlPlaneSecrets {
   readonly databaseUrl: SealedValue;
   readonly apiDatabaseUrl: SealedValue;
   readonly workerDatabaseUrl: SealedValue;
+  readonly gatewayDatabaseUrl: SealedValue;
+  /** API and worker show it to the gateways, and these to each other. */
+  readonly gatewayToken: SealedValue;
   readonly session: SealedValue;
   readonly externalId: SealedValue;
   readonly firstAccount: SealedValue;
@@ -97,6 +100,14 @@ function addSecrets(
     }),
     workerDatabaseUrl: sealed("worker-database-url", "How the worker reaches PostgreSQL", {
       text: database.urlOf("millrace_worker", variable("worker_database_password")),
+      version,
+    }),
+    gatewayDatabaseUrl: sealed("gateway-database-url", "How gateways reach PostgreSQL", {
+      text: database.urlOf("millrace_gateway", variable("gateway_database_password")),
+      version,
+    }),
+    gatewayToken: sealed("gateway-token", "Who shows it may send requests to brokers", {
+      text: variable("gateway_token"),
       version,
     }),
     session: sealed("session-secret", "Signs the console's sessions", {

@@ -5,6 +5,7 @@ import {
 } from "../../constructs/fargate-service/fargate-service.ts";
 import type { FrontDoor } from "../../constructs/front-door/front-door.ts";
 import type { ServiceRole } from "../../constructs/identity/service-role.ts";
+import type { LinkDoor } from "../../constructs/link-door/link-door.ts";
 import type { WorkFolder } from "../../constructs/work-folder/work-folder.ts";
 import type { ControlPlaneSecrets } from "./data-parts.ts";
 import { PROVISIONER_ROLE } from "./names.ts";
@@ -12,12 +13,18 @@ import type { ControlPlaneImages, ControlPlaneSpec } from "./spec.ts";
 
 export const API_PORT = 4000;
 export const CONSOLE_PORT = 3000;
+/** Of the gateways: where brokers' links end, and where API, worker and other gateways send requests. */
+export const LINK_PORT = 4100;
+export const GATEWAY_PORT = 4101;
+
+export type ServiceName = "api" | "console" | "gateway" | "worker";
 
 export interface ServicesProps {
   readonly where: TaskSurroundings;
-  readonly roles: Readonly<Record<"api" | "console" | "worker", ServiceRole>>;
+  readonly roles: Readonly<Record<ServiceName, ServiceRole>>;
   readonly secrets: ControlPlaneSecrets;
   readonly door: FrontDoor;
+  readonly links: LinkDoor;
   readonly folder: WorkFolder;
   readonly artefact: {
     readonly bucket: string;
@@ -29,7 +36,7 @@ export interface ServicesProps {
 }
 
 const HOME = "/var/lib/millrace";
-/** Each task of API and console serves many; two, so that one may be replaced. */
+/** Each task of API, console and gateway serves many; two, so that one may be replaced. */
 const SERVING_TASKS = 2;
 
 /** The end of a secret's `<ARN>:<JSON key>:<version stage>:<version id>`, as ECS takes it. */
@@ -37,15 +44,16 @@ const PREVIOUS_VERSION = ":AWSPREVIOUS:";
 const MIGRATE = ["node", "packages/db/tools/migrate.ts"];
 const FIRST_ACCOUNT = ["node", "packages/provisioner/tools/first-account.ts"];
 
-/** Console, API and worker. */
+/** Console, API, worker and gateways. */
 export function addServices(
   stack: TerraformStack,
   spec: ControlPlaneSpec,
   props: ServicesProps,
-): Record<"api" | "console" | "worker", FargateService> {
+): Record<ServiceName, FargateService> {
   return {
     api: addApi(stack, spec, props),
     console: addConsole(stack, spec, props),
+    gateway: addGateway(stack, spec, props),
     worker: addWorker(stack, spec, props),
   };
 }
@@ -61,6 +69,7 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
     taskRoleArn: props.roles.api.arn,
     environment: {
       ...planning(spec),
+      ...GATEWAY,
       MILLRACE_API_HOST: "0.0.0.0",
       MILLRACE_API_PORT: String(API_PORT),
       MILLRACE_API_URL: url,
@@ -71,19 +80,26 @@ function addApi(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesPr
     },
     secrets: {
       DATABASE_URL: props.secrets.apiDatabaseUrl.filledArn,
+      MILLRACE_GATEWAY_TOKEN: props.secrets.gatewayToken.filledArn,
       MILLRACE_AUTH_SECRET: props.secrets.session.filledArn,
       // Decrypts what it encrypted until the API has encrypted that again. The first version has no previous one.
       ...(spec.secretsVersion > 1 && {
         MILLRACE_AUTH_SECRETS_REPLACED: `${props.secrets.session.filledArn}:${PREVIOUS_VERSION}`,
       }),
     },
-    port: API_PORT,
-    targetGroupArn: props.door.route({
-      name: "api",
-      port: API_PORT,
-      healthPath: "/healthz",
-      paths: ["/v1/*", "/docs", "/docs/*"],
-    }),
+    ports: [
+      {
+        name: "api",
+        port: API_PORT,
+        connect: "http",
+        targetGroupArn: props.door.route({
+          name: "api",
+          port: API_PORT,
+          healthPath: "/healthz",
+          paths: ["/v1/*", "/docs", "/docs/*"],
+        }),
+      },
+    ],
     tasks: SERVING_TASKS,
   });
 }
@@ -104,8 +120,47 @@ function addConsole(stack: TerraformStack, spec: ControlPlaneSpec, props: Servic
       MILLRACE_CONSOLE_URL: `https://${spec.domainName}`,
     },
     secrets: {},
-    port: CONSOLE_PORT,
-    targetGroupArn: props.door.fallbackArn,
+    ports: [
+      {
+        name: "console",
+        port: CONSOLE_PORT,
+        connect: "http",
+        targetGroupArn: props.door.fallbackArn,
+      },
+    ],
+    tasks: SERVING_TASKS,
+  });
+}
+
+function addGateway(stack: TerraformStack, spec: ControlPlaneSpec, props: ServicesProps) {
+  return new FargateService(stack, "gateway", props.where, {
+    name: "gateway",
+    // Every program but the console is in it.
+    image: (spec.images as ControlPlaneImages).api,
+    command: ["node", "apps/gateway/src/main.ts"],
+    before: [migrate(props.secrets)],
+    cpu: 512,
+    memoryMib: 1024,
+    taskRoleArn: props.roles.gateway.arn,
+    // Other gateways reach a task by its own address, which it finds out by itself.
+    environment: {
+      NODE_ENV: "production",
+      MILLRACE_GATEWAY_LISTEN: `0.0.0.0:${LINK_PORT}`,
+      // The load balancer ends TLS, and nobody else reaches the port.
+      MILLRACE_GATEWAY_TLS_FILE: "none",
+      MILLRACE_GATEWAY_INTERNAL_LISTEN: `0.0.0.0:${GATEWAY_PORT}`,
+      // Secrets are read at start only: tasks of another version are replaced.
+      MILLRACE_SECRETS_VERSION: String(spec.secretsVersion),
+    },
+    secrets: {
+      DATABASE_URL: props.secrets.gatewayDatabaseUrl.filledArn,
+      MILLRACE_GATEWAY_TOKEN: props.secrets.gatewayToken.filledArn,
+    },
+    ports: [
+      { name: "link", port: LINK_PORT, targetGroupArn: props.links.targetGroupArn },
+      // Streams of records are longer than the time-out of requests.
+      { name: "gateway", port: GATEWAY_PORT, connect: "tcp" },
+    ],
     tasks: SERVING_TASKS,
   });
 }
@@ -120,6 +175,7 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
     taskRoleArn: props.roles.worker.arn,
     environment: {
       ...planning(spec),
+      ...GATEWAY,
       MILLRACE_HOME: HOME,
       MILLRACE_AWS_ARTEFACT_BUCKET: props.artefact.bucket,
       MILLRACE_AWS_BROKER_ARTEFACT: `${props.artefact.key}#${spec.brokerBuild.sha256}`,
@@ -133,6 +189,7 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
     },
     secrets: {
       DATABASE_URL: props.secrets.workerDatabaseUrl.filledArn,
+      MILLRACE_GATEWAY_TOKEN: props.secrets.gatewayToken.filledArn,
       MILLRACE_AWS_EXTERNAL_ID: props.secrets.externalId.filledArn,
     },
     home: props.folder,
@@ -163,7 +220,7 @@ function firstAccount(spec: ControlPlaneSpec, secrets: ControlPlaneSecrets) {
   };
 }
 
-/** As the owner of the tables; it gives the roles of API and worker their passwords. */
+/** As the owner of the tables; it gives the roles of API, worker and gateway their passwords. */
 function migrate(secrets: ControlPlaneSecrets) {
   return {
     name: "migrate",
@@ -172,9 +229,13 @@ function migrate(secrets: ControlPlaneSecrets) {
       DATABASE_URL: secrets.databaseUrl.filledArn,
       MILLRACE_API_DATABASE_URL: secrets.apiDatabaseUrl.filledArn,
       MILLRACE_WORKER_DATABASE_URL: secrets.workerDatabaseUrl.filledArn,
+      MILLRACE_GATEWAY_DATABASE_URL: secrets.gatewayDatabaseUrl.filledArn,
     },
   };
 }
+
+/** How API and worker reach brokers. */
+const GATEWAY = { MILLRACE_GATEWAY_URL: `http://gateway:${GATEWAY_PORT}` };
 
 /** What the programs that plan need, and what makes them restart. */
 function planning(spec: ControlPlaneSpec): Record<string, string> {

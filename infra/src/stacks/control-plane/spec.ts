@@ -32,9 +32,9 @@ export interface ControlPlaneSpec {
   readonly zones: readonly string[];
   /** IPv4 range of the VPC, /16 to /22. */
   readonly cidr: string;
-  /** Name that browsers and clients use; the certificate must be for it. */
+  /** Name that browsers and clients use. */
   readonly domainName: string;
-  /** ARN of an issued ACM certificate in the region. */
+  /** ARN of an issued ACM certificate in the region, for the domain name and `*.link.` before it. */
   readonly certificateArn: string;
   /** Ranges that reach the console and the API. `0.0.0.0/0` is a public listener, asked for. */
   readonly allowedCidrs: readonly string[];

@@ -64,7 +64,7 @@ function firewallRules(service: string): string[] {
   ];
 }
 
-const SERVICES = ["api", "console", "worker"];
+const SERVICES = ["api", "console", "gateway", "worker"];
 const serviceOf = (name: string) => resource(stack, "aws_ecs_service", `${name}_service`);
 const taskOf = (name: string) => resource(stack, "aws_ecs_task_definition", `${name}_task`);
 
@@ -113,8 +113,12 @@ describe.each(SERVICES)("%s starts after", (name) => {
   });
 });
 
-test.each(["api", "console"])("%s starts after its targets have a load balancer", (name) => {
-  const targets = reference(`aws_lb_target_group.front-door_${name}-targets.arn`);
+test.each([
+  ["api", "front-door_api-targets"],
+  ["console", "front-door_console-targets"],
+  ["gateway", "links_targets"],
+])("%s starts after its targets have a load balancer", (name, group) => {
+  const targets = reference(`aws_lb_target_group.${group}.arn`);
   expect(serviceOf(name).load_balancer).toMatchObject([{ target_group_arn: targets }]);
   const forwarding = [...all]
     .filter(([address]) => address.startsWith("aws_lb_listener"))
@@ -138,7 +142,11 @@ test("who calls a service by its name starts after it: a task knows only names o
       (server) => [client, server] as const,
     ),
   );
-  expect(calls).toEqual([["console", "api"]]);
+  expect(calls).toEqual([
+    ["api", "gateway"],
+    ["console", "api"],
+    ["worker", "gateway"],
+  ]);
   for (const [client, server] of calls) {
     expect(before(`aws_ecs_service.${client}_service`)).toContain(
       `aws_ecs_service.${server}_service`,
