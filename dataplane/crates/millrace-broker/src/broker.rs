@@ -19,9 +19,10 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    admin::{Admin, AdminError, AdminListener, Token},
+    admin::{Admin, AdminError, AdminListener, AdminState, Token},
     catch_up::{CatchUp, Tracker},
     config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
+    control_link::{ControlLink, LinkParts},
     folder::{DataFolder, FolderError},
     memory::{MemoryBudgets, MemoryError},
     own_client,
@@ -110,6 +111,7 @@ pub struct Broker {
     logs: LogManager,
     storage: Storage,
     admin: Option<Admin>,
+    link: Option<ControlLink>,
     drain: Duration,
     tasks: Supervisor,
     _folding: AbortOnDropHandle<()>,
@@ -154,7 +156,7 @@ impl Broker {
         let (listeners, following) = bind(&config, tasks).await?;
         let settings = Arc::new(LiveSettings::new(&config, &memory));
         let state = new_state(&config, &settings, memory, &seams);
-        let admin = start_admin(&config, &state, &telemetry, tasks).await?;
+        let (admin, link) = start_admin(&config, &state, &telemetry, &seams).await?;
         let folding = AbortOnDropHandle::new(tasks.spawn(Task::TelemetryFold, fold(telemetry)));
         let storage = Storage::open(&config, &settings, &folder, &seams).await?;
         identify(&state, &storage);
@@ -206,6 +208,7 @@ impl Broker {
             logs,
             storage,
             admin,
+            link,
             drain: config.drain,
             _folding: folding,
             _tracking: AbortOnDropHandle::new(tracking),
@@ -281,6 +284,9 @@ impl Broker {
         if let Some(admin) = self.admin {
             admin.stop();
         }
+        if let Some(link) = self.link {
+            link.stop().await;
+        }
         tracing::info!(?storage, "stopped");
         StopReport {
             cut: report.cut,
@@ -322,27 +328,58 @@ fn new_state(
 ) -> Arc<State> {
     let (clock, tasks) = (seams.clock.clone(), seams.tasks.clone());
     let settings = Arc::clone(settings);
-    Arc::new(State::new(config.node_id, settings, memory, clock, tasks))
+    Arc::new(State::new(config, settings, memory, clock, tasks))
 }
 
+/// The admin HTTP: on its port, on the control link, or on both.
 async fn start_admin(
     config: &BrokerConfig,
     state: &Arc<State>,
     telemetry: &Telemetry,
-    tasks: &Supervisor,
-) -> Result<Option<Admin>, AdminError> {
-    let Some(at) = &config.admin_listener else {
-        return Ok(None);
+    seams: &Seams,
+) -> Result<(Option<Admin>, Option<ControlLink>), AdminError> {
+    let admin_state = AdminState {
+        broker: state.clone(),
+        telemetry: telemetry.clone(),
+        token: admin_token(config)?,
     };
-    let token = match &config.admin_token_file {
-        Some(file) => Token::read(file)?,
-        None => {
+    let admin = match &config.admin_listener {
+        Some(at) => Some(listen_admin(at, admin_state.clone(), &seams.tasks).await?),
+        None => None,
+    };
+    let link = config.control_link.clone().zip(state.control_link.clone());
+    let link = link.map(|(link, state)| {
+        let parts = LinkParts {
+            node_id: config.node_id,
+            router: admin_state.for_link(),
+            state,
+            clock: seams.clock.clone(),
+            random: seams.random.clone(),
+        };
+        ControlLink::start(link, parts, &seams.tasks)
+    });
+    Ok((admin, link))
+}
+
+/// What callers show at the port of the admin HTTP; no token where there is no port.
+fn admin_token(config: &BrokerConfig) -> Result<Token, AdminError> {
+    match (&config.admin_listener, &config.admin_token_file) {
+        (None, _) => Ok(Token::none()),
+        (Some(_), Some(file)) => Token::read(file),
+        (Some(_), None) => {
             tracing::warn!(
                 "admin.token.file is not set: the admin HTTP answers only /healthz and the status code of /readyz"
             );
-            Token::none()
+            Ok(Token::none())
         }
-    };
+    }
+}
+
+async fn listen_admin(
+    at: &HostPort,
+    state: AdminState,
+    tasks: &Supervisor,
+) -> Result<Admin, AdminError> {
     let failed = |source| AdminError::Listen {
         address: at.to_string(),
         source,
@@ -350,10 +387,9 @@ async fn start_admin(
     let HostPort { host, port } = at;
     let host = if host.is_empty() { "0.0.0.0" } else { host };
     let listener = AdminListener::bind(host, *port).await.map_err(failed)?;
-    let admin = Admin::serve(listener, state.clone(), telemetry.clone(), token, tasks);
-    let admin = admin.map_err(failed)?;
+    let admin = Admin::serve(listener, state, tasks).map_err(failed)?;
     tracing::info!(address = %admin.address(), "the admin HTTP listens");
-    Ok(Some(admin))
+    Ok(admin)
 }
 
 fn listener_configs(config: &BrokerConfig, certificates: &Certificates) -> Vec<ListenerConfig> {

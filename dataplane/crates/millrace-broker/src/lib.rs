@@ -15,6 +15,7 @@
 //! | `catch_up` | who reads how far behind, how fast, and how long it will take |
 //! | `state` | what the broker knows about itself |
 //! | `admin` | the admin HTTP |
+//! | `control_link` | the connection to the control plane's gateway, on which the admin HTTP is served |
 //! | `own_client` | how the broker's own client reaches the broker |
 //! | `tls` | the certificates of listeners |
 //! | `token_keys` | the keys that tokens of OAUTHBEARER are signed with |
@@ -25,6 +26,7 @@ mod backup;
 mod broker;
 mod catch_up;
 pub mod config;
+mod control_link;
 mod folder;
 pub mod identity;
 mod machine;

@@ -26,6 +26,8 @@ use crate::{
         OfflinePartition, QuotasAnswer, Status, StorageStatus,
     },
     catch_up::{CatchUp, CatchUpAnswer},
+    config::BrokerConfig,
+    control_link::LinkState,
     identity::HeldBack,
     memory::{MemoryBudgets, Part},
     settings::{LiveSettings, ShownSetting},
@@ -59,6 +61,9 @@ pub(crate) struct State {
     started: Duration,
     phase: AtomicU8,
     tasks: Supervisor,
+    /// `cluster.id`, which the metadata confirms.
+    configured_cluster_id: Option<String>,
+    pub(crate) control_link: Option<Arc<LinkState>>,
     pub(crate) identity: OnceLock<Identity>,
     pub(crate) serving: OnceLock<Serving>,
 }
@@ -157,15 +162,18 @@ fn shown_part(part: &CorruptPart) -> CorruptPartStatus {
 
 impl State {
     pub(crate) fn new(
-        node_id: NodeId,
+        config: &BrokerConfig,
         settings: Arc<LiveSettings>,
         memory: MemoryBudgets,
         clock: SharedClock,
         tasks: Supervisor,
     ) -> Self {
         let started = clock.now();
+        let link = config.control_link.as_ref();
         Self {
-            node_id,
+            node_id: config.node_id,
+            configured_cluster_id: config.cluster_id.clone(),
+            control_link: link.map(|link| LinkState::of(link, clock.clone())),
             settings,
             memory,
             clock,
@@ -268,6 +276,7 @@ impl Inspect for State {
             connections: net.map_or(0, |net| net.connections),
             requests_in_flight: net.map_or(0, |net| net.requests_in_flight),
             memory: self.memory(),
+            control_link: self.control_link.as_ref().map(|link| link.status()),
             groups: serving.map(Serving::groups),
             storage: serving.map(Serving::storage),
             uploads_wait_for: self.held_back(),
@@ -318,5 +327,10 @@ impl Inspect for State {
 
     fn api(&self) -> Option<Arc<ApiService>> {
         Some(Arc::clone(&self.serving.get()?.service))
+    }
+
+    fn cluster_id(&self) -> Option<&str> {
+        let known = self.identity.get().map(|identity| &*identity.cluster_id);
+        known.or(self.configured_cluster_id.as_deref())
     }
 }

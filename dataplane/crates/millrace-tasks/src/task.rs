@@ -45,6 +45,8 @@ tasks! {
     CertificateReload = "certificate-reload",
     /// Merges small objects.
     Compaction = "compaction",
+    /// Dials the control plane's gateway and serves the admin HTTP to it.
+    ControlLink = "control-link",
     /// Reads the logs of consumer groups.
     GroupLoad = "group-load",
     /// Removes expired consumer groups and offsets.

@@ -73,7 +73,7 @@ impl Listener for AdminListener {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        (Connection::new(stream, STUCK_MAX), address)
+        (Connection::new(stream), address)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -90,7 +90,11 @@ pub(crate) struct Connection<S> {
 }
 
 impl<S> Connection<S> {
-    fn new(stream: S, stuck_max: Duration) -> Self {
+    pub(crate) fn new(stream: S) -> Self {
+        Self::with_bound(stream, STUCK_MAX)
+    }
+
+    fn with_bound(stream: S, stuck_max: Duration) -> Self {
         Self {
             stream,
             stuck_max,
@@ -172,7 +176,7 @@ mod tests {
     async fn a_reader_may_pause_but_not_for_ever() {
         const BUFFER: &[u8] = &[0; 10];
         let (stream, mut reader) = duplex(BUFFER.len());
-        let mut connection = Connection::new(stream, Duration::from_mins(1));
+        let mut connection = Connection::with_bound(stream, Duration::from_mins(1));
         connection.write_all(BUFFER).await.expect("room");
         let blocked = timeout(Duration::from_millis(1), connection.write_u8(0)).await;
         assert!(blocked.is_err(), "no room");

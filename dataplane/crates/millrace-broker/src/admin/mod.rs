@@ -1,10 +1,13 @@
-//! The admin HTTP: health, metrics, status, records, and what the control plane manages, on a port of its own.
+//! The admin HTTP: health, metrics, status, records, and what the control plane manages, on a port of its own, on the
+//! control link, or on both.
 //!
-//! `/healthz` is open, so that a load balancer may ask it. Everything else wants the bearer token.
+//! On the port, `/healthz` is open, so that a load balancer may ask it. Everything else wants the bearer token.
+//! On the control link nothing does: the broker dialled the gateway and verified its certificate.
 
 mod acls;
 mod client_quotas;
 mod connection;
+mod identity;
 mod kafka;
 mod quotas;
 mod records;
@@ -16,7 +19,7 @@ mod users;
 use std::{io, net::SocketAddr, sync::Arc};
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header},
     middleware::{self, Next},
@@ -33,11 +36,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::token::TOKEN_BYTES_MIN;
 pub(crate) use self::{
-    connection::AdminListener,
+    connection::{AdminListener, Connection},
+    identity::{BROKER, CLUSTER},
     quotas::QuotasAnswer,
     status::{
-        CorruptPartStatus, GroupStatus, LISTED_MAX, MemoryPartStatus, MemoryStatus,
-        OfflinePartition, Status, StorageStatus,
+        ControlLinkStatus, CorruptPartStatus, GroupStatus, LISTED_MAX, MemoryPartStatus,
+        MemoryStatus, OfflinePartition, Status, StorageStatus,
     },
     token::Token,
 };
@@ -95,14 +99,28 @@ pub(crate) trait Inspect: Send + Sync + 'static {
     fn node_id(&self) -> NodeId;
     /// Kafka's APIs; none until clients are served.
     fn api(&self) -> Option<Arc<ApiService>>;
+    /// Kafka's cluster id; none where the configuration has none and the metadata is not open yet.
+    fn cluster_id(&self) -> Option<&str>;
 }
 
+/// What serves the admin HTTP, whoever asks.
 #[derive(Clone)]
-struct AdminState {
-    broker: Arc<dyn Inspect>,
-    telemetry: Telemetry,
-    token: Token,
+pub(crate) struct AdminState {
+    pub(crate) broker: Arc<dyn Inspect>,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) token: Token,
 }
+
+impl AdminState {
+    /// The routes for callers at the other end of the control link.
+    pub(crate) fn for_link(self) -> Router {
+        router(self).layer(Extension(OnLink))
+    }
+}
+
+/// Marks requests that came over the control link. Nothing that a caller sends can set it.
+#[derive(Clone, Copy)]
+struct OnLink;
 
 /// A served admin HTTP.
 pub(crate) struct Admin {
@@ -118,17 +136,11 @@ impl Admin {
     /// The listener is not usable.
     pub(crate) fn serve(
         listener: AdminListener,
-        broker: Arc<dyn Inspect>,
-        telemetry: Telemetry,
-        token: Token,
+        state: AdminState,
         tasks: &Supervisor,
     ) -> io::Result<Self> {
         let address = listener.address()?;
-        let router = router(AdminState {
-            broker,
-            telemetry,
-            token,
-        });
+        let router = router(state);
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let serving = axum::serve(listener, router).with_graceful_shutdown(stopped);
@@ -180,11 +192,16 @@ fn router(state: AdminState) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .merge(guarded)
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            identity::check,
+        ))
         .with_state(state)
 }
 
 async fn authorize(State(state): State<AdminState>, request: Request, next: Next) -> Response {
-    if shows_token(&state, request.headers()) {
+    let on_link = request.extensions().get::<OnLink>().is_some();
+    if on_link || shows_token(&state, request.headers()) {
         return next.run(request).await;
     }
     unauthorized()
@@ -205,7 +222,11 @@ fn unauthorized() -> Response {
 }
 
 /// A load balancer's health check shows no token: it gets the status code alone. The reason is for those who do.
-async fn readyz(State(state): State<AdminState>, headers: HeaderMap) -> Response {
+async fn readyz(
+    State(state): State<AdminState>,
+    on_link: Option<Extension<OnLink>>,
+    headers: HeaderMap,
+) -> Response {
     let (code, text) = match state.broker.readiness() {
         Ok(text) => (StatusCode::OK, format!("{text}\n")),
         Err(reason) => (
@@ -213,6 +234,9 @@ async fn readyz(State(state): State<AdminState>, headers: HeaderMap) -> Response
             format!("not ready: {reason}\n"),
         ),
     };
+    if on_link.is_some() {
+        return (code, text).into_response();
+    }
     if !headers.contains_key(header::AUTHORIZATION) {
         return code.into_response();
     }

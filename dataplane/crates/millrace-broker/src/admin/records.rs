@@ -158,7 +158,7 @@ mod tests {
 
     use super::{Records, RecordsError};
     use crate::{
-        admin::{Admin, AdminListener, Inspect, QuotasAnswer, Status, Token},
+        admin::{Admin, AdminListener, AdminState, Inspect, QuotasAnswer, Status, Token},
         catch_up::CatchUpAnswer,
         settings::ShownSetting,
         telemetry::Telemetry,
@@ -201,6 +201,10 @@ mod tests {
         fn api(&self) -> Option<Arc<ApiService>> {
             None
         }
+
+        fn cluster_id(&self) -> Option<&str> {
+            None
+        }
     }
 
     #[tokio::test]
@@ -215,7 +219,12 @@ mod tests {
             .expect("a free port");
         let telemetry = Telemetry::install().expect("free");
         let tasks = Supervisor::new();
-        let admin = Admin::serve(listener, Arc::new(Starting), telemetry, token, &tasks);
+        let state = AdminState {
+            broker: Arc::new(Starting),
+            telemetry,
+            token,
+        };
+        let admin = Admin::serve(listener, state, &tasks);
         let admin = admin.expect("it listens");
         for request in [
             "GET /v1/topics/t/records",

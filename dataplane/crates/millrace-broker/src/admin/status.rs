@@ -29,6 +29,8 @@ pub(crate) struct Status {
     pub(crate) requests_in_flight: usize,
     /// The one bound on memory, and which part has how much of it.
     pub(crate) memory: MemoryStatus,
+    /// The control link; `null` where `control.link.address` is not set.
+    pub(crate) control_link: Option<ControlLinkStatus>,
     /// Consumer groups; `null` until clients are served.
     pub(crate) groups: Option<GroupStatus>,
     /// The storage engine; `null` until clients are served.
@@ -48,6 +50,19 @@ pub(crate) struct Status {
 
 /// Entries of one list in `/v1/status`: bounds the answer, which a worker asks for every few seconds.
 pub(crate) const LISTED_MAX: usize = 100;
+
+/// The control link in `/v1/status`.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ControlLinkStatus {
+    /// `connected` or `disconnected`.
+    pub(crate) state: &'static str,
+    /// Since when, as RFC 3339 in UTC.
+    pub(crate) since: String,
+    /// `control.link.address`
+    pub(crate) address: String,
+    /// Why the link, or the last attempt to dial it, ended last; `null` where none has.
+    pub(crate) last_error: Option<String>,
+}
 
 /// A partition that is not served, in `/v1/status`.
 #[derive(Debug, Clone, Serialize)]

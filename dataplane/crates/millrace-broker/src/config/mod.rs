@@ -7,6 +7,7 @@ mod accepted;
 mod authorization;
 mod compaction;
 mod connections;
+mod control_link;
 mod delegation;
 pub(crate) mod keys;
 mod listeners;
@@ -39,6 +40,7 @@ use millrace_tasks::{Task, UnknownTask};
 use self::{
     authorization::read_authorizer,
     connections::{read_limits, read_listener_limits, read_quotas},
+    control_link::read_control_link,
     delegation::read_delegation,
     listeners::Endpoints,
     memory::read_memory,
@@ -56,6 +58,7 @@ pub(crate) use self::{
     },
 };
 pub use self::{
+    control_link::ControlLinkConfig,
     listeners::{Endpoint, HostPort, InvalidListener},
     memory::MemoryConfig,
     oauth::{KeySource, OauthConfig},
@@ -69,6 +72,9 @@ const MIB: usize = 1 << 20;
 pub(crate) const BYTES_MAX: i64 = 1 << 50;
 /// An upper bound for times that only has to catch slips: ten years, in milliseconds.
 const MILLIS_MAX: i64 = 10 * 366 * 24 * 3_600 * 1_000;
+
+/// `admin.listener` without a port.
+const NO_ADMIN: &str = "none";
 
 /// The whole configuration of a broker.
 #[derive(Debug, Clone)]
@@ -90,8 +96,10 @@ pub struct BrokerConfig {
     /// `advertised.listeners`: what clients are told, one for each listener. A port of 0 means the
     /// port that the listener got.
     pub advertised: Vec<Endpoint>,
-    /// `admin.listener`; `None` where it is empty: no admin HTTP.
+    /// `admin.listener`; `None` where it is `none`, the default with a control link: no port for the admin HTTP.
     pub admin_listener: Option<HostPort>,
+    /// `control.link.*`; `None` where no address is set.
+    pub control_link: Option<ControlLinkConfig>,
     /// `admin.token.file`
     pub admin_token_file: Option<PathBuf>,
     /// `admin.sasl.enabled`: the control plane signs in at listeners with SCRAM, with the admin token as its
@@ -220,8 +228,8 @@ impl BrokerConfig {
         let protections = read_protections(r, &listeners);
         let authorizer = read_authorizer(r);
         let delegation = read_delegation(r);
-        let admin = r.text("admin.listener", "127.0.0.1:9644");
-        let admin_listener = read_admin(r, &admin);
+        let control_link = read_control_link(r, cluster_id.as_deref());
+        let admin_listener = read_admin(r, control_link.is_some());
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
         let admin_sasl = read_admin_sasl(r, admin_token_file.is_some(), (&listeners, &protections));
         let admin_records = r.flag("admin.records.enabled", true);
@@ -255,6 +263,7 @@ impl BrokerConfig {
             delegation,
             advertised,
             admin_listener,
+            control_link,
             admin_token_file,
             admin_sasl,
             admin_records,
@@ -278,8 +287,11 @@ fn absolute(path: &str) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
 }
 
-fn read_admin(r: &mut Reader<'_>, text: &str) -> Option<HostPort> {
-    if text.eq_ignore_ascii_case("none") {
+/// A broker with a control link needs no port.
+fn read_admin(r: &mut Reader<'_>, has_link: bool) -> Option<HostPort> {
+    let default = if has_link { NO_ADMIN } else { "127.0.0.1:9644" };
+    let text = r.text("admin.listener", default);
+    if text.eq_ignore_ascii_case(NO_ADMIN) {
         return None;
     }
     match text.parse() {

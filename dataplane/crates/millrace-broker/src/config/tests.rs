@@ -55,6 +55,75 @@ fn what_the_provisioner_writes() {
 }
 
 #[test]
+fn a_broker_with_a_control_link_needs_no_admin_port() {
+    let link = "cluster.id=clu_1\ncontrol.link.address=gateway.example.com:443\n\
+                control.link.credential.file=/a/link.credential";
+    let config = legal(link);
+    assert_eq!(config.admin_listener, None);
+    let control_link = config.control_link.expect("configured");
+    assert_eq!(control_link.address.to_string(), "gateway.example.com:443");
+    assert_eq!(control_link.cluster_id, "clu_1");
+    assert_eq!(control_link.ca_file, None);
+    let both = legal(&format!(
+        "{link}\nadmin.listener=127.0.0.1:1\ncontrol.link.ca.file=/a/ca.pem"
+    ));
+    assert!(both.admin_listener.is_some() && both.control_link.is_some());
+    assert!(legal("").control_link.is_none());
+}
+
+#[test]
+fn a_control_link_that_cannot_work_is_refused_with_a_remedy() {
+    let (id, file) = ("cluster.id=c", "control.link.credential.file=/a");
+    for (text, key, remedy) in [
+        (file.to_owned(), "control.link.address", "host:port"),
+        (
+            "control.link.ca.file=/a".to_owned(),
+            "control.link.address",
+            "remove the other",
+        ),
+        (
+            format!("{id}\ncontrol.link.address=h:1"),
+            "control.link.credential.file",
+            "issued",
+        ),
+        (
+            format!("{file}\ncontrol.link.address=h:1"),
+            "cluster.id",
+            "set it to the id",
+        ),
+        (
+            format!("cluster.id=ü\n{file}\ncontrol.link.address=h:1"),
+            "cluster.id",
+            "visible ASCII",
+        ),
+        (
+            format!("{id}\n{file}\ncontrol.link.address=https://h"),
+            "control.link.address",
+            "such as",
+        ),
+        (
+            format!("{id}\n{file}\ncontrol.link.address=:443"),
+            "control.link.address",
+            "such as",
+        ),
+        (
+            format!("{id}\n{file}\ncontrol.link.address=h:0"),
+            "control.link.address",
+            "such as",
+        ),
+    ] {
+        let errors = errors(&text);
+        let [error] = &errors[..] else {
+            panic!("{text}: {errors:?}")
+        };
+        assert!(
+            error.starts_with(key) && error.contains(remedy),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_stock_kafka_file_starts() {
     let config = legal(
         "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@localhost:9093\n\

@@ -60,6 +60,10 @@ fn settings(home: &Home, task: Task) -> Vec<String> {
                 format!("ssl.keystore.location={}", pem.display()),
             ]
         }
+        Task::ControlLink => vec![
+            "control.link.address=127.0.0.1:1".to_owned(),
+            "control.link.credential.file=/nowhere".to_owned(),
+        ],
         Task::TokenKeys => {
             let keys = home.path().join("keys.json");
             vec![
