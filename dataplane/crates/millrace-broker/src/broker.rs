@@ -150,8 +150,7 @@ impl Broker {
         let tasks = &seams.tasks;
         let telemetry = Telemetry::install()?;
         let memory = MemoryBudgets::divide(&mut config, &*seams.machine)?;
-        memory.report();
-        warn_of_unknown(&config);
+        report(&config, &memory);
         let folder = DataFolder::lock(&config.data_dir)?;
         let (listeners, following) = bind(&config, tasks).await?;
         let settings = Arc::new(LiveSettings::new(&config, &memory));
@@ -314,7 +313,9 @@ fn identify(state: &State, storage: &Storage) {
     });
 }
 
-fn warn_of_unknown(config: &BrokerConfig) {
+/// What the log says of the settings before anything is opened.
+fn report(config: &BrokerConfig, memory: &MemoryBudgets) {
+    memory.report();
     for unknown in &config.unknown {
         tracing::warn!("unknown setting, it has no effect: {unknown}");
     }
