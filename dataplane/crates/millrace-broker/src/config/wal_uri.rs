@@ -36,7 +36,7 @@ pub struct WalUri {
     pub bandwidth_bytes: Option<u64>,
     /// How a write reaches the device.
     pub backend: WalBackend,
-    /// True where the device's completion already means durable.
+    /// True where the device's completion already means durable; has no effect on a file.
     pub durable_completion: bool,
     /// For measurements: how slow the device is made.
     pub shape: Option<Shape>,

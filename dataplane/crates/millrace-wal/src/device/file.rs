@@ -126,7 +126,11 @@ fn open_unbuffered(path: &Path, config: &DeviceConfig) -> io::Result<(File, bool
 
     use rustix::fs::OFlags;
 
-    let durable = if config.durable_completion {
+    // In a file, a durable write also needs the file system's journal where the block was only reserved before.
+    let is_device = path
+        .metadata()
+        .is_ok_and(|found| found.file_type().is_block_device());
+    let durable = if config.durable_completion && is_device {
         OFlags::empty()
     } else {
         OFlags::DSYNC

@@ -77,7 +77,8 @@ pub struct DeviceConfig {
     /// Operations that may be in the kernel at once; also the thread pool's thread count.
     pub depth: u32,
     /// True where the device's own completion already means durable (EBS, a disk with a protected
-    /// cache): then no flush is asked for. **A lie here loses acknowledged records.**
+    /// cache): then no flush is asked for. **A lie here loses acknowledged records.** On Linux, only
+    /// block devices take it: in a file, the file system's own journal must be durable as well.
     pub durable_completion: bool,
     /// How long a new file is filled with zeros; what is left is reserved only, and slower when it is
     /// written for the first time. Where the file system reserves nothing, all of it is filled.
