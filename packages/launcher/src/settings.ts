@@ -15,6 +15,10 @@ export interface Settings {
   apiPort: number;
   /** `MILLRACE_CONSOLE_PORT`. */
   consolePort: number;
+  /** `MILLRACE_GATEWAY_PORT`: where brokers connect. */
+  gatewayPort: number;
+  /** `MILLRACE_GATEWAY_INTERNAL_PORT`: where API and worker call brokers. */
+  gatewayInternalPort: number;
   apiUrl: string;
   consoleUrl: string;
 }
@@ -39,11 +43,15 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       "set MILLRACE_API_PORT or MILLRACE_CONSOLE_PORT to another port",
     );
   }
+  const gatewayPort = port(env, "MILLRACE_GATEWAY_PORT", 4100);
+  const gatewayInternalPort = port(env, "MILLRACE_GATEWAY_INTERNAL_PORT", 4101);
   mkdirSync(join(home, "logs"), { recursive: true, mode: 0o700 });
   return {
     home,
     apiPort,
     consolePort,
+    gatewayPort,
+    gatewayInternalPort,
     apiUrl: `http://localhost:${apiPort}`,
     consoleUrl: `http://localhost:${consolePort}`,
   };

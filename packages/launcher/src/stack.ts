@@ -39,6 +39,8 @@ export async function startStack(): Promise<Stack> {
       MILLRACE_HOME: home,
       MILLRACE_API_PORT: String(await freePort()),
       MILLRACE_CONSOLE_PORT: String(await freePort()),
+      MILLRACE_GATEWAY_PORT: String(await freePort()),
+      MILLRACE_GATEWAY_INTERNAL_PORT: String(await freePort()),
     },
   });
   const credentials = join(home, "credentials.json");

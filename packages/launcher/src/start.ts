@@ -88,6 +88,7 @@ async function serve(settings: Settings, stops: (() => Promise<void> | void)[]):
     DATABASE_URL: databaseUrl(postgres).toString(),
     MILLRACE_API_DATABASE_URL: roles.api,
     MILLRACE_WORKER_DATABASE_URL: roles.worker,
+    MILLRACE_GATEWAY_DATABASE_URL: roles.gateway,
   });
   stop.signal.throwIfAborted();
   print("creating the first owner and tenant if needed …");
@@ -97,7 +98,7 @@ async function serve(settings: Settings, stops: (() => Promise<void> | void)[]):
   });
 
   stop.signal.throwIfAborted();
-  print("starting API, worker and console …");
+  print("starting gateway, worker, API and console …");
   await startServices(services(settings, env, roles), home, stops);
   stop.signal.throwIfAborted();
   announce(settings, JSON.parse(made) as Account);
@@ -148,6 +149,8 @@ async function refuseTakenPorts(settings: Settings): Promise<void> {
   const wanted = [
     [settings.apiPort, "MILLRACE_API_PORT", "API"],
     [settings.consolePort, "MILLRACE_CONSOLE_PORT", "console"],
+    [settings.gatewayPort, "MILLRACE_GATEWAY_PORT", "gateway"],
+    [settings.gatewayInternalPort, "MILLRACE_GATEWAY_INTERNAL_PORT", "gateway"],
   ] as const;
   for (const [port, variable, what] of wanted) {
     if (await portTaken(port)) {
@@ -193,9 +196,10 @@ function databaseUrl(postgres: RunningPostgres): URL {
 interface RoleUrls {
   readonly api: string;
   readonly worker: string;
+  readonly gateway: string;
 }
 
-/** The database as API and worker see it. Their passwords are new at each start and stand in no file. */
+/** The database as API, worker and gateway see it. Their passwords are new at each start and stand in no file. */
 function roleUrls(postgres: RunningPostgres): RoleUrls {
   const urlOf = (role: string) => {
     const url = databaseUrl(postgres);
@@ -203,7 +207,11 @@ function roleUrls(postgres: RunningPostgres): RoleUrls {
     url.password = randomBytes(24).toString("hex");
     return url.toString();
   };
-  return { api: urlOf("millrace_api"), worker: urlOf("millrace_worker") };
+  return {
+    api: urlOf("millrace_api"),
+    worker: urlOf("millrace_worker"),
+    gateway: urlOf("millrace_gateway"),
+  };
 }
 
 function environment(settings: Settings): NodeJS.ProcessEnv {
@@ -235,15 +243,40 @@ function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls): 
   const log = (name: string) => join(settings.home, "logs", `${name}.log`);
   const node = process.execPath;
   // Each program knows the secrets that it uses: browsers speak to the console.
-  const apiEnv = { ...env, DATABASE_URL: roles.api };
+  const gateway = {
+    // New at each start and in no file, as the passwords of the database.
+    MILLRACE_GATEWAY_TOKEN: randomBytes(32).toString("hex"),
+    MILLRACE_GATEWAY_ADDRESS: `127.0.0.1:${settings.gatewayPort}`,
+    MILLRACE_GATEWAY_URL: `http://127.0.0.1:${settings.gatewayInternalPort}`,
+  };
+  const apiEnv = { ...env, ...gateway, DATABASE_URL: roles.api };
   const consoleEnv = {
     ...env,
     MILLRACE_AUTH_SECRET: undefined,
     MILLRACE_AUTH_SECRETS_REPLACED: undefined,
     DATABASE_URL: undefined,
   };
-  const workerEnv = { ...consoleEnv, DATABASE_URL: roles.worker };
+  const workerEnv = { ...consoleEnv, ...gateway, DATABASE_URL: roles.worker };
+  const gatewayEnv = {
+    ...consoleEnv,
+    DATABASE_URL: roles.gateway,
+    MILLRACE_GATEWAY_TOKEN: gateway.MILLRACE_GATEWAY_TOKEN,
+    MILLRACE_GATEWAY_LISTEN: gateway.MILLRACE_GATEWAY_ADDRESS,
+    MILLRACE_GATEWAY_INTERNAL_LISTEN: `127.0.0.1:${settings.gatewayInternalPort}`,
+    // The worker writes it when it starts.
+    MILLRACE_GATEWAY_TLS_FILE: join(settings.home, "keys/gateway.pem"),
+  };
   return [
+    {
+      name: "gateway",
+      command: node,
+      args: [join(root, "apps/gateway/src/main.ts")],
+      env: gatewayEnv,
+      cwd: root,
+      log: log("gateway"),
+      health: `${gateway.MILLRACE_GATEWAY_URL}/healthz`,
+      stopSecondsMax: 25,
+    },
     {
       name: "worker",
       command: node,
