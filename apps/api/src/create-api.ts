@@ -5,13 +5,7 @@ import {
   IdentityProviders,
   OutgoingRequests,
 } from "@millrace/auth";
-import {
-  BrokerCalls,
-  type BrokerHttpAccess,
-  createCore,
-  type KafkaAccess,
-  type RegionDrivers,
-} from "@millrace/core";
+import { BrokerCalls, type BrokerHttpAccess, createCore, type RegionDrivers } from "@millrace/core";
 import type { Database } from "@millrace/db";
 import { type BucketPolicy, type Clock, DomainError, systemClock } from "@millrace/domain";
 import { appRouter, toDomainError } from "@millrace/router";
@@ -48,8 +42,6 @@ export interface ApiOptions {
   readonly apiUrl: string;
   readonly consoleUrl: string;
   readonly log: Logger;
-  /** The way to brokers by Kafka's protocol. */
-  readonly kafka: KafkaAccess;
   /** The way to brokers' admin HTTP. */
   readonly brokerHttp: BrokerHttpAccess;
   /** Where clusters can be made, and who plans them. */
@@ -85,9 +77,9 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
     deferredWrites: options.deferredWrites,
     ...(options.rateLimit !== undefined && { rateLimit: options.rateLimit }),
   });
-  const { brokerHttp, drivers, kafka } = options;
+  const { brokerHttp, drivers } = options;
   const core = createCore({
-    ...{ db, secret, replacedSecrets, clock, kafka, brokerHttp, drivers },
+    ...{ db, secret, replacedSecrets, clock, brokerHttp, drivers },
     consoleUrl: options.consoleUrl,
     identityProviders: new IdentityProviders(
       new URL(`${SSO_PATH}${SSO_CALLBACK_PATH}`, options.consoleUrl).href,

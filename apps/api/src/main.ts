@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { DeferredWrites, OutgoingRequests } from "@millrace/auth";
-import { brokerHttpBy, kafkaBy } from "@millrace/core";
+import { brokerHttpBy } from "@millrace/core";
 import { openDatabase, RoleUnconfined } from "@millrace/db";
-import { localAccess, localKafka } from "@millrace/provisioner";
+import { localAccess } from "@millrace/provisioner";
 import { pino } from "pino";
 import { createApi } from "./create-api.ts";
 import { gatewayIn, readEnvironment } from "./env.ts";
@@ -42,7 +42,6 @@ const app = createApi({
   apiUrl: env.MILLRACE_API_URL,
   consoleUrl: env.MILLRACE_CONSOLE_URL,
   trustedProxies: env.MILLRACE_TRUSTED_PROXIES,
-  kafka: kafkaBy(localKafka(env.MILLRACE_HOME)),
   brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME, gatewayIn(env))),
   drivers: regionDrivers(env, gatewayIn(env)),
   impersonationMayWrite: env.MILLRACE_IMPERSONATION_WRITE === "1",

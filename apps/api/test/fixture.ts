@@ -5,14 +5,19 @@ import {
   newApiKeySecret,
   type OutgoingRequests,
 } from "@millrace/auth";
-import { BrokerError, type BrokerSettings, type CatchUpAnswer } from "@millrace/broker-admin";
+import {
+  BrokerError,
+  type BrokerGroups,
+  type BrokerSettings,
+  type BrokerTopics,
+  type CatchUpAnswer,
+} from "@millrace/broker-admin";
 import type { Contract } from "@millrace/contract";
 import {
   addPlatformOperator,
   type BootstrapAnswer,
   type BrokerHttpAccess,
   bootstrapTenant,
-  type KafkaAccess,
   type RegionDrivers,
 } from "@millrace/core";
 import { type Database, openDatabase, PlatformOperators, type TenantDatabase } from "@millrace/db";
@@ -130,7 +135,6 @@ export function apiFixture(
       apiUrl: options.origin ?? API_URL,
       consoleUrl: options.origin ?? CONSOLE_URL,
       log: options.log ?? pino({ level: "silent" }),
-      kafka: fixture.kafka.access,
       brokerHttp: fixture.kafka.http,
       drivers: options.drivers ?? {
         local: fixture.planner,
@@ -363,52 +367,6 @@ export class FakeKafka {
     this.#records = records;
   }
 
-  readonly access: KafkaAccess = async (cluster, work) => {
-    const address = bootstrapServers(cluster) ?? "";
-    if (this.down.has(address)) throw new BrokerError("unreachable", "nothing listens");
-    const topics = this.topics.get(address) ?? new Map<string, DescribedTopic>();
-    this.topics.set(address, topics);
-    return work({
-      createTopic: async ({ name, partitions, configs }) => {
-        if (topics.has(name)) throw new BrokerError("topic_exists", "exists");
-        const topic = { name, partitions, topicId: undefined, replicationFactor: 1 };
-        const create = () => topics.set(name, { ...topic, configs: withDefaults(configs) });
-        const lateMs = this.lateTopics.get(name);
-        if (lateMs === undefined) return void create();
-        setTimeout(create, lateMs);
-        throw new BrokerError("timeout", "no answer in time");
-      },
-      deleteTopic: async (name) => {
-        if (!topics.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
-      },
-      listTopics: async () => [...topics.values()].map(({ configs: _, ...topic }) => topic),
-      describeTopic: async (name) => topicOf(topics, name),
-      describeTopicConfigs: async (names) => {
-        this.configRequests += 1;
-        return new Map(names.map((name) => [name, topicOf(topics, name).configs]));
-      },
-      alterTopicConfigs: async (name, changes, options) => {
-        const { configs, ...topic } = topicOf(topics, name);
-        if (changes["retention.ms"] === "soon")
-          throw new BrokerError("invalid_config", "no number");
-        if (options?.validateOnly) return;
-        const own = Object.entries(configs).filter(([, { source }]) => source === "topic");
-        const values = Object.fromEntries(own.map(([key, { value }]) => [key, value]));
-        topics.set(name, { ...topic, configs: withDefaults({ ...values, ...changes }) });
-      },
-      createPartitions: async (name, partitions, options) => {
-        if (options?.validateOnly) return;
-        topics.set(name, { ...topicOf(topics, name), partitions });
-      },
-      listConsumerGroups: async (pick = (ids) => ids) => {
-        const groups = this.groups.get(address) ?? [];
-        const picked = new Set(pick(groups.map(({ groupId }) => groupId).sort()));
-        this.groupsDescribed += picked.size;
-        return groups.filter(({ groupId }) => picked.has(groupId));
-      },
-    });
-  };
-
   #users(address: string) {
     const users = this.users.get(address) ?? new Map<string, Map<ScramMechanism, string>>();
     this.users.set(address, users);
@@ -525,8 +483,79 @@ export class FakeKafka {
         return answer;
       },
       records: this.#records.records,
+      topics: this.#topics(address) as BrokerTopics,
+      groups: this.#groups(address) as BrokerGroups,
     };
   };
+
+  #groups(address: string): Pick<BrokerGroups, "list" | "describe"> {
+    const groups = this.groups.get(address) ?? [];
+    return {
+      list: async ({ after = "", limit } = {}) => {
+        const rest = groups
+          .filter(({ groupId }) => groupId > after)
+          .sort((a, b) => (a.groupId < b.groupId ? -1 : 1));
+        const page = rest.slice(0, limit);
+        this.groupsDescribed += page.length;
+        const next = rest.length > page.length ? page.at(-1)?.groupId : undefined;
+        return { groups: page, next };
+      },
+      describe: async (id) => {
+        const group = groups.find(({ groupId }) => groupId === id);
+        if (!group) throw new BrokerError("group_not_found", "no such group");
+        return { ...group, assignor: "range", groupMembers: [] };
+      },
+    };
+  }
+
+  #topics(address: string): Omit<BrokerTopics, "names"> {
+    const topics = this.topics.get(address) ?? new Map<string, DescribedTopic>();
+    this.topics.set(address, topics);
+    const listDescribed: BrokerTopics["listDescribed"] = async ({ after = "", limit } = {}) => {
+      const rest = [...topics.values()]
+        .filter(({ name }) => name > after)
+        .sort((a, b) => (a.name < b.name ? -1 : 1));
+      const page = rest.slice(0, limit);
+      return { topics: page, next: rest.length > page.length ? page.at(-1)?.name : undefined };
+    };
+    return {
+      create: async ({ name, partitions, configs }) => {
+        if (topics.has(name)) throw new BrokerError("topic_exists", "exists");
+        const topic = { name, partitions, topicId: undefined, replicationFactor: 1 };
+        const create = () => topics.set(name, { ...topic, configs: withDefaults(configs) });
+        const lateMs = this.lateTopics.get(name);
+        if (lateMs === undefined) return void create();
+        setTimeout(create, lateMs);
+        throw new BrokerError("timeout", "no answer in time");
+      },
+      delete: async (name) => {
+        if (!topics.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
+      },
+      list: async (range) => {
+        const page = await listDescribed(range);
+        return { ...page, topics: page.topics.map(({ configs: _, ...topic }) => topic) };
+      },
+      listDescribed: async (range) => {
+        this.configRequests += 1;
+        return await listDescribed(range);
+      },
+      describe: async (name) => topicOf(topics, name),
+      change: async (name, { configs: changes = {}, partitions }, options) => {
+        const { configs, ...topic } = topicOf(topics, name);
+        if (changes["retention.ms"] === "soon")
+          throw new BrokerError("invalid_config", "no number");
+        if (options?.validateOnly) return;
+        const own = Object.entries(configs).filter(([, { source }]) => source === "topic");
+        const values = Object.fromEntries(own.map(([key, { value }]) => [key, value]));
+        const changed = withDefaults({ ...values, ...changes });
+        topics.set(name, {
+          ...topic,
+          partitions: partitions ?? topic.partitions,
+          configs: changed,
+        });
+      },
+    };
+  }
 
   /** What the broker has now; at first what a cluster of size `dev` starts with. */
   settingsOf(address: string): Map<string, string> {

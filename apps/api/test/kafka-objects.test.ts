@@ -130,28 +130,40 @@ test("500 topics with their settings are one page and one request to the broker"
 test("groups show their lag as decimal strings, past 2^53 too, and -1 where it is unknown", async () => {
   const { app, db, kafka, ours } = fixture;
   const { cluster } = await runningCluster(db, ours, "groups");
+  const known = { topic: "t", memberId: "m", startOffset: 0n, outOfRange: false };
+  const unknown = { startOffset: undefined, endOffset: undefined, lag: undefined };
+  const huge = 2n ** 62n;
   kafka.groups.set(`127.0.0.1:${cluster.placement?.kafkaPort}`, [
     {
-      groupId: "g",
-      state: "Stable",
-      protocolType: "consumer",
-      members: 1,
+      groupId: "g/é",
+      ...{ state: "Stable", protocolType: "consumer", members: 1, lag: huge + 3n },
+      ...{ partitionCount: 4, offlinePartitionCount: 1, committedOffsetSum: 10n },
       partitions: [
-        { topic: "t", partition: 0, committedOffset: 0n, endOffset: 2n ** 62n, lag: 2n ** 62n },
-        { topic: "t", partition: 1, committedOffset: 5n, endOffset: 8n, lag: 3n },
-        { topic: "t", partition: 2, committedOffset: 5n, endOffset: undefined, lag: undefined },
+        { ...known, partition: 0, committedOffset: undefined, endOffset: huge, lag: huge },
+        { ...known, partition: 1, committedOffset: 5n, endOffset: 8n, lag: 3n },
+        { ...known, partition: 2, committedOffset: 9n, endOffset: 8n, lag: 0n, outOfRange: true },
+        { ...known, ...unknown, partition: 3, committedOffset: 5n },
       ],
     },
   ]);
   const path = `/v1/clusters/${cluster.id}/consumer-groups`;
   const { body } = await call(app, "GET", path, { apiKey: ours.apiKey });
-  expect(body.items).toMatchObject([
-    {
-      group_id: "g",
-      total_lag: String(2n ** 62n + 3n),
-      partitions: [{ lag: String(2n ** 62n) }, {}, { end_offset: "-1", lag: "-1" }],
-    },
-  ]);
+  const expected = {
+    ...{ group_id: "g/é", idle: false, total_lag: String(huge + 3n) },
+    partitions: [
+      { lag: String(huge), committed_offset: null, uncommitted: true, out_of_range: false },
+      { lag: "3", start_offset: "0", uncommitted: false },
+      { lag: "0", out_of_range: true },
+      { start_offset: "-1", end_offset: "-1", lag: "-1" },
+    ],
+  };
+  expect(body.items).toMatchObject([expected]);
+  const one = await call(app, "GET", `${path}/g%2F%C3%A9`, { apiKey: ours.apiKey });
+  expect(one).toMatchObject({ status: 200, body: { ...expected, assignor: "range" } });
+  expect(one.body.partitions[0].member_id).toBe("m");
+  const none = await call(app, "GET", `${path}/nobody`, { apiKey: ours.apiKey });
+  expect(none).toMatchObject({ status: 404, body: { code: "not_found" } });
+  expect(none.body.detail).toBe("There is no consumer group nobody.");
 });
 
 test("a broker that does not answer is 503 with a time to come back", async () => {

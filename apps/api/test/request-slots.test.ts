@@ -78,8 +78,8 @@ test("a page of groups makes the broker describe that page, not every group", as
     groupId: `group-${String(at).padStart(3, "0")}`,
     state: "Empty",
     protocolType: "consumer",
-    members: 0,
-    partitions: [],
+    ...{ members: 0, lag: 0n, partitionCount: 0, offlinePartitionCount: 0 },
+    ...{ committedOffsetSum: 0n, partitions: [] },
   }));
   kafka.groups.set(address, groups);
   kafka.groupsDescribed = 0;

@@ -24,7 +24,6 @@ function apiWith(secret: string, replacedSecrets: string[]): Hono<ApiEnv> {
   return createApi({
     ...{ db, deferredWrites, secret, replacedSecrets, apiUrl: API_URL, consoleUrl: CONSOLE_URL },
     log: pino({ level: "silent" }),
-    kafka: kafka.access,
     brokerHttp: kafka.http,
     drivers: { local: planner, awsPlanner: planner, localAvailable: true, awsRegion: undefined },
     rateLimit: false,

@@ -1,13 +1,13 @@
-import type { ConsumerGroup } from "@millrace/domain";
+import type { ConsumerGroupSummary } from "@millrace/domain";
 import { expect, test } from "vitest";
 import { ActiveGroups } from "./active-groups.ts";
 
-function group(groupId: string, members: number, committedOffset: bigint): ConsumerGroup {
-  const partition = { topic: "t", partition: 0, committedOffset, endOffset: 9_000n, lag: 1n };
-  return { groupId, state: "", protocolType: "consumer", members, partitions: [partition] };
+function group(groupId: string, members: number, committedOffsetSum: bigint): ConsumerGroupSummary {
+  const counts = { members, partitionCount: 1, offlinePartitionCount: 0 };
+  return { groupId, state: "", protocolType: "consumer", ...counts, lag: 1n, committedOffsetSum };
 }
 
-function ids(groups: readonly ConsumerGroup[]): string[] {
+function ids(groups: readonly ConsumerGroupSummary[]): string[] {
   return groups.map(({ groupId }) => groupId);
 }
 

@@ -1,4 +1,4 @@
-import type { ConsumerGroup } from "@millrace/domain";
+import type { ConsumerGroupSummary } from "@millrace/domain";
 
 /** Longer than consumers wait between two commits: 5 s by default, a minute where they batch. */
 const ACTIVE_MS = 90_000;
@@ -12,10 +12,10 @@ export class ActiveGroups {
   #seen: ReadonlyMap<string, { committed: bigint; movedAtMs: number }> | undefined;
 
   /** Takes one reading of all groups and returns the active ones. */
-  filter(groups: readonly ConsumerGroup[], nowMs: number): ConsumerGroup[] {
+  filter(groups: readonly ConsumerGroupSummary[], nowMs: number): ConsumerGroupSummary[] {
     const before = this.#seen;
     const seen = groups.map((group) => {
-      const committed = sumOfCommits(group);
+      const committed = group.committedOffsetSum;
       const last = before?.get(group.groupId);
       // A group that appears after the first reading is new; before it, nothing is known.
       const moved = before !== undefined && last?.committed !== committed;
@@ -27,8 +27,4 @@ export class ActiveGroups {
       .filter(({ group, movedAtMs }) => group.members > 0 || nowMs - movedAtMs < ACTIVE_MS)
       .map(({ group }) => group);
   }
-}
-
-function sumOfCommits({ partitions }: ConsumerGroup): bigint {
-  return partitions.reduce((sum, { committedOffset }) => sum + (committedOffset ?? 0n), 0n);
 }

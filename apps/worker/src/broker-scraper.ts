@@ -1,6 +1,11 @@
-import { BrokerError, BrokerHttp, type KafkaAddress, KafkaAdmin } from "@millrace/broker-admin";
+import { BrokerHttp } from "@millrace/broker-admin";
 import type { Database } from "@millrace/db";
-import { type Clock, type Cluster, SERVING_PHASES, totalLag } from "@millrace/domain";
+import {
+  type Clock,
+  type Cluster,
+  type ConsumerGroupSummary,
+  SERVING_PHASES,
+} from "@millrace/domain";
 import { readScrape } from "@millrace/metrics";
 import type { ClusterDeployment, ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
@@ -18,16 +23,15 @@ export interface ScraperOptions {
 const BROKER_ID = 0;
 /** There are many rows per topic; ten seconds are enough to see which topic is busy. */
 const TOPIC_INTERVAL_MS = 10_000;
-/** Lag needs a handful of requests per reading. */
+/** Lag needs a request per thousand groups or ten thousand partitions. */
 const LAG_INTERVAL_MS = 4_000;
 /** Bound of one reading of the lag, below its interval. */
 const LAG_TIMEOUT_MS = 3_000;
+/** Requests of one reading: 20,000 groups, or 200,000 partitions. Groups beyond that have no lag here. */
+const LAG_PAGES_MAX = 20;
 
 /** What the scraper keeps per cluster between two rounds. */
 interface Target {
-  /** Where `kafka` connects. */
-  address: string;
-  kafka: KafkaAdmin | undefined;
   topicsAt: number;
   lagAt: number;
   readonly groups: ActiveGroups;
@@ -58,10 +62,8 @@ export class BrokerScraper {
     const serving = await this.#options.db.fleet.clusters.inPhases(SERVING_PHASES);
     const clusters = serving.filter(({ paused }) => !paused);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
-    for (const [id, target] of this.#targets) {
-      if (ids.has(id) || this.#underWay.has(id)) continue;
-      this.#targets.delete(id);
-      await target.kafka?.close();
+    for (const id of this.#targets.keys()) {
+      if (!ids.has(id) && !this.#underWay.has(id)) this.#targets.delete(id);
     }
     for (const cluster of clusters) {
       if (this.#underWay.has(cluster.id)) continue;
@@ -73,7 +75,6 @@ export class BrokerScraper {
   /** Waits for the readings in progress. */
   async close(): Promise<void> {
     await Promise.all(this.#underWay.values());
-    await Promise.all([...this.#targets.values()].map((target) => target.kafka?.close()));
     this.#targets.clear();
   }
 
@@ -145,54 +146,26 @@ export class BrokerScraper {
     const { clock } = this.#options;
     const { metrics } = this.#options.db.tenant(cluster.organizationId);
     if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
-    const access = await driver.access(deployment);
-    const address = await access.kafka();
-    const groups = await this.#kafkaOf(target, address, (kafka) => kafka.listConsumerGroups());
+    const groups = await readGroups(new BrokerHttp(await driver.access(deployment)));
     const at = clock.now();
     target.lagAt = at.getTime();
     const samples = target.groups
       .filter(groups, at.getTime())
       // A group with unknown lag leaves a gap: 0 would mean that it is caught up.
-      .filter((group) => group.partitions.some(({ lag }) => lag !== undefined))
+      .filter((group) => group.partitionCount > group.offlinePartitionCount)
       .map((group) => ({
         clusterId: cluster.id,
         groupId: group.groupId,
         at,
-        lag: totalLag(group),
+        lag: group.lag,
       }));
     if (samples.length > 0) await metrics.addLag(samples);
-  }
-
-  /** Keeps one client per cluster; a failed one is discarded with its connections. */
-  async #kafkaOf<T>(
-    target: Target,
-    address: KafkaAddress,
-    work: (kafka: KafkaAdmin) => Promise<T>,
-  ): Promise<T> {
-    if (target.address !== address.bootstrapServers) {
-      await target.kafka?.close();
-      target.kafka = undefined;
-    }
-    const kafka = target.kafka ?? new KafkaAdmin({ ...address, timeoutMs: LAG_TIMEOUT_MS });
-    target.kafka = kafka;
-    target.address = address.bootstrapServers;
-    try {
-      return await work(kafka);
-    } catch (error) {
-      if (error instanceof BrokerError) {
-        target.kafka = undefined;
-        await kafka.close();
-      }
-      throw error;
-    }
   }
 
   #targetOf(id: string): Target {
     const known = this.#targets.get(id);
     if (known) return known;
     const target: Target = {
-      address: "",
-      kafka: undefined,
       topicsAt: 0,
       lagAt: 0,
       groups: new ActiveGroups(),
@@ -202,4 +175,17 @@ export class BrokerScraper {
     this.#targets.set(id, target);
     return target;
   }
+}
+
+async function readGroups({ groups }: Pick<BrokerHttp, "groups">): Promise<ConsumerGroupSummary[]> {
+  const signal = AbortSignal.timeout(LAG_TIMEOUT_MS);
+  const read: ConsumerGroupSummary[] = [];
+  let after: string | undefined;
+  for (let pages = 0; pages < LAG_PAGES_MAX; pages += 1) {
+    const page = await groups.summaries({ after, signal });
+    read.push(...page.groups);
+    after = page.next;
+    if (after === undefined) break;
+  }
+  return read;
 }

@@ -6,11 +6,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import {
-  BrokerHttp,
-  smokeCheck as smokeCheckOfKafka,
-  withKafkaAdmin,
-} from "@millrace/broker-admin";
+import { BrokerHttp, smokeCheck as smokeCheckOf } from "@millrace/broker-admin";
 import {
   brokerHttpBy,
   deploymentOf,
@@ -52,8 +48,8 @@ export interface WorkerOptions {
   /** How long an operation stays with this worker after its death, in milliseconds. */
   readonly leaseMs?: number;
   readonly smokeCheck?: WorkerTools["smokeCheck"];
-  readonly kafka?: WorkerTools["kafka"];
   readonly users?: WorkerTools["users"];
+  readonly topics?: WorkerTools["topics"];
   /** Time between two drift checks at each cluster, in milliseconds. */
   readonly driftIntervalMs?: number;
   /** Ends the wait for the database at the start. */
@@ -131,10 +127,13 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
 }
 
 function workerTools({ db, clock, drivers, logger }: Parts, options: WorkerOptions): WorkerTools {
-  const { smokeCheck = smokeCheckOfKafka, kafka = withKafkaAdmin } = options;
-  const { users = (access) => new BrokerHttp(access) } = options;
+  const {
+    smokeCheck = (access) => smokeCheckOf(new BrokerHttp(access)),
+    users = (access) => new BrokerHttp(access),
+    topics = (access) => new BrokerHttp(access).topics,
+  } = options;
   const storage: WorkerTools["storage"] = (access) => new BrokerHttp(access).storage();
-  return { db, clock, drivers, smokeCheck, kafka, users, storage, log: logger };
+  return { db, clock, drivers, smokeCheck, users, topics, storage, log: logger };
 }
 
 function operationRunner(

@@ -323,7 +323,6 @@ export async function tenantOf({
   const parts = createCore({
     db,
     secret: "a secret of the tests, long enough",
-    kafka: unused,
     brokerHttp: unused,
     drivers: {
       local: { plan: unused, allocate: unused, rootCertificate: unused },

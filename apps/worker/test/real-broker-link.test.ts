@@ -1,7 +1,7 @@
 /** A real broker whose only way to the control plane is the gateway: it has no admin port. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { BrokerHttp, withKafkaAdmin } from "@millrace/broker-admin";
+import { BrokerHttp } from "@millrace/broker-admin";
 import { linkCredentialsIn } from "@millrace/core";
 import { type Database, openDatabase } from "@millrace/db";
 import type { ClusterId } from "@millrace/domain";
@@ -90,9 +90,9 @@ describe.skipIf(brokerBin === undefined)("a broker without an admin port", () =>
     await broker.storage();
     expect(await broker.quotaUsage()).toEqual([]);
 
-    const { kafka } = await it.driver.access(it.deployment);
-    const topic = { name: "orders", partitions: 1, configs: {} };
-    await withKafkaAdmin(await kafka(), (admin) => admin.createTopic(topic));
+    await broker.topics.create({ name: "orders", partitions: 1, configs: {} });
+    expect(await broker.topics.names()).toEqual(["orders"]);
+    expect((await broker.groups.list()).groups).toEqual([]);
     const body = { records: [{ value: "x".repeat(200_000) }, { value: "second" }] };
     await broker.records.produce("orders", body as never);
     const reading = new AbortController();

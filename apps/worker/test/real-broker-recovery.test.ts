@@ -12,7 +12,7 @@ import {
 import { bootstrapServers, type Cluster, type RecoveryReport } from "@millrace/domain";
 import { describe, expect, test } from "vitest";
 import { BUSY_MS_MAX, eventually, installation } from "./fixture.ts";
-import { brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
+import { adminHttp, brokerBin, consume, produce } from "./real-broker.ts";
 
 const TIMEOUT_MS = 240_000;
 const TOPIC = "orders";
@@ -42,7 +42,6 @@ async function recover(cluster: Cluster): Promise<RecoveryReport> {
     db: it.db,
     secret: "a secret of the tests, long enough",
     brokerHttp: unasked,
-    kafka: unasked,
     drivers: {
       local: undefined as never,
       awsPlanner: undefined,
@@ -81,9 +80,8 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     await it.waitForOperation(asked, operation.id);
     const cluster = await it.waitForPhase(asked, "RUNNING");
     const address = bootstrapServers(cluster) ?? "";
-    await withAdmin(address, (admin) =>
-      admin.createTopic({ name: TOPIC, partitions: 2, configs: {} }),
-    );
+    const { topics } = await adminHttp(it.home, cluster);
+    await topics.create({ name: TOPIC, partitions: 2, configs: {} });
     await produce(address, TOPIC, RECORDS);
 
     await lose(cluster, "data/meta.db");
@@ -101,8 +99,7 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
       expect(BigInt(toOffset)).toBeLessThanOrEqual(BigInt(RECORDS / 2));
       expect(BigInt(fromOffset)).toBeLessThan(BigInt(toOffset));
     }
-    const names = await withAdmin(address, (admin) => admin.listTopics());
-    expect(names.map(({ name }) => name)).toContain(TOPIC);
+    expect(await topics.names()).toContain(TOPIC);
     await produce(address, TOPIC, 10);
   });
 });

@@ -7,7 +7,6 @@ import {
   createCore,
   getCatchUp,
   getTuning,
-  kafkaBy,
   listTuningChanges,
   type TuningView,
   updateTuning,
@@ -19,10 +18,10 @@ import {
   TUNING_PROPERTIES,
   type TuningOverrides,
 } from "@millrace/domain";
-import { localAccess, localKafka } from "@millrace/provisioner";
+import { localAccess } from "@millrace/provisioner";
 import { describe, expect, test } from "vitest";
 import { BUSY_MS_MAX, installation } from "./fixture.ts";
-import { adminHttp, brokerBin, consume, produce, withAdmin } from "./real-broker.ts";
+import { adminHttp, brokerBin, consume, produce } from "./real-broker.ts";
 
 const MIB = 1024 ** 2;
 const TIMEOUT_MS = 240_000;
@@ -112,9 +111,8 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
     timeout: TIMEOUT_MS,
   }, async () => {
     const { core, principal, cluster, address } = await runningProduct("behind");
-    await withAdmin(address, (admin) =>
-      admin.createTopic({ name: "orders", partitions: 2, configs: {} }),
-    );
+    const { topics } = await adminHttp(it.home, cluster);
+    await topics.create({ name: "orders", partitions: 2, configs: {} });
     await produce(address, "orders", 500);
     await consume(address, "orders", 300);
     const groups = async () => (await getCatchUp(core, principal, cluster.id)).groups;
@@ -147,7 +145,6 @@ async function runningProduct(name: string): Promise<Product> {
   const parts = createCore({
     db: it.db,
     secret: "a secret of the tests, long enough",
-    kafka: kafkaBy(localKafka(it.home)),
     brokerHttp: brokerHttpBy(localAccess(it.home)),
     // Tuning needs none.
     drivers: {

@@ -1,7 +1,7 @@
 /** Set-up of the tests with the real broker. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { BrokerHttp, KafkaAdmin } from "@millrace/broker-admin";
+import { BrokerHttp } from "@millrace/broker-admin";
 import { deploymentOf } from "@millrace/core";
 import type { Cluster } from "@millrace/domain";
 import { localAccess } from "@millrace/provisioner";
@@ -22,18 +22,6 @@ export async function adminHttp(home: string, cluster: Cluster): Promise<BrokerH
   const deployment = deploymentOf(cluster);
   if (deployment === undefined) throw new Error("a running cluster has a placement");
   return new BrokerHttp(await localAccess(home)(deployment));
-}
-
-export async function withAdmin<T>(
-  address: string,
-  work: (admin: KafkaAdmin) => Promise<T>,
-): Promise<T> {
-  const admin = new KafkaAdmin({ bootstrapServers: address });
-  try {
-    return await work(admin);
-  } finally {
-    await admin.close();
-  }
 }
 
 /** Writes records of 1 KiB, alternating between the topic's two partitions. */

@@ -57,13 +57,13 @@ class CrashingDriver extends LocalDriver {
 
 const topicFolder = join(process.env.MILLRACE_HOME ?? "", "topics");
 
-/** Topics as files, because the fake broker speaks no Kafka: they outlive this process, as a broker's do. */
+/** Topics as files, because the fake broker has none: they outlive this process, as a broker's do. */
 const topics = {
-  async createTopic({ name }: { name: string }) {
+  async create({ name }: { name: string }) {
     await mkdir(topicFolder, { recursive: true });
     await writeFile(join(topicFolder, name), "", { flag: "wx" });
   },
-  async deleteTopic(name: string) {
+  async delete(name: string) {
     const gone = await rm(join(topicFolder, name)).then(
       () => true,
       () => false,
@@ -99,7 +99,7 @@ const worker = await startWorker({
   logger: pino({ level: process.env.LOG_LEVEL ?? "warn" }),
   leaseMs: LEASE_MS,
   smokeCheck: () => withCrash("smokeCheck", () => sleep(SMOKE_MS)),
-  kafka: (_address, work) => work(topics),
+  topics: () => topics,
   users: () => users,
 });
 

@@ -1,12 +1,3 @@
-import {
-  GenericError,
-  MultipleErrors,
-  NetworkError,
-  ProtocolError,
-  ResponseError,
-  TimeoutError,
-} from "@platformatic/kafka";
-
 /** What a broker, or the way to it, answered; stable, for callers to act on. */
 export type BrokerErrorCode =
   /** Nothing listens, or the connection broke. Retry once the broker runs. */
@@ -102,49 +93,6 @@ export class BrokerError extends Error {
   get retryable(): boolean {
     return RETRYABLE.has(this.code);
   }
-}
-
-/** Depth to which nested errors of the Kafka client are searched; it nests three or four deep. */
-const CAUSE_DEPTH_MAX = 8;
-
-/** Turns whatever the Kafka client threw into a `BrokerError`. `action` completes "could not …". */
-export function toBrokerError(error: unknown, action: string): BrokerError {
-  if (error instanceof BrokerError) return error;
-  const leaves = leavesOf(error, CAUSE_DEPTH_MAX);
-  const protocol = leaves.find((leaf) => leaf instanceof ProtocolError);
-  if (protocol) {
-    const kafkaError = typeof protocol.apiId === "string" ? protocol.apiId : undefined;
-    const said =
-      typeof protocol.serverErrorMessage === "string" && protocol.serverErrorMessage.length > 0
-        ? protocol.serverErrorMessage
-        : undefined;
-    return new BrokerError(
-      CODE_BY_KAFKA_ERROR[kafkaError ?? ""] ?? "refused",
-      `could not ${action}: ${said ?? protocol.message}`,
-      { cause: error, kafkaError, said },
-    );
-  }
-  if (leaves.some((leaf) => leaf instanceof TimeoutError)) {
-    return new BrokerError("timeout", `could not ${action}: the broker did not answer in time`, {
-      cause: error,
-    });
-  }
-  if (leaves.some((leaf) => leaf instanceof NetworkError)) {
-    return new BrokerError("unreachable", `could not ${action}: the broker cannot be reached`, {
-      cause: error,
-    });
-  }
-  const text = error instanceof Error ? error.message : String(error);
-  return new BrokerError("refused", `could not ${action}: ${text}`, { cause: error });
-}
-
-function leavesOf(error: unknown, depth: number): GenericError[] {
-  if (depth === 0 || !(error instanceof Error)) return [];
-  if (error instanceof MultipleErrors || error instanceof ResponseError) {
-    return error.errors.flatMap((inner: unknown) => leavesOf(inner, depth - 1));
-  }
-  const own = error instanceof GenericError ? [error] : [];
-  return [...own, ...leavesOf(error.cause, depth - 1)];
 }
 
 /** Settles as `promise` does, or fails with `timeout` after `timeoutMs`. The work itself goes on. */

@@ -12,10 +12,12 @@ import type {
 import { type AdminAddress, type AdminRequest, AdminTransport } from "./admin-transport.ts";
 import { AclDeletionAnswer, AclsAnswer, aclFields, aclOf } from "./broker-acls.ts";
 import { BrokerError } from "./broker-error.ts";
+import { BrokerGroups } from "./broker-groups.ts";
 import { ClientQuotasAnswer, clientQuotasOf, entityParts } from "./broker-quotas.ts";
 import { BrokerRecords } from "./broker-records.ts";
 import { type BrokerSettings, SettingsAnswer, settingsOf } from "./broker-setting.ts";
 import { StorageAnswer, storageOf } from "./broker-storage.ts";
+import { BrokerTopics } from "./broker-topics.ts";
 import { credentialOf, UserAnswer, UsersAnswer, userOf } from "./broker-users.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
 import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
@@ -57,6 +59,8 @@ export interface BrokerStatus {
 export class BrokerHttp {
   /** Records of its topics, which have bounds of their own. */
   readonly records: BrokerRecords;
+  readonly topics: BrokerTopics;
+  readonly groups: BrokerGroups;
   readonly #transport: AdminTransport;
   readonly #bounds: { readonly timeoutMs: number; readonly bytesMax: number };
   /** Of what takes longer. */
@@ -73,6 +77,8 @@ export class BrokerHttp {
       bytesMax: BODY_BYTES_MAX,
     };
     this.records = new BrokerRecords(this.#transport);
+    this.topics = new BrokerTopics(this.#transport);
+    this.groups = new BrokerGroups(this.#transport);
   }
 
   /** Whether the broker serves Kafka clients now. Never throws. */

@@ -1,10 +1,10 @@
 export { BrokerError, type BrokerErrorCode } from "./broker-error.ts";
+export type { BrokerGroups } from "./broker-groups.ts";
 export { BrokerHttp } from "./broker-http.ts";
 export type { BrokerRecords, StreamedRecordItem } from "./broker-records.ts";
 export type { BrokerSetting, BrokerSettings } from "./broker-setting.ts";
+export type { BrokerTopics, NewTopic, TopicConfigChanges } from "./broker-topics.ts";
 export type { CatchUpAnswer } from "./catch-up.ts";
-export { KafkaAdmin, type TopicConfigChanges, withKafkaAdmin } from "./kafka-admin.ts";
-export type { KafkaAddress, KafkaSignIn } from "./kafka-client.ts";
 export type {
   ProduceAnswer,
   ProduceRequest,

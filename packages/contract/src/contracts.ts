@@ -35,6 +35,7 @@ import { recoverCluster } from "./cluster/recover-cluster.ts";
 import { restoreCluster } from "./cluster/restore-cluster.ts";
 import { resumeCluster } from "./cluster/resume-cluster.ts";
 import { updateCluster } from "./cluster/update-cluster.ts";
+import { getConsumerGroup } from "./consumer-group/get-consumer-group.ts";
 import { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
 import type { Contract } from "./contract.ts";
 import { createEnvironment } from "./environment/create-environment.ts";
@@ -133,6 +134,7 @@ export const contracts: readonly Contract[] = [
   listRecords,
   streamRecords,
   listConsumerGroups,
+  getConsumerGroup,
   createUser,
   listUsers,
   getUser,

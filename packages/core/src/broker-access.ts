@@ -1,12 +1,6 @@
-import {
-  BrokerError,
-  BrokerHttp,
-  type KafkaAddress,
-  type KafkaAdmin,
-  withKafkaAdmin,
-} from "@millrace/broker-admin";
-import { type Cluster, DomainError } from "@millrace/domain";
-import { type ClusterDeployment, type ClusterDriver, ProvisionError } from "@millrace/provisioner";
+import { BrokerError, BrokerHttp } from "@millrace/broker-admin";
+import type { Cluster } from "@millrace/domain";
+import { type BrokerAccess, type ClusterDriver, ProvisionError } from "@millrace/provisioner";
 import { deploymentOf } from "./engine/index.ts";
 
 /** The part of a broker's admin HTTP that use cases speak. */
@@ -17,6 +11,8 @@ export type BrokerHttpPort = Pick<
   | "catchUp"
   | "storage"
   | "records"
+  | "topics"
+  | "groups"
   | "quotaUsage"
   | "listUsers"
   | "describeUser"
@@ -29,65 +25,23 @@ export type BrokerHttpPort = Pick<
   | "alterQuota"
 >;
 
-/** The way to one cluster's broker. Throws `BrokerError` `unreachable` where there is none yet, `broker_failed`. */
+/** The way to one cluster's broker. Throws `BrokerError` `unreachable` where there is none yet. */
 export type BrokerHttpAccess = (cluster: Cluster) => Promise<BrokerHttpPort>;
-
-/** The part of Kafka's admin protocol that use cases speak. */
-export type KafkaAdminPort = Pick<
-  KafkaAdmin,
-  | "createTopic"
-  | "deleteTopic"
-  | "listTopics"
-  | "describeTopic"
-  | "describeTopicConfigs"
-  | "alterTopicConfigs"
-  | "createPartitions"
-  | "listConsumerGroups"
->;
-
-/**
- * Runs `work` with a connection to one cluster's broker, closed afterwards. Throws `BrokerError`, and `broker_failed`
- * where the CA is damaged.
- */
-export type KafkaAccess = <T>(
-  cluster: Cluster,
-  work: (admin: KafkaAdminPort) => Promise<T>,
-) => Promise<T>;
 
 /** Reaches brokers by the addresses and tokens that a driver knows. */
 export function brokerHttpBy(access: ClusterDriver["access"]): BrokerHttpAccess {
   return async (cluster) => new BrokerHttp(await reach(cluster, access));
 }
 
-/** Reaches brokers by Kafka's protocol: the one place where the control plane signs in for its callers. */
-export function kafkaBy(
-  address: (deployment: ClusterDeployment) => Promise<KafkaAddress>,
-): KafkaAccess {
-  return async (cluster, work) => await withKafkaAdmin(await reach(cluster, address), work);
-}
-
-async function reach<T>(
-  cluster: Cluster,
-  way: (deployment: ClusterDeployment) => Promise<T>,
-): Promise<T> {
+async function reach(cluster: Cluster, access: ClusterDriver["access"]): Promise<BrokerAccess> {
   const deployment = deploymentOf(cluster);
   if (deployment === undefined) throw notThere(cluster);
   try {
-    return await way(deployment);
+    return await access(deployment);
   } catch (error) {
-    if (!(error instanceof ProvisionError)) throw error;
-    if (error.code === "not_prepared") throw notThere(cluster, error);
-    if (error.code === "config") throw caDamaged(error);
-    throw error;
+    const isNotThere = error instanceof ProvisionError && error.code === "not_prepared";
+    throw isNotThere ? notThere(cluster, error) : error;
   }
-}
-
-/** On the way to a broker, only the CA's file can be wrong. Its path is not for the tenant. */
-function caDamaged(cause: ProvisionError): DomainError {
-  return new DomainError("broker_failed", "The installation's CA cannot be read.", {
-    remedy: "Ask the installation's operator to restore keys/ca.pem from a backup.",
-    cause,
-  });
 }
 
 function notThere({ id }: Cluster, cause?: Error): BrokerError {

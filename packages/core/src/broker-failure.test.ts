@@ -11,19 +11,9 @@ test.each<[BrokerErrorCode, string, number]>([
   ["refused", "broker_failed", 502],
   ["unauthorized", "internal", 500],
   ["topic_not_found", "not_found", 404],
+  ["group_not_found", "not_found", 404],
 ])("a broker's %s is %s, %i", async (code, ours, status) => {
   const call = atBroker("orders", () => Promise.reject(new BrokerError(code, "a secret of ours")));
   await expect(call).rejects.toMatchObject({ code: ours, status });
   await expect(call).rejects.not.toThrow("a secret of ours");
-});
-
-test("a sign-in that the broker rejects has a remedy", async () => {
-  const kafkaError = "SASL_AUTHENTICATION_FAILED";
-  const call = atBroker("orders", () =>
-    Promise.reject(new BrokerError("refused", "wrong password", { kafkaError })),
-  );
-  await expect(call).rejects.toMatchObject({
-    code: "broker_failed",
-    remedy: expect.stringMatching(/^Pause and resume the cluster: /),
-  });
 });

@@ -25,6 +25,8 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
       });
     case "topic_not_found":
       return new DomainError("not_found", `There is no topic ${name}.`, { cause: error });
+    case "group_not_found":
+      return new DomainError("not_found", `There is no consumer group ${name}.`, { cause: error });
     case "authorization_off":
       return new DomainError("not_supported", "This cluster does not check ACLs.", {
         remedy: "Its broker has no authorizer: every client may do everything.",
@@ -66,7 +68,6 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
         cause: error,
       });
     case "refused":
-      if (error.kafkaError === "SASL_AUTHENTICATION_FAILED") return signInFailed(error);
       return new DomainError("broker_failed", "The broker rejected the request.", {
         cause: error,
       });
@@ -75,13 +76,6 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
         cause: error,
       });
   }
-}
-
-function signInFailed(cause: BrokerError): DomainError {
-  return new DomainError("broker_failed", "The broker rejected the control plane's sign-in.", {
-    remedy: "Pause and resume the cluster: its broker runs with another token or version.",
-    cause,
-  });
 }
 
 function invalid(pointer: string, error: BrokerError): DomainError {

@@ -2,7 +2,7 @@ import { IdentityProviders, OutgoingRequests, SecretSeal } from "@millrace/auth"
 import type { Database, TenantDatabase } from "@millrace/db";
 import { type AwsRegion, type Clock, type OrganizationId, systemClock } from "@millrace/domain";
 import type { ClusterPlanner, LocalDriver } from "@millrace/provisioner";
-import type { BrokerHttpAccess, KafkaAccess } from "./broker-access.ts";
+import type { BrokerHttpAccess } from "./broker-access.ts";
 import { BrokerCalls } from "./broker-calls.ts";
 import { PageTokens } from "./page-token.ts";
 import { PlanSlots } from "./planning/plan-slots.ts";
@@ -38,7 +38,6 @@ export interface CoreParts extends Tools {
 interface Tools {
   readonly clock: Clock;
   readonly pageTokens: PageTokens;
-  readonly kafka: KafkaAccess;
   readonly brokerHttp: BrokerHttpAccess;
   readonly drivers: RegionDrivers;
   readonly planSlots: PlanSlots;
@@ -64,7 +63,6 @@ export interface CoreOptions {
   /** Where browsers find the console, for links in mails. */
   readonly consoleUrl?: string;
   readonly clock?: Clock;
-  readonly kafka: KafkaAccess;
   readonly brokerHttp: BrokerHttpAccess;
   readonly drivers: RegionDrivers;
   /** Other bounds than usual, for tests. */
@@ -77,12 +75,11 @@ export function ssoSecretSeal(secret: string, replaced?: readonly string[]): Sec
 }
 
 export function createCore(options: CoreOptions): CoreParts {
-  const { db, secret, clock, kafka, brokerHttp, drivers, replacedSecrets } = options;
+  const { db, secret, clock, brokerHttp, drivers, replacedSecrets } = options;
   return {
     db,
     clock: clock ?? systemClock,
     pageTokens: new PageTokens(secret),
-    kafka,
     brokerHttp,
     drivers,
     planSlots: new PlanSlots(),
@@ -102,7 +99,6 @@ export function coreOf(parts: CoreParts, tenant: OrganizationId): Core {
   return {
     ...parts,
     db: parts.db.tenant(tenant),
-    kafka: (cluster, work) => parts.brokerCalls.connected(tenant, () => parts.kafka(cluster, work)),
     async brokerHttp(cluster) {
       parts.brokerCalls.take(tenant);
       return await parts.brokerHttp(cluster);

@@ -21,8 +21,6 @@ export {
   type BrokerHttpAccess,
   type BrokerHttpPort,
   brokerHttpBy,
-  type KafkaAccess,
-  kafkaBy,
 } from "./broker-access.ts";
 export { BrokerCalls } from "./broker-calls.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
@@ -54,6 +52,7 @@ export type { NetworkRequest, WalRequest } from "./cluster/resolve-spec.ts";
 export { restoreCluster } from "./cluster/restore-cluster.ts";
 export { resumeCluster } from "./cluster/resume-cluster.ts";
 export { type ClusterPatch, updateCluster } from "./cluster/update-cluster.ts";
+export { getConsumerGroup } from "./consumer-group/get-consumer-group.ts";
 export { listConsumerGroups } from "./consumer-group/list-consumer-groups.ts";
 export {
   type Core,

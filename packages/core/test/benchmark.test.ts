@@ -109,12 +109,12 @@ test("a load runs on a topic of its own, and leaves samples, a report and no top
   expect(before.benchmark).toMatchObject({ phase: "PENDING", report: undefined });
   let during: string[] = [];
   tools.driver.duringLoad = async () => {
-    during = [...tools.topics.names];
+    during = [...tools.fake.names];
   };
   expect(await of.run(tools, operation)).toBe("succeeded");
   const { benchmark, samples } = await look(operation);
   expect(during).toEqual([benchmarkTopic(benchmark.id)]);
-  expect(tools.topics.names.size).toBe(0);
+  expect(tools.fake.names.size).toBe(0);
   expect(samples).toEqual(SAMPLES.map((sample) => JSON.parse(JSON.stringify(sample))));
   expect(benchmark).toMatchObject({
     phase: "SUCCEEDED",
@@ -258,7 +258,7 @@ describe("the topic is deleted", () => {
       throw new ProvisionError("benchmark_failed", "the load failed: 3 records failed");
     };
     expect(await of.run(tools, operation)).toBe("failed");
-    expect(tools.topics.names.size).toBe(0);
+    expect(tools.fake.names.size).toBe(0);
     const { benchmark, samples } = await look(operation);
     expect(benchmark).toMatchObject({
       ...{ phase: "FAILED", report: undefined },
@@ -286,7 +286,7 @@ describe("the topic is deleted", () => {
     };
     expect(await of.run(tools, operation)).toBe("cancelled");
     expect(ended).toBe(true);
-    expect(tools.topics.names.size).toBe(0);
+    expect(tools.fake.names.size).toBe(0);
     expect((await look(operation)).benchmark.phase).toBe("CANCELLED");
   });
 
@@ -299,34 +299,34 @@ describe("the topic is deleted", () => {
   test("once the broker answers again, where it did not when the load failed", async () => {
     const operation = await ask();
     tools.driver.duringLoad = async () => {
-      tools.topics.down = true;
+      tools.fake.down = true;
       throw new ProvisionError("benchmark_failed", "the load failed: the broker died");
     };
     expect(await of.run(tools, operation)).toBe("failed");
-    expect(tools.topics.names.size).toBe(1);
+    expect(tools.fake.names.size).toBe(1);
     await removeLeftTopics(tools);
-    expect(tools.topics.names.size).toBe(1);
-    tools.topics.down = false;
+    expect(tools.fake.names.size).toBe(1);
+    tools.fake.down = false;
     await removeLeftTopics(tools);
-    expect(tools.topics.names.size).toBe(0);
+    expect(tools.fake.names.size).toBe(0);
     await removeLeftTopics(tools);
   });
 
   test("at the highest rate with no upload, before the log is full", async () => {
     const operation = await ask({ bytesPerSecond: undefined });
-    const { storage } = tools.topics;
+    const { storage } = tools.fake;
     tools.driver.duringLoad = async ({ signal }) => {
       const begin = performance.now();
       const filled = () => 128 * MIB + (64 * MIB * (performance.now() - begin)) / 1_000;
       const timer = setInterval(() => {
-        tools.topics.storage = { ...storage, walUsedBytes: filled() };
+        tools.fake.storage = { ...storage, walUsedBytes: filled() };
       }, 20);
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       clearInterval(timer);
       throw new ProvisionError("aborted", "the load was aborted");
     };
     expect(await of.run(tools, operation)).toBe("failed");
-    expect(tools.topics.storage.walUsedBytes).toBeLessThan(256 * MIB);
+    expect(tools.fake.storage.walUsedBytes).toBeLessThan(256 * MIB);
     expect((await look(operation)).benchmark.error?.message).toMatch(/^Stopped to protect/);
   });
 
@@ -335,18 +335,18 @@ describe("the topic is deleted", () => {
     ["the broker no longer reports how full its log is", undefined, /no longer reports/],
   ])("when %s, which stops the load", async (_, changes, message) => {
     let isSilent = false;
-    const { topics } = tools;
+    const { fake } = tools;
     tools = {
       ...tools,
       storage: async () => {
         if (isSilent) throw new BrokerError("unreachable", "no answer");
-        return topics.storage;
+        return fake.storage;
       },
     };
     const operation = await ask();
     tools.driver.duringLoad = async ({ signal }) => {
       if (changes === undefined) isSilent = true;
-      else topics.storage = { ...topics.storage, ...changes };
+      else fake.storage = { ...fake.storage, ...changes };
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       throw new ProvisionError("aborted", "the load was aborted");
     };
@@ -356,31 +356,28 @@ describe("the topic is deleted", () => {
 
   test("where a broker creates it after its client gave up", async () => {
     const operation = await ask();
-    const { kafka } = tools;
+    const { topics } = tools;
     tools = {
       ...tools,
-      kafka: (address, work) =>
-        kafka(address, (admin) =>
-          work({
-            ...admin,
-            createTopic: async () => {
-              throw new BrokerError("refused", "timed out");
-            },
-          }),
-        ),
+      topics: (access) => ({
+        ...topics(access),
+        create: async () => {
+          throw new BrokerError("refused", "timed out");
+        },
+      }),
     };
     expect(await of.run(tools, operation)).toBe("failed");
     const { benchmark } = await look(operation);
-    tools.topics.names.add(benchmarkTopic(benchmark.id));
+    tools.fake.names.add(benchmarkTopic(benchmark.id));
     await removeLeftTopics(tools);
-    expect(tools.topics.names.size).toBe(0);
+    expect(tools.fake.names.size).toBe(0);
     expect(await fixture.db.benchmarks.isTopicDeleted(benchmark.id)).toBe(true);
   });
 
   test("when the log fills up, which stops the load", async () => {
     const operation = await ask();
     tools.driver.duringLoad = async ({ signal }) => {
-      tools.topics.storage = { ...tools.topics.storage, walUsedBytes: 250 * MIB };
+      tools.fake.storage = { ...tools.fake.storage, walUsedBytes: 250 * MIB };
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       throw new ProvisionError("aborted", "the load was aborted");
     };
@@ -389,7 +386,7 @@ describe("the topic is deleted", () => {
       code: "benchmark_failed",
       message: expect.stringMatching(/^Stopped to protect other clients: .* 98 % full/),
     });
-    expect(tools.topics.names.size).toBe(0);
+    expect(tools.fake.names.size).toBe(0);
   });
 });
 
@@ -426,14 +423,14 @@ describe("a worker that dies while the load runs", () => {
     const benchmark = await fixture.db.benchmarks.ofOperation(operation.id);
     const topic = benchmarkTopic(benchmark!.id);
     // As the dead worker left it: a topic with records, a sample, and its child, which fills the log.
-    tools.topics.storage = { ...tools.topics.storage, walUsedBytes: 250 * MIB };
-    const { driver, topics } = tools;
+    tools.fake.storage = { ...tools.fake.storage, walUsedBytes: 250 * MIB };
+    const { driver, fake } = tools;
     const endLoad = driver.endLoad.bind(driver);
     driver.endLoad = async (name) => {
-      topics.storage = { ...topics.storage, walUsedBytes: 0 };
+      fake.storage = { ...fake.storage, walUsedBytes: 0 };
       await endLoad(name);
     };
-    tools.topics.names.add(topic);
+    tools.fake.names.add(topic);
     await fixture.db.benchmarks.addSample(benchmark!.id, 0, SAMPLES[2]!);
     await fixture.db.journal.recordStep(
       { operationId: operation.id, attempt: 1 },
@@ -442,7 +439,7 @@ describe("a worker that dies while the load runs", () => {
     expect(await of.run(tools, operation)).toBe("succeeded");
     expect(tools.driver.endedLoads).toContain(topic);
     expect((await look(operation)).samples).toHaveLength(3);
-    expect(tools.topics.names.size).toBe(0);
+    expect(tools.fake.names.size).toBe(0);
   });
 
   test("three times is not followed by a fourth load", async () => {
@@ -458,18 +455,18 @@ describe("a worker that dies while the load runs", () => {
     expect(await of.run(tools, operation)).toBe("failed");
     expect(tools.driver.loads).toEqual([]);
     expect((await look(operation)).benchmark.error?.message).toContain("interrupted 3 times");
-    expect(tools.topics.names.size).toBe(0);
+    expect(tools.fake.names.size).toBe(0);
   });
 
   test("and is cancelled without a worker leaves no topic either", async () => {
     const operation = await ask();
     await die(operation);
-    expect(tools.topics.names.size).toBe(1);
+    expect(tools.fake.names.size).toBe(1);
     await cancelOperation(core(), caller(), operation.id);
     await fixture.db.journal.release({ operationId: operation.id, attempt: 1 });
     tools.driver.duringLoad = async () => {};
     expect(await of.run(tools, operation)).toBe("cancelled");
-    expect(tools.topics.names.size).toBe(0);
+    expect(tools.fake.names.size).toBe(0);
   });
 });
 

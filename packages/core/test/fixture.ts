@@ -18,7 +18,6 @@ import {
   coreOf,
   createCluster,
   createCore,
-  type KafkaAccess,
   type RegionDrivers,
   type WorkerTools,
 } from "../src/index.ts";
@@ -48,13 +47,8 @@ const brokerHttp: BrokerHttpAccess = async () => {
   throw new BrokerError("unreachable", "no admin HTTP");
 };
 
-/** And nothing listens for Kafka's protocol. */
-const kafka: KafkaAccess = async () => {
-  throw new BrokerError("unreachable", "no Kafka");
-};
-
 /** No way to any broker. */
-export const unreachable = { brokerHttp, kafka } as const;
+export const unreachable = { brokerHttp } as const;
 
 /** An installation without an AWS account. */
 export const drivers: RegionDrivers = {
@@ -112,7 +106,7 @@ export function coreFixture(): CoreFixture {
 export interface TestTools extends WorkerTools {
   /** The local one of `drivers`. */
   readonly driver: FakeDriver;
-  readonly topics: FakeTopics;
+  readonly fake: FakeTopics;
 }
 
 /** Topics and users of one broker, and its storage. */
@@ -129,27 +123,30 @@ export class FakeTopics {
     uploadsWaitFor: undefined,
   };
 
-  readonly kafka: WorkerTools["kafka"] = async (_address, work) => {
-    if (this.down) throw new BrokerError("unreachable", "nothing listens");
-    return work({
-      createTopic: async ({ name }) => {
-        if (this.names.has(name)) throw new BrokerError("topic_exists", "exists");
-        this.names.add(name);
-      },
-      deleteTopic: async (name) => {
-        if (!this.names.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
-      },
-    });
-  };
-
   readonly accounts: ReturnType<WorkerTools["users"]> = {
     describeUser: async (name) => {
-      if (this.down) throw new BrokerError("unreachable", "nothing listens");
+      this.#answer();
       if (!this.users.has(name)) throw new BrokerError("user_not_found", "no such user");
       return { name, mechanisms: SCRAM_MECHANISMS };
     },
     putPassword: async (name, password) => void this.users.set(name, password),
   };
+
+  readonly topics: WorkerTools["topics"] = () => ({
+    create: async ({ name }) => {
+      this.#answer();
+      if (this.names.has(name)) throw new BrokerError("topic_exists", "exists");
+      this.names.add(name);
+    },
+    delete: async (name) => {
+      this.#answer();
+      if (!this.names.delete(name)) throw new BrokerError("topic_not_found", "no such topic");
+    },
+  });
+
+  #answer(): void {
+    if (this.down) throw new BrokerError("unreachable", "nothing listens");
+  }
 }
 
 export function newTools(
@@ -158,12 +155,12 @@ export function newTools(
 ): TestTools {
   const driver = new FakeDriver();
   const drivers = new ClusterDrivers({ local: driver });
-  const topics = new FakeTopics();
+  const fake = new FakeTopics();
   const plain = { db, clock: systemClock, smokeCheck: async () => {}, log: silent };
-  const { kafka } = topics;
-  const storage: WorkerTools["storage"] = async () => topics.storage;
-  const users = () => topics.accounts;
-  return { ...plain, kafka, users, storage, drivers, ...changes, driver, topics };
+  const { topics } = fake;
+  const storage: WorkerTools["storage"] = async () => fake.storage;
+  const users = () => fake.accounts;
+  return { ...plain, users, topics, storage, drivers, ...changes, driver, fake };
 }
 
 /** The use cases of the fixture's tenant, with the API's rights. */

@@ -43,8 +43,8 @@ test("from an accepted cluster to one that is gone, step by step", async () => {
   const made = await look(operation);
   expect(made.cluster).toMatchObject({ phase: "RUNNING", observedRevision: 1 });
   expect(made.cluster.placement).toBeDefined();
-  expect([...tools.topics.users.keys()]).toEqual(["admin"]);
-  const [password = ""] = tools.topics.users.values();
+  expect([...tools.fake.users.keys()]).toEqual(["admin"]);
+  const [password = ""] = tools.fake.users.values();
   expect(password).toMatch(/^[\w-]{43}$/);
   const kept = [made, await fixture.db.operations.events(operation.id, 0, 100)];
   expect(JSON.stringify(kept)).not.toContain(password);

@@ -55,7 +55,6 @@ beforeEach(async () => {
   core = coreFor(fixture, {
     drivers,
     brokerHttp: async () => brokerWith({ settings: readSettings, changeSettings: write }),
-    kafka: unreachable.kafka,
   });
   cluster = await runningCluster("dev");
 });

@@ -6,7 +6,6 @@
  * A driver has no essential state in memory. Its records are stored beside the cluster (a pid file, a Terraform
  * state), the product's (the placement) in the control plane's database.
  */
-import type { KafkaAddress } from "@millrace/broker-admin";
 import type {
   AwsSpec,
   BenchmarkLoad,
@@ -18,6 +17,7 @@ import type {
   Placement,
 } from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "./change-plan.ts";
+import type { KafkaAddress } from "./kafka-address.ts";
 
 export type { Placement };
 
@@ -68,7 +68,7 @@ export interface ClusterDeployment {
 /** How to talk to a cluster's broker. The token is a secret: never log it, never store it. */
 export interface BrokerAccess {
   /**
-   * How the control plane connects by Kafka's protocol: with its own user where the broker knows it. A function,
+   * How a benchmark's load connects: with the control plane's user where the broker knows it. A function,
    * because the admin HTTP needs neither the CA nor a sign-in. Throws `ProvisionError` `not_prepared`, `config`.
    */
   readonly kafka: () => Promise<KafkaAddress>;

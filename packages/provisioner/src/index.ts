@@ -25,7 +25,7 @@ export {
 } from "./cluster-driver.ts";
 export { ClusterDrivers, type ClusterPlanner } from "./cluster-drivers.ts";
 export type { ControlLink, LinkCredentials } from "./local/control-link.ts";
-export { LocalDriver, localAccess, localKafka } from "./local/local-driver.ts";
+export { LocalDriver, localAccess } from "./local/local-driver.ts";
 export { systemProcessTable } from "./local/process-table.ts";
 export { recoveryPlan } from "./recovery-plan.ts";
 export {

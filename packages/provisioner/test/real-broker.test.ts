@@ -1,10 +1,12 @@
 /** The local driver and the admin clients against the real broker program. */
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { connect as connectPlaintext } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { connect } from "node:tls";
-import { BrokerHttp, type KafkaAdmin, smokeCheck, withKafkaAdmin } from "@millrace/broker-admin";
+import { BrokerHttp, smokeCheck } from "@millrace/broker-admin";
 import type { BenchmarkLoad } from "@millrace/domain";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
@@ -73,17 +75,14 @@ describe.skipIf(program === undefined)("the real broker", () => {
   }, TIMEOUT_MS);
   afterAll(close, TIMEOUT_MS);
 
-  /** As the control plane, over TLS. */
-  const kafka = async <T>(work: (admin: KafkaAdmin) => Promise<T>) =>
-    withKafkaAdmin(await (await driver.access(deployment)).kafka(), work);
+  const broker = async () => new BrokerHttp(await driver.access(deployment));
 
   test("passes the smoke check and keeps nothing of it", { timeout: TIMEOUT_MS }, async () => {
-    const access = await driver.access(deployment);
-    expect(await access.kafka()).toMatchObject({ signIn: { user: "__millrace" } });
-    await smokeCheck(await access.kafka());
-    const names = await kafka((admin) => admin.topicNames({ includeInternal: true }));
+    const http = await broker();
+    await http.topics.create({ name: "__millrace_smoke_left", partitions: 1, configs: {} });
+    await smokeCheck(http);
+    const names = await http.topics.names({ includeInternal: true });
     expect(names.filter((name) => name.includes("smoke"))).toEqual([]);
-    expect(await kafka((admin) => admin.listConsumerGroups())).toEqual([]);
   });
 
   test("answers about itself, and refuses a wrong token", async () => {
@@ -116,57 +115,54 @@ describe.skipIf(program === undefined)("the real broker", () => {
   });
 
   test("creates, describes, lists and deletes topics", { timeout: TIMEOUT_MS }, async () => {
-    await kafka(async (admin) => {
-      const configs = { "retention.ms": "3600000" };
-      await admin.createTopic({ name: "orders", partitions: 3, configs });
-      const described = await admin.describeTopic("orders");
-      expect(described).toMatchObject({ name: "orders", partitions: 3, replicationFactor: 1 });
-      expect(described.configs["retention.ms"]).toEqual({ value: "3600000", source: "topic" });
-      expect(described.configs["cleanup.policy"]).toEqual({ value: "delete", source: "default" });
-      expect((await admin.listTopics()).map((topic) => topic.name)).toEqual(["orders"]);
-      const again = admin.createTopic({ name: "orders", partitions: 1, configs: {} });
-      await expect(again).rejects.toMatchObject({ code: "topic_exists" });
-      const bad = admin.createTopic({ name: "no spaces", partitions: 1, configs: {} });
-      await expect(bad).rejects.toMatchObject({ code: "invalid_topic_name" });
-      const none = admin.createTopic({ name: "none", partitions: 0, configs: {} });
-      await expect(none).rejects.toMatchObject({ code: "invalid_partitions" });
-      await expect(admin.describeTopic("nope")).rejects.toMatchObject({ code: "topic_not_found" });
-      await expect(admin.deleteTopic("nope")).rejects.toMatchObject({ code: "topic_not_found" });
-      await admin.deleteTopic("orders");
-      expect(await admin.listTopics()).toEqual([]);
-    });
+    const { topics } = await broker();
+    const configs = { "retention.ms": "3600000" };
+    await topics.create({ name: "orders", partitions: 3, configs });
+    const described = await topics.describe("orders");
+    expect(described).toMatchObject({ name: "orders", partitions: 3, replicationFactor: 1 });
+    expect(described.configs["retention.ms"]).toEqual({ value: "3600000", source: "topic" });
+    expect(described.configs["cleanup.policy"]).toEqual({ value: "delete", source: "default" });
+    const { configs: _, ...listed } = described;
+    expect(await topics.list()).toEqual({ topics: [listed], next: undefined });
+    const again = topics.create({ name: "orders", partitions: 1, configs: {} });
+    await expect(again).rejects.toMatchObject({ code: "topic_exists" });
+    const bad = topics.create({ name: "no spaces", partitions: 1, configs: {} });
+    await expect(bad).rejects.toMatchObject({ code: "invalid_topic_name" });
+    const none = topics.create({ name: "none", partitions: 0, configs: {} });
+    await expect(none).rejects.toMatchObject({ code: "invalid_partitions" });
+    await expect(topics.describe("nope")).rejects.toMatchObject({ code: "topic_not_found" });
+    await expect(topics.delete("nope")).rejects.toMatchObject({ code: "topic_not_found" });
+    await topics.delete("orders");
+    expect(await topics.names()).toEqual([]);
   });
 
   test("changes a topic's settings and adds partitions, after asking", {
     timeout: TIMEOUT_MS,
   }, async () => {
-    await kafka(async (admin) => {
-      await admin.createTopic({
-        name: "grown",
-        partitions: 1,
-        configs: { "retention.ms": "1000" },
-      });
-      await admin.alterTopicConfigs("grown", { "retention.ms": "2000" }, { validateOnly: true });
-      await admin.createPartitions("grown", 4, { validateOnly: true });
-      const asked = await admin.describeTopic("grown");
-      expect(asked.partitions).toBe(1);
-      expect(asked.configs["retention.ms"]?.value).toBe("1000");
-      await admin.alterTopicConfigs("grown", { "retention.ms": null, "cleanup.policy": "compact" });
-      await admin.createPartitions("grown", 4);
-      const changed = await admin.describeTopic("grown");
-      expect(changed.partitions).toBe(4);
-      expect(changed.configs["retention.ms"]?.source).toBe("default");
-      expect(changed.configs["cleanup.policy"]).toEqual({ value: "compact", source: "topic" });
-      const fewer = admin.createPartitions("grown", 2);
-      await expect(fewer).rejects.toMatchObject({ code: "invalid_partitions" });
-      const bad = admin.alterTopicConfigs("grown", { "retention.ms": "soon" });
-      await expect(bad).rejects.toMatchObject({ code: "invalid_config" });
-      await admin.createTopic({ name: "plain", partitions: 1, configs: {} });
-      const configs = await admin.describeTopicConfigs(["plain", "grown"]);
-      expect([...configs.keys()].sort()).toEqual(["grown", "plain"]);
-      await admin.deleteTopic("grown");
-      await admin.deleteTopic("plain");
-    });
+    const { topics } = await broker();
+    await topics.create({ name: "grown", partitions: 1, configs: { "retention.ms": "1000" } });
+    const asked = { configs: { "retention.ms": "2000" }, partitions: 4 };
+    await topics.change("grown", asked, { validateOnly: true });
+    const before = await topics.describe("grown");
+    expect(before.partitions).toBe(1);
+    expect(before.configs["retention.ms"]?.value).toBe("1000");
+    const configs = { "retention.ms": null, "cleanup.policy": "compact" };
+    await topics.change("grown", { configs, partitions: 4 });
+    const changed = await topics.describe("grown");
+    expect(changed.partitions).toBe(4);
+    expect(changed.configs["retention.ms"]?.source).toBe("default");
+    expect(changed.configs["cleanup.policy"]).toEqual({ value: "compact", source: "topic" });
+    const fewer = topics.change("grown", { partitions: 2 });
+    await expect(fewer).rejects.toMatchObject({ code: "invalid_partitions" });
+    const bad = topics.change("grown", { configs: { "retention.ms": "soon" } });
+    await expect(bad).rejects.toMatchObject({ code: "invalid_config" });
+    await topics.create({ name: "plain", partitions: 1, configs: {} });
+    const first = await topics.listDescribed({ limit: 1 });
+    expect([first.topics.map(({ name }) => name), first.next]).toEqual([["grown"], "grown"]);
+    const second = await topics.listDescribed({ limit: 1, after: "grown" });
+    expect([second.topics.map(({ name }) => name), second.next]).toEqual([["plain"], undefined]);
+    await topics.delete("grown");
+    await topics.delete("plain");
   });
 
   test("comes back with its topics after kill -9", { timeout: TIMEOUT_MS }, async () => {
@@ -175,17 +171,16 @@ describe.skipIf(program === undefined)("the real broker", () => {
       systemProcessTable()
         .findByArguments(["broker", "--config", config])
         .map(({ pid }) => pid);
-    await kafka((admin) => admin.createTopic({ name: "kept", partitions: 1, configs: {} }));
+    await (await broker()).topics.create({ name: "kept", partitions: 1, configs: {} });
     const [pid] = pids();
     process.kill(pid ?? 0, "SIGKILL");
     await expect.poll(() => driver.observe(deployment), { timeout: 20_000 }).toBe("stopped");
     await driver.ensureRunning(deployment);
     await driver.waitReady(deployment);
     expect(pids()).toHaveLength(1);
-    expect((await kafka((admin) => admin.listTopics())).map((topic) => topic.name)).toEqual([
-      "kept",
-    ]);
-    await kafka((admin) => admin.deleteTopic("kept"));
+    const { topics } = await broker();
+    expect(await topics.names()).toEqual(["kept"]);
+    await topics.delete("kept");
   });
 
   test("says why it ended, where a restart may help and where not", {
@@ -221,40 +216,46 @@ describe.skipIf(program === undefined)("the real broker", () => {
     await writeFile(file, text.replace(later, ""));
     const before = await (await driver.access(deployment)).kafka();
     expect(before).toEqual(plaintextAddress(deployment.placement));
-    await smokeCheck(before);
+    await smokeCheck(await broker());
     await driver.stop("clu_real");
     await driver.ensureRunning(deployment);
     await driver.waitReady(deployment);
     expect(await readFile(file, "utf8")).toBe(text);
     const after = await (await driver.access(deployment)).kafka();
     expect(after).toMatchObject({ signIn: { user: "__millrace" } });
-    await smokeCheck(after);
+    await smokeCheck(await broker());
   });
 
   test("serves the control plane and nobody without a password once its plaintext listener is off", {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const plaintext = plaintextAddress(deployment.placement);
-    const topics = () => withKafkaAdmin(plaintext, (admin) => admin.listTopics());
-    expect(await topics()).toEqual([]);
+    const { host, kafkaPort } = deployment.placement;
+    const plaintext = async () => {
+      const socket = connectPlaintext(kafkaPort, host);
+      await once(socket, "connect").finally(() => socket.destroy());
+    };
+    await plaintext();
     deployment = { ...deployment, plaintextListener: false };
     const { id, changes } = await driver.plan(deployment, { purpose: "apply" });
     expect(changes.find(({ type }) => type === "process")?.action).toBe("replace");
     await driver.apply(deployment, id);
     await driver.waitReady(deployment);
-    await expect(topics()).rejects.toMatchObject({ code: "unreachable" });
-    await smokeCheck(await (await driver.access(deployment)).kafka());
+    await expect(plaintext()).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    const { kafka } = await driver.access(deployment);
+    expect(await kafka()).toMatchObject({ signIn: { user: "__millrace" } });
+    const http = await broker();
+    await smokeCheck(http);
     const load: BenchmarkLoad = {
       ...{ workload: "produce", topic: "millrace-benchmark-1", partitions: 1 },
       ...{ recordSizeBytes: 100, recordsPerSecond: 100, bytesMax: 1_000_000 },
       ...{ warmUpSeconds: 1, testSeconds: 1 },
     };
-    await kafka((admin) => admin.createTopic({ name: load.topic, partitions: 1, configs: {} }));
+    await http.topics.create({ name: load.topic, partitions: 1, configs: {} });
     const { signal } = new AbortController();
     const { produced } = await driver.runLoad(deployment, load, { signal, onSample: () => {} });
     expect(produced?.errors).toBe(0);
     expect(produced?.records).toBeGreaterThan(0);
-    await kafka((admin) => admin.deleteTopic(load.topic));
+    await http.topics.delete(load.topic);
   });
 
   test("drains and ends on a stop", { timeout: TIMEOUT_MS }, async () => {

@@ -35,6 +35,7 @@ import { recoverClusterProcedure } from "./cluster/recover-cluster.ts";
 import { restoreClusterProcedure } from "./cluster/restore-cluster.ts";
 import { resumeClusterProcedure } from "./cluster/resume-cluster.ts";
 import { updateClusterProcedure } from "./cluster/update-cluster.ts";
+import { getConsumerGroupProcedure } from "./consumer-group/get-consumer-group.ts";
 import { listConsumerGroupsProcedure } from "./consumer-group/list-consumer-groups.ts";
 import { createEnvironmentProcedure } from "./environment/create-environment.ts";
 import { deleteEnvironmentProcedure } from "./environment/delete-environment.ts";
@@ -141,7 +142,7 @@ export const appRouter = router({
     acceptDrift: acceptDriftProcedure,
     delete: deleteClusterProcedure,
   }),
-  consumerGroup: router({ list: listConsumerGroupsProcedure }),
+  consumerGroup: router({ list: listConsumerGroupsProcedure, get: getConsumerGroupProcedure }),
   environment: router({
     create: createEnvironmentProcedure,
     list: listEnvironmentsProcedure,

@@ -37,7 +37,7 @@ function openApi() {
   const local = new FakePlanner();
   const app = createApi({
     ...{ db, secret: SECRET, apiUrl: API_URL, consoleUrl: CONSOLE_URL, rateLimit: false },
-    ...{ log: pino({ level: "silent" }), kafka: kafka.access, brokerHttp: kafka.http },
+    ...{ log: pino({ level: "silent" }), brokerHttp: kafka.http },
     deferredWrites: new DeferredWrites((error) => {
       throw error;
     }),

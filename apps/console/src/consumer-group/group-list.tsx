@@ -15,7 +15,7 @@ import {
 import { useDisclosure } from "@mantine/hooks";
 import type { ConsumerGroup } from "@millrace/contract";
 import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import Link from "next/link";
 import { useTRPC } from "../api/client.tsx";
 import { useLastError } from "../api/last-error.ts";
@@ -80,6 +80,11 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
             <Badge variant="default" tt="none" fw={500}>
               {group.state}
             </Badge>
+            {group.idle && (
+              <Text fz="sm" className="quiet">
+                idle: nobody reads
+              </Text>
+            )}
           </Group>
           <Group gap="xl" wrap="nowrap">
             <Text fz="sm" className="quiet">
@@ -101,11 +106,13 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
         >
           Catch-up details
         </Anchor>
+        {opened && group.members > 0 && <Members clusterId={clusterId} groupId={group.group_id} />}
         <Table mt="xs">
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Partition</Table.Th>
               <Table.Th ta="right">Committed</Table.Th>
+              <Table.Th ta="right">Start</Table.Th>
               <Table.Th ta="right">End</Table.Th>
               <Table.Th ta="right">Lag</Table.Th>
             </Table.Tr>
@@ -118,7 +125,9 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
                 </Table.Td>
                 <Table.Td ta="right">
                   {one.committed_offset === null ? "none" : int64(one.committed_offset)}
+                  {one.out_of_range && " (out of range)"}
                 </Table.Td>
+                <Table.Td ta="right">{offsetOf(one.start_offset)}</Table.Td>
                 <Table.Td ta="right">{offsetOf(one.end_offset)}</Table.Td>
                 <Table.Td ta="right">{offsetOf(one.lag)}</Table.Td>
               </Table.Tr>
@@ -127,6 +136,44 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
         </Table>
       </Collapse>
     </Card>
+  );
+}
+
+/** Who reads, and from where. */
+function Members({ clusterId, groupId }: { clusterId: string; groupId: string }) {
+  const trpc = useTRPC();
+  const query = useQuery(
+    trpc.consumerGroup.get.queryOptions(
+      { cluster_id: clusterId, group_id: groupId },
+      { refetchInterval: LIST_POLL_MS, retry: false },
+    ),
+  );
+  const error = useLastError(query);
+  if (error != null) return <ProblemAlert error={error} title="Cannot load the group's members" />;
+  if (!query.data) return <Skeleton h={60} mt="xs" radius="md" />;
+  return (
+    <Table mt="xs">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Client</Table.Th>
+          <Table.Th>Member</Table.Th>
+          <Table.Th>Host</Table.Th>
+          <Table.Th ta="right">Partitions</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {query.data.group_members.map((member) => (
+          <Table.Tr key={member.member_id}>
+            <Table.Td ff="monospace">{member.client_id}</Table.Td>
+            <Table.Td ff="monospace">{member.instance_id ?? member.member_id}</Table.Td>
+            <Table.Td ff="monospace">{member.host}</Table.Td>
+            <Table.Td ta="right" className="number">
+              {member.partition_count}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
   );
 }
 

@@ -4977,19 +4977,84 @@ type ConditionStatus string
 
 // ConsumerGroup defines model for ConsumerGroup.
 type ConsumerGroup struct {
-	GroupId    string `json:"group_id"`
-	Members    int    `json:"members"`
+	GroupId string `json:"group_id"`
+
+	// Idle The group has no members: its lag only grows
+	Idle       bool `json:"idle"`
+	Members    int  `json:"members"`
 	Partitions []struct {
 		// CommittedOffset Null where a member is assigned the partition and nothing is committed yet
 		CommittedOffset *string `json:"committed_offset"`
 
-		// EndOffset -1 where the partition is offline
+		// EndOffset One past the last offset that can be read; -1 where the partition is offline
 		EndOffset string `json:"end_offset"`
 
 		// Lag Records between the committed offset and the end. Without a commit it counts from the start of the log, as auto.offset.reset=earliest reads. -1 where the partition is offline: its lag is unknown
-		Lag       string `json:"lag"`
-		Partition int    `json:"partition"`
-		Topic     string `json:"topic"`
+		Lag string `json:"lag"`
+
+		// OutOfRange The committed offset is before the start or behind the end of the log, so the group goes on where auto.offset.reset says. Its lag counts from the start, or is 0
+		OutOfRange bool `json:"out_of_range"`
+		Partition  int  `json:"partition"`
+
+		// StartOffset The first offset that can be read; -1 where the partition is offline
+		StartOffset string `json:"start_offset"`
+		Topic       string `json:"topic"`
+
+		// Uncommitted Nothing is committed: where the group will begin depends on the consumer's auto.offset.reset, which the broker does not know
+		Uncommitted bool `json:"uncommitted"`
+	} `json:"partitions"`
+	ProtocolType string `json:"protocol_type"`
+
+	// State Kafka's group state, such as Stable or Empty
+	State string `json:"state"`
+
+	// TotalLag Sum of the partitions' known lag, in records
+	TotalLag string `json:"total_lag"`
+}
+
+// ConsumerGroupDetails defines model for ConsumerGroupDetails.
+type ConsumerGroupDetails struct {
+	// Assignor Empty unless the group is stable
+	Assignor     string `json:"assignor"`
+	GroupId      string `json:"group_id"`
+	GroupMembers []struct {
+		ClientId string `json:"client_id"`
+
+		// Host The address that the member connects from
+		Host string `json:"host"`
+
+		// InstanceId group.instance.id of a static member
+		InstanceId     *string `json:"instance_id"`
+		MemberId       string  `json:"member_id"`
+		PartitionCount int     `json:"partition_count"`
+	} `json:"group_members"`
+
+	// Idle The group has no members: its lag only grows
+	Idle       bool `json:"idle"`
+	Members    int  `json:"members"`
+	Partitions []struct {
+		// CommittedOffset Null where a member is assigned the partition and nothing is committed yet
+		CommittedOffset *string `json:"committed_offset"`
+
+		// EndOffset One past the last offset that can be read; -1 where the partition is offline
+		EndOffset string `json:"end_offset"`
+
+		// Lag Records between the committed offset and the end. Without a commit it counts from the start of the log, as auto.offset.reset=earliest reads. -1 where the partition is offline: its lag is unknown
+		Lag string `json:"lag"`
+
+		// MemberId The member that is assigned the partition
+		MemberId *string `json:"member_id"`
+
+		// OutOfRange The committed offset is before the start or behind the end of the log, so the group goes on where auto.offset.reset says. Its lag counts from the start, or is 0
+		OutOfRange bool `json:"out_of_range"`
+		Partition  int  `json:"partition"`
+
+		// StartOffset The first offset that can be read; -1 where the partition is offline
+		StartOffset string `json:"start_offset"`
+		Topic       string `json:"topic"`
+
+		// Uncommitted Nothing is committed: where the group will begin depends on the consumer's auto.offset.reset, which the broker does not know
+		Uncommitted bool `json:"uncommitted"`
 	} `json:"partitions"`
 	ProtocolType string `json:"protocol_type"`
 
@@ -7453,10 +7518,17 @@ type ClientInterface interface {
 
 	// ConsumerGroupList List consumer groups
 	//
-	// With members, committed offsets and lag per partition.
+	// With members, committed offsets and lag per partition. A page ends early with the group that brings it to 10,000 partitions.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups (the `ConsumerGroupList` operationId).
 	ConsumerGroupList(ctx context.Context, clusterId string, params *ConsumerGroupListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConsumerGroupGet Get a consumer group
+	//
+	// With its members, and offsets and lag of each partition.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups/{group_id} (the `ConsumerGroupGet` operationId).
+	ConsumerGroupGet(ctx context.Context, clusterId string, groupId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ClusterDrift Get drift
 	//
@@ -8882,11 +8954,28 @@ func (c *Client) ClusterCheckDrift(ctx context.Context, clusterId string, params
 
 // ConsumerGroupList List consumer groups
 //
-// With members, committed offsets and lag per partition.
+// With members, committed offsets and lag per partition. A page ends early with the group that brings it to 10,000 partitions.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups (the `ConsumerGroupList` operationId).
 func (c *Client) ConsumerGroupList(ctx context.Context, clusterId string, params *ConsumerGroupListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewConsumerGroupListRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConsumerGroupGet Get a consumer group
+//
+// With its members, and offsets and lag of each partition.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups/{group_id} (the `ConsumerGroupGet` operationId).
+func (c *Client) ConsumerGroupGet(ctx context.Context, clusterId string, groupId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConsumerGroupGetRequest(c.Server, clusterId, groupId)
 	if err != nil {
 		return nil, err
 	}
@@ -12583,6 +12672,47 @@ func NewConsumerGroupListRequest(server string, clusterId string, params *Consum
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewConsumerGroupGetRequest constructs an http.Request for the ConsumerGroupGet method
+func NewConsumerGroupGetRequest(server string, clusterId string, groupId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "group_id", groupId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/consumer-groups/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -17114,12 +17244,21 @@ type ClientWithResponsesInterface interface {
 
 	// ConsumerGroupListWithResponse List consumer groups
 	//
-	// With members, committed offsets and lag per partition.
+	// With members, committed offsets and lag per partition. A page ends early with the group that brings it to 10,000 partitions.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups (the `ConsumerGroupList` operationId).
 	ConsumerGroupListWithResponse(ctx context.Context, clusterId string, params *ConsumerGroupListParams, reqEditors ...RequestEditorFn) (*ConsumerGroupListResponse, error)
+
+	// ConsumerGroupGetWithResponse Get a consumer group
+	//
+	// With its members, and offsets and lag of each partition.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups/{group_id} (the `ConsumerGroupGet` operationId).
+	ConsumerGroupGetWithResponse(ctx context.Context, clusterId string, groupId string, reqEditors ...RequestEditorFn) (*ConsumerGroupGetResponse, error)
 
 	// ClusterDriftWithResponse Get drift
 	//
@@ -19347,6 +19486,54 @@ func (r ConsumerGroupListResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ConsumerGroupListResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ConsumerGroupGetResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ConsumerGroupDetails
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ConsumerGroupGetResponse) GetJSON200() *ConsumerGroupDetails {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ConsumerGroupGetResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ConsumerGroupGetResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ConsumerGroupGetResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ConsumerGroupGetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ConsumerGroupGetResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -23373,7 +23560,7 @@ func (c *ClientWithResponses) ClusterCheckDriftWithResponse(ctx context.Context,
 
 // ConsumerGroupListWithResponse List consumer groups
 //
-// With members, committed offsets and lag per partition.
+// With members, committed offsets and lag per partition. A page ends early with the group that brings it to 10,000 partitions.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23384,6 +23571,21 @@ func (c *ClientWithResponses) ConsumerGroupListWithResponse(ctx context.Context,
 		return nil, err
 	}
 	return ParseConsumerGroupListResponse(rsp)
+}
+
+// ConsumerGroupGetWithResponse Get a consumer group
+//
+// With its members, and offsets and lag of each partition.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/consumer-groups/{group_id} (the `ConsumerGroupGet` operationId).
+func (c *ClientWithResponses) ConsumerGroupGetWithResponse(ctx context.Context, clusterId string, groupId string, reqEditors ...RequestEditorFn) (*ConsumerGroupGetResponse, error) {
+	rsp, err := c.ConsumerGroupGet(ctx, clusterId, groupId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConsumerGroupGetResponse(rsp)
 }
 
 // ClusterDriftWithResponse Get drift
@@ -25816,6 +26018,39 @@ func ParseConsumerGroupListResponse(rsp *http.Response) (*ConsumerGroupListRespo
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest ConsumerGroupPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseConsumerGroupGetResponse parses an HTTP response from a ConsumerGroupGetWithResponse call
+func ParseConsumerGroupGetResponse(rsp *http.Response) (*ConsumerGroupGetResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ConsumerGroupGetResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ConsumerGroupDetails
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -333,4 +333,8 @@ impl Inspect for State {
         let known = self.identity.get().map(|identity| &*identity.cluster_id);
         known.or(self.configured_cluster_id.as_deref())
     }
+
+    fn serving(&self) -> Option<&Serving> {
+        self.serving.get()
+    }
 }

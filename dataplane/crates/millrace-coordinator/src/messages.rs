@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use millrace_model::{Offset, TopicPartition};
 
+use crate::subscription;
+
 /// One assignor that a member offers, with the metadata for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocol {
@@ -200,6 +202,14 @@ pub struct MemberDescription {
     pub metadata: Bytes,
     /// Its assignment; empty unless the group is stable.
     pub assignment: Bytes,
+}
+
+impl MemberDescription {
+    /// The partitions that its assignment names, `max` at most; none where it cannot be read.
+    #[must_use]
+    pub fn assigned(&self, max: usize) -> Vec<TopicPartition> {
+        subscription::assigned(&self.assignment, max)
+    }
 }
 
 /// What all groups hold, and what they may.

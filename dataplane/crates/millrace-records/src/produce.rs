@@ -199,6 +199,14 @@ impl GivenRecord {
 #[derive(Debug, Default)]
 pub(crate) struct Producers(Mutex<HashMap<(GivenPartitioner, GivenCompression), Producer>>);
 
+/// Topics of the control plane's smoke check, which comes over HTTP as any other request.
+const SMOKE_TOPIC_PREFIX: &str = "__millrace_smoke_";
+
+/// Whether the topic is one that only the cluster itself writes to.
+fn is_of_cluster(topic: &str) -> bool {
+    topic.starts_with("__") && !topic.starts_with(SMOKE_TOPIC_PREFIX)
+}
+
 impl Producers {
     /// Sends the records of a body, and waits until each is stored or has failed.
     pub(crate) async fn produce(
@@ -207,7 +215,7 @@ impl Producers {
         topic: &Topic,
         body: &[u8],
     ) -> Result<Produced, RecordsError> {
-        if topic.is_internal || topic.name.starts_with("__") {
+        if topic.is_internal || is_of_cluster(&topic.name) {
             let name = &topic.name;
             return Err(RecordsError::invalid(format!(
                 "{name} is written by the cluster itself; choose another topic"

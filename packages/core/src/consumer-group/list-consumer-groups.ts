@@ -2,7 +2,7 @@ import type { ClusterId, ConsumerGroup, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
 import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
-import { type PageInput, type PageResult, pageByName, pageSizeOf } from "../page.ts";
+import { type PageInput, type PageResult, pageSizeOf } from "../page.ts";
 import type { PageScope } from "../page-token.ts";
 
 export interface ListConsumerGroupsInput extends PageInput {
@@ -22,16 +22,10 @@ export async function listConsumerGroups(
     filter: { clusterId: input.clusterId },
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
-  let last: string | undefined;
-  // The broker describes the groups of this page, not all that there are.
-  const items = await atBroker(undefined, () =>
-    core.kafka(cluster, (admin) =>
-      admin.listConsumerGroups((ids) => {
-        const page = pageByName(ids, (id) => id, after, pageSizeOf(input));
-        last = page.last;
-        return page.items;
-      }),
-    ),
-  );
-  return { items, nextPageToken: last && core.pageTokens.seal(scope, [last]) };
+  const range = { after, limit: pageSizeOf(input) };
+  const { groups, next } = await atBroker(undefined, async () => {
+    const http = await core.brokerHttp(cluster);
+    return await http.groups.list(range);
+  });
+  return { items: groups, nextPageToken: next && core.pageTokens.seal(scope, [next]) };
 }

@@ -18,7 +18,7 @@ const LATE_CREATION_MS = 2 * 60_000;
  * before: another worker's load is not ended. Throws `BrokerError`, `ProvisionError`.
  */
 export async function removeTopic(
-  { db, clock, kafka }: Pick<OperationTools, "db" | "clock" | "kafka">,
+  { db, clock, topics }: Pick<OperationTools, "db" | "clock" | "topics">,
   driver: ClusterDriver,
   cluster: Cluster,
   benchmark: Benchmark,
@@ -29,15 +29,12 @@ export async function removeTopic(
   const deployment = deploymentOf(cluster);
   let isGone = isSettled(benchmark, clock.now());
   if (deployment !== undefined) {
-    const access = await driver.access(deployment);
-    await kafka(await access.kafka(), async (admin) => {
-      try {
-        await admin.deleteTopic(topic);
-        isGone = true;
-      } catch (error) {
-        if (!(error instanceof BrokerError && error.code === "topic_not_found")) throw error;
-      }
-    });
+    try {
+      await topics(await driver.access(deployment)).delete(topic);
+      isGone = true;
+    } catch (error) {
+      if (!(error instanceof BrokerError && error.code === "topic_not_found")) throw error;
+    }
   }
   // Otherwise it is asked for again: its creation may still be under way.
   if (isGone) await db.benchmarks.markTopicDeleted(benchmark.id, clock.now());
@@ -54,7 +51,7 @@ function isSettled({ report, endedAt }: Benchmark, now: Date): boolean {
  * broker that does not answer now is asked again in the next round.
  */
 export async function removeLeftTopics(
-  tools: Pick<WorkerTools, "db" | "clock" | "drivers" | "kafka" | "log">,
+  tools: Pick<WorkerTools, "db" | "clock" | "drivers" | "topics" | "log">,
 ): Promise<void> {
   for (const benchmark of await tools.db.fleet.benchmarks.withTopicLeft(["RUNNING"], BATCH_MAX)) {
     const cluster = await tools.db.fleet.clusters.load(benchmark.clusterId);

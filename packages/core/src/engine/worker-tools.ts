@@ -1,4 +1,4 @@
-import type { BrokerHttp, KafkaAddress, KafkaAdmin } from "@millrace/broker-admin";
+import type { BrokerHttp, BrokerTopics } from "@millrace/broker-admin";
 import type { Database, TenantDatabase } from "@millrace/db";
 import type { BrokerStorage, Clock } from "@millrace/domain";
 import type { BrokerAccess, ClusterDrivers } from "@millrace/provisioner";
@@ -10,14 +10,11 @@ export interface WorkerTools {
   readonly clock: Clock;
   readonly drivers: ClusterDrivers;
   /** Proves that a broker serves clients; throws where it does not. */
-  readonly smokeCheck: (address: KafkaAddress) => Promise<void>;
-  /** Runs `work` with a connection to a broker, closed afterwards. */
-  readonly kafka: <T>(
-    address: KafkaAddress,
-    work: (admin: Pick<KafkaAdmin, "createTopic" | "deleteTopic">) => Promise<T>,
-  ) => Promise<T>;
+  readonly smokeCheck: (access: BrokerAccess) => Promise<void>;
   /** Users of a broker. Methods throw `BrokerError`. */
   readonly users: (access: BrokerAccess) => Pick<BrokerHttp, "describeUser" | "putPassword">;
+  /** Topics of a broker. Methods throw `BrokerError`. */
+  readonly topics: (access: BrokerAccess) => Pick<BrokerTopics, "create" | "delete">;
   /** How full a broker's log is, and whether its uploads keep up. Throws `BrokerError`. */
   readonly storage: (access: BrokerAccess) => Promise<BrokerStorage>;
   readonly log: Log;

@@ -11,11 +11,11 @@ const STARTED_AT = Date.parse("2026-11-22T10:00:00Z");
 function slowBroker() {
   const seen = { now: STARTED_AT, described: 0 };
   const timeout = () => new BrokerError("timeout", "the broker did not answer in time");
-  const admin = {
-    createTopic: async () => {
+  const topics = {
+    create: async () => {
       throw timeout();
     },
-    describeTopic: async () => {
+    describe: async () => {
       seen.described += 1;
       seen.now += 15_000;
       throw timeout();
@@ -28,7 +28,7 @@ function slowBroker() {
   const core = {
     db: { clusters: { get: async () => cluster } },
     clock: { now: () => new Date(seen.now) },
-    kafka: async (_: unknown, work: (admin: unknown) => unknown) => await work(admin),
+    brokerHttp: async () => ({ topics }),
   } as unknown as Core;
   return { core, seen };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { BrokerError, type KafkaAdmin } from "@millrace/broker-admin";
+import { BrokerError, type BrokerTopics } from "@millrace/broker-admin";
 import type { Clock, ClusterId, DescribedTopic, Principal } from "@millrace/domain";
 import { atBroker } from "../broker-failure.ts";
 import { requireServingCluster } from "../cluster/require-cluster.ts";
@@ -26,30 +26,29 @@ export async function createTopic(
   { clusterId, ...topic }: CreateTopicInput,
 ): Promise<DescribedTopic> {
   const cluster = await requireServingCluster(core, principal, clusterId);
-  return atBroker(topic.name, () =>
-    core.kafka(cluster, async (admin) => {
-      await core.beforeBrokerChange?.();
-      try {
-        await admin.createTopic(topic);
-      } catch (error) {
-        if (!isTimeout(error)) throw error;
-        return await awaitTopic(core.clock, admin, topic, error);
-      }
-      return admin.describeTopic(topic.name);
-    }),
-  );
+  return atBroker(topic.name, async () => {
+    const { topics } = await core.brokerHttp(cluster);
+    await core.beforeBrokerChange?.();
+    try {
+      await topics.create(topic);
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+      return await awaitTopic(core.clock, topics, topic, error);
+    }
+    return await topics.describe(topic.name);
+  });
 }
 
 /** A broker that was too slow to answer goes on with its work: thousands of partitions take seconds. */
 async function awaitTopic(
   clock: Clock,
-  admin: Pick<KafkaAdmin, "describeTopic">,
+  topics: Pick<BrokerTopics, "describe">,
   { name, partitions }: Pick<CreateTopicInput, "name" | "partitions">,
   timeout: unknown,
 ): Promise<DescribedTopic> {
   const until = clock.now().getTime() + LATE_MS_MAX;
   while (clock.now().getTime() < until) {
-    const found = await admin.describeTopic(name).catch((error: unknown) => {
+    const found = await topics.describe(name).catch((error: unknown) => {
       if (isTimeout(error) || isMissing(error)) return undefined;
       throw error;
     });

@@ -17,10 +17,9 @@ export async function deleteTopic(
   const cluster = await requireServingCluster(core, principal, clusterId);
   // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
   if (!isTopicName(topicName)) throw notFound("topic", topicName);
-  await atBroker(topicName, () =>
-    core.kafka(cluster, async (admin) => {
-      await core.beforeBrokerChange?.();
-      await admin.deleteTopic(topicName);
-    }),
-  );
+  await atBroker(topicName, async () => {
+    const { topics } = await core.brokerHttp(cluster);
+    await core.beforeBrokerChange?.();
+    await topics.delete(topicName);
+  });
 }

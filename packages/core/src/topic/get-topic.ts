@@ -23,5 +23,8 @@ export async function getTopic(
   const cluster = await requireServingCluster(core, principal, clusterId);
   // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
   if (!isTopicName(topicName)) throw notFound("topic", topicName);
-  return atBroker(topicName, () => core.kafka(cluster, (admin) => admin.describeTopic(topicName)));
+  return atBroker(topicName, async () => {
+    const { topics } = await core.brokerHttp(cluster);
+    return await topics.describe(topicName);
+  });
 }

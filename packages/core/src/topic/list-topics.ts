@@ -1,9 +1,8 @@
 import type { ClusterId, DescribedTopic, Principal, Topic } from "@millrace/domain";
-import type { KafkaAdminPort } from "../broker-access.ts";
 import { atBroker } from "../broker-failure.ts";
 import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
-import { type PageInput, type PageResult, pageByName, pageSizeOf } from "../page.ts";
+import { type PageInput, type PageResult, pageSizeOf } from "../page.ts";
 import type { PageScope } from "../page-token.ts";
 
 export interface ListTopicsInput extends PageInput {
@@ -28,25 +27,10 @@ export async function listTopics(
     filter: { clusterId: input.clusterId },
   };
   const after = input.pageToken && core.pageTokens.open(scope, input.pageToken)[0];
-  const page = await atBroker(undefined, () =>
-    core.kafka(cluster, async (admin) => {
-      const topics = await admin.listTopics();
-      const found = pageByName(topics, (topic) => topic.name, after, pageSizeOf(input));
-      if (!input.withConfigs) return found;
-      return { ...found, items: await withConfigs(admin, found.items) };
-    }),
-  );
-  return {
-    items: page.items,
-    nextPageToken: page.last && core.pageTokens.seal(scope, [page.last]),
-  };
-}
-
-/** One request for all of them. */
-async function withConfigs(
-  admin: KafkaAdminPort,
-  topics: readonly Topic[],
-): Promise<DescribedTopic[]> {
-  const configs = await admin.describeTopicConfigs(topics.map((topic) => topic.name));
-  return topics.map((topic) => ({ ...topic, configs: configs.get(topic.name) ?? {} }));
+  const range = { after, limit: pageSizeOf(input) };
+  const { topics, next } = await atBroker(undefined, async () => {
+    const http = await core.brokerHttp(cluster);
+    return input.withConfigs ? http.topics.listDescribed(range) : http.topics.list(range);
+  });
+  return { items: topics, nextPageToken: next && core.pageTokens.seal(scope, [next]) };
 }

@@ -7,7 +7,6 @@ import {
   notFound,
   type Principal,
 } from "@millrace/domain";
-import type { KafkaAdminPort } from "../broker-access.ts";
 import { atBroker } from "../broker-failure.ts";
 import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
@@ -36,32 +35,19 @@ export async function updateTopic(
   const cluster = await requireServingCluster(core, principal, input.clusterId);
   const { topicName } = input;
   if (!isTopicName(topicName)) throw notFound("topic", topicName);
-  return atBroker(topicName, () =>
-    core.kafka(cluster, async (admin) => {
-      const before = await admin.describeTopic(topicName);
-      const partitions = growth(before, input.partitions);
-      const changes = effective(before, input.configs ?? {});
-      await alter(admin, topicName, { partitions, changes, validateOnly: true });
-      if (input.validateOnly) return before;
-      await core.beforeBrokerChange?.();
-      await alter(admin, topicName, { partitions, changes, validateOnly: false });
-      return admin.describeTopic(topicName);
-    }),
-  );
-}
-
-async function alter(
-  admin: KafkaAdminPort,
-  name: string,
-  change: {
-    readonly partitions: number | undefined;
-    readonly changes: TopicConfigChanges;
-    readonly validateOnly: boolean;
-  },
-): Promise<void> {
-  const { partitions, changes, validateOnly } = change;
-  await admin.alterTopicConfigs(name, changes, { validateOnly });
-  if (partitions !== undefined) await admin.createPartitions(name, partitions, { validateOnly });
+  return atBroker(topicName, async () => {
+    const { topics } = await core.brokerHttp(cluster);
+    const before = await topics.describe(topicName);
+    const change = {
+      partitions: growth(before, input.partitions),
+      configs: effective(before, input.configs ?? {}),
+    };
+    await topics.change(topicName, change, { validateOnly: true });
+    if (input.validateOnly) return before;
+    await core.beforeBrokerChange?.();
+    await topics.change(topicName, change);
+    return await topics.describe(topicName);
+  });
 }
 
 /** The wanted number where it is more than there are; undefined where nothing is to be done. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { BrokerHttp, type KafkaAddress } from "@millrace/broker-admin";
+import { BrokerHttp } from "@millrace/broker-admin";
 import {
   type BenchmarkLoad,
   type BenchmarkReport,
@@ -24,6 +24,7 @@ import {
   type StartOptions,
   type WaitOptions,
 } from "../cluster-driver.ts";
+import type { KafkaAddress } from "../kafka-address.ts";
 import { isRecoveryPlanId } from "../recovery-plan.ts";
 import { BrokerFiles, clusterIdsIn } from "./broker-files.ts";
 import { boundLog, exitIn, logTail } from "./broker-log.ts";
@@ -361,11 +362,11 @@ export function localAccess(home: string, link?: ControlLink): ClusterDriver["ac
 }
 
 /**
- * How the control plane connects to a broker by Kafka's protocol: as its own user where the broker has started
+ * How a benchmark's load connects to a broker: as the control plane's user where the broker has started
  * with it, and without TLS where the broker has an earlier version's configuration or no TLS listener.
  * Throws `ProvisionError` `not_prepared`, and `config` for a damaged CA.
  */
-export function localKafka(
+function localKafka(
   home: string,
 ): (deployment: Pick<ClusterDeployment, "clusterId" | "placement">) => Promise<KafkaAddress> {
   const authority = new CertificateAuthority(home);

@@ -6,10 +6,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { KafkaAddress } from "@millrace/broker-admin";
 import type { BenchmarkLoad, BenchmarkReport, BenchmarkWorkload } from "@millrace/domain";
 import { type BenchmarkOptions, ProvisionError } from "../cluster-driver.ts";
 import { JsonLines } from "../json-lines.ts";
+import type { KafkaAddress } from "../kafka-address.ts";
 import type { BrokerProgram } from "./broker-process.ts";
 import { readPerfLine } from "./perf-output.ts";
 import { isSameProcess, type ProcessIdentity, type ProcessTable } from "./process-table.ts";

@@ -7,6 +7,7 @@
 mod acls;
 mod client_quotas;
 mod connection;
+mod groups;
 mod identity;
 mod kafka;
 mod quotas;
@@ -14,6 +15,7 @@ mod records;
 mod settings;
 mod status;
 mod token;
+mod topics;
 mod users;
 
 use std::{io, net::SocketAddr, sync::Arc};
@@ -45,7 +47,9 @@ pub(crate) use self::{
     },
     token::Token,
 };
-use crate::{catch_up::CatchUpAnswer, settings::ShownSetting, telemetry::Telemetry};
+use crate::{
+    catch_up::CatchUpAnswer, settings::ShownSetting, state::Serving, telemetry::Telemetry,
+};
 
 /// The admin HTTP cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +105,8 @@ pub(crate) trait Inspect: Send + Sync + 'static {
     fn api(&self) -> Option<Arc<ApiService>>;
     /// Kafka's cluster id; none where the configuration has none and the metadata is not open yet.
     fn cluster_id(&self) -> Option<&str>;
+    /// What clients are served from; none until they are.
+    fn serving(&self) -> Option<&Serving>;
 }
 
 /// What serves the admin HTTP, whoever asks.
@@ -182,6 +188,15 @@ fn router(state: AdminState) -> Router {
         )
         .route("/v1/catch-up", get(catch_up))
         .route("/v1/quotas", get(quotas))
+        .route("/v1/topics", get(topics::list).post(topics::create))
+        .route(
+            "/v1/topics/{topic}",
+            get(topics::describe)
+                .patch(topics::change)
+                .delete(topics::delete),
+        )
+        .route("/v1/groups", get(groups::list))
+        .route("/v1/groups/{group}", get(groups::describe))
         .route(
             "/v1/topics/{topic}/records",
             get(records::read).post(records::produce),

@@ -161,6 +161,7 @@ mod tests {
         admin::{Admin, AdminListener, AdminState, Inspect, QuotasAnswer, Status, Token},
         catch_up::CatchUpAnswer,
         settings::ShownSetting,
+        state::Serving,
         telemetry::Telemetry,
     };
 
@@ -205,6 +206,10 @@ mod tests {
         fn cluster_id(&self) -> Option<&str> {
             None
         }
+
+        fn serving(&self) -> Option<&Serving> {
+            None
+        }
     }
 
     #[tokio::test]
@@ -233,6 +238,9 @@ mod tests {
             "GET /v1/users",
             "DELETE /v1/acls?principal=User:a&resource_type=topic&resource_name=t&pattern_type=literal\
              &operation=read&permission=allow&host=*",
+            "GET /v1/topics",
+            "DELETE /v1/topics/t",
+            "GET /v1/groups/g",
         ] {
             let mut stream = TcpStream::connect(admin.address())
                 .await

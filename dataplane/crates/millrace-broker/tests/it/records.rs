@@ -40,7 +40,7 @@ fn head(method: &str, path: &str, more: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n{more}\r\n")
 }
 
-/// Status, head and JSON of a request whose connection ends with it.
+/// Status, head and JSON, if any, of a request whose connection ends with it.
 pub(crate) async fn call(
     broker: &Broker,
     method: &str,

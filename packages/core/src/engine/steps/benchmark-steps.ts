@@ -67,8 +67,8 @@ const createTopic: Step = {
     const name = benchmarkTopic(benchmark.id);
     const { partitions } = benchmark.request;
     const configs = { "retention.ms": String(RETENTION_MS) };
-    const { kafka } = await driver.access(deployment(context));
-    await tools.kafka(await kafka(), (admin) => admin.createTopic({ name, partitions, configs }));
+    const access = await driver.access(deployment(context));
+    await tools.topics(access).create({ name, partitions, configs });
     tell(context, `Created topic ${name} with ${partitions} partitions.`);
     return undefined;
   },

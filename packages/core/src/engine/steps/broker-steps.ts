@@ -60,9 +60,9 @@ const smokeCheck: Step = {
   // Where the data came back with the cluster, a paused one may come back paused.
   check: async ({ cluster }) => isToRest(cluster) && cluster.observedRevision > 0,
   async do(context) {
-    const { kafka } = await context.driver.access(deployment(context));
+    const access = await context.driver.access(deployment(context));
     try {
-      await context.tools.smokeCheck(await kafka());
+      await context.tools.smokeCheck(access);
     } catch (error) {
       if (isOutOfReach(context, error)) {
         return { skipped: "not reachable from here: the listeners are private to the network" };
