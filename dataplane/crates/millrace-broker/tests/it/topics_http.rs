@@ -150,98 +150,83 @@ async fn what_is_only_checked_is_not_changed() {
     broker.stop().await;
 }
 
+/// Requests that are refused: method, path, body, status and code.
+const REFUSALS: [(&str, &str, &str, u16, &str); 12] = [
+    (
+        "POST",
+        "/v1/topics",
+        r#"{"name":"orders"}"#,
+        409,
+        "TOPIC_ALREADY_EXISTS",
+    ),
+    (
+        "POST",
+        "/v1/topics",
+        r#"{"name":"a/b"}"#,
+        400,
+        "INVALID_TOPIC_EXCEPTION",
+    ),
+    (
+        "POST",
+        "/v1/topics",
+        r#"{"name":"b","partitions":0}"#,
+        400,
+        "INVALID_PARTITIONS",
+    ),
+    (
+        "POST",
+        "/v1/topics",
+        r#"{"name":"b","configs":{"x":"y"}}"#,
+        400,
+        "INVALID_CONFIG",
+    ),
+    (
+        "POST",
+        "/v1/topics",
+        r#"{"nam":"b"}"#,
+        400,
+        "INVALID_REQUEST",
+    ),
+    (
+        "PATCH",
+        "/v1/topics/orders",
+        r#"{"set":{"retention.ms":"soon"}}"#,
+        400,
+        "INVALID_CONFIG",
+    ),
+    ("PATCH", "/v1/topics/orders", "{}", 400, "INVALID_REQUEST"),
+    (
+        "PATCH",
+        "/v1/topics/b",
+        r#"{"set":{"retention.ms":"1"}}"#,
+        404,
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    ),
+    (
+        "PATCH",
+        "/v1/topics/b",
+        r#"{"partitions":2}"#,
+        404,
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    ),
+    (
+        "GET",
+        "/v1/topics?include=all",
+        "null",
+        400,
+        "INVALID_REQUEST",
+    ),
+    ("GET", "/v1/topics?limit=0", "null", 400, "INVALID_REQUEST"),
+    ("GET", "/v1/topics?page=2", "null", 400, "INVALID_REQUEST"),
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_has_kafkas_name_and_a_fitting_status() {
     let home = Home::new();
     let broker = home.start(&[]).await;
     create(&broker, json!({"name": "orders", "partitions": 2})).await;
-    let set = |name: &str, value: &str| json!({"set": {name: value}});
-    for (method, path, body, status, code) in [
-        (
-            "POST",
-            "/v1/topics",
-            json!({"name": "orders"}),
-            409,
-            "TOPIC_ALREADY_EXISTS",
-        ),
-        (
-            "POST",
-            "/v1/topics",
-            json!({"name": "a/b"}),
-            400,
-            "INVALID_TOPIC_EXCEPTION",
-        ),
-        (
-            "POST",
-            "/v1/topics",
-            json!({"name": "b", "partitions": 0}),
-            400,
-            "INVALID_PARTITIONS",
-        ),
-        (
-            "POST",
-            "/v1/topics",
-            json!({"name": "b", "configs": {"x": "y"}}),
-            400,
-            "INVALID_CONFIG",
-        ),
-        (
-            "POST",
-            "/v1/topics",
-            json!({"nam": "b"}),
-            400,
-            "INVALID_REQUEST",
-        ),
-        (
-            "PATCH",
-            "/v1/topics/orders",
-            set("retention.ms", "soon"),
-            400,
-            "INVALID_CONFIG",
-        ),
-        (
-            "PATCH",
-            "/v1/topics/orders",
-            json!({}),
-            400,
-            "INVALID_REQUEST",
-        ),
-        (
-            "PATCH",
-            "/v1/topics/b",
-            set("retention.ms", "1"),
-            404,
-            "UNKNOWN_TOPIC_OR_PARTITION",
-        ),
-        (
-            "PATCH",
-            "/v1/topics/b",
-            json!({"partitions": 2}),
-            404,
-            "UNKNOWN_TOPIC_OR_PARTITION",
-        ),
-        (
-            "GET",
-            "/v1/topics?include=all",
-            Value::Null,
-            400,
-            "INVALID_REQUEST",
-        ),
-        (
-            "GET",
-            "/v1/topics?limit=0",
-            Value::Null,
-            400,
-            "INVALID_REQUEST",
-        ),
-        (
-            "GET",
-            "/v1/topics?page=2",
-            Value::Null,
-            400,
-            "INVALID_REQUEST",
-        ),
-    ] {
+    for (method, path, body, status, code) in REFUSALS {
+        let body = serde_json::from_str(body).expect("JSON");
         let refused = refused(&broker, method, path, &body).await;
         assert_eq!(refused, (status, code.to_owned()), "{method} {path} {body}");
     }
