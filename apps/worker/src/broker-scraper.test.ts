@@ -3,9 +3,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Cluster, MetricScrape } from "@millrace/domain";
 import { systemClock } from "@millrace/domain";
+import { readScrape } from "@millrace/metrics";
 import type { ClusterDrivers } from "@millrace/provisioner";
+import { ManualClock } from "@millrace/testkit";
 import { pino } from "pino";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { BrokerScraper } from "./broker-scraper.ts";
 
 const HEALTHY = "clu_01JD0000000000000000000000";
@@ -13,7 +15,16 @@ const HANGING = "clu_01JD0000000000000000000001";
 
 let server: Server;
 let adminUrl: string;
-let scrapes: MetricScrape[];
+/** In the order of their writing. */
+let stored: (MetricScrape & { resolution: number })[];
+/** What another worker stored. */
+let earlier: MetricScrape | undefined;
+let held: boolean;
+let watched: boolean;
+let paused: boolean;
+let clock: ManualClock | typeof systemClock;
+let counted: number | undefined;
+let uptimeMs: number;
 let lines: string[];
 let clusters: string[];
 let scraper: BrokerScraper;
@@ -22,14 +33,26 @@ beforeEach(async () => {
   server = createServer((request, response) => {
     // One broker answers, the other takes the request and says nothing.
     if (request.headers.authorization === `Bearer ${HEALTHY}`) {
-      if (request.url === "/v1/status") return response.end(JSON.stringify({ uptime_ms: 60_000 }));
+      if (request.url === "/v1/status")
+        return response.end(JSON.stringify({ uptime_ms: uptimeMs }));
       // What it says of its groups cannot be read: the lag fails.
-      response.end('millrace_topic_bytes_in_total{topic="orders"} 42\n');
+      if (counted === undefined) return response.writeHead(503).end();
+      const le = 'api="Produce",le="+Inf"';
+      response.end(
+        `millrace_topic_bytes_in_total{topic="orders"} ${counted}\nmillrace_request_seconds_bucket{${le}} ${counted}\n`,
+      );
     }
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  scrapes = [];
+  stored = [];
+  earlier = undefined;
+  held = true;
+  watched = true;
+  paused = false;
+  clock = systemClock;
+  counted = 42;
+  uptimeMs = 60_000;
   lines = [];
   clusters = [HEALTHY, HANGING];
   const driver = {
@@ -40,11 +63,19 @@ beforeEach(async () => {
   };
   scraper = new BrokerScraper({
     db: {
-      fleet: { clusters: { inPhases: async () => clusters.map((id) => ({ id }) as Cluster) } },
+      fleet: {
+        clusters: { inPhases: async () => clusters.map((id) => ({ id, paused }) as Cluster) },
+        scrapeLeases: {
+          claim: async ({ clusterIds }: { clusterIds: string[] }) =>
+            clusterIds.filter(() => held).map((clusterId) => ({ clusterId, watched })),
+          release: async () => {},
+        },
+      },
       tenant: () => ({
         metrics: {
-          addScrapes: async (added: MetricScrape[]) => void scrapes.push(...added),
-          latest: async (_ids: string[], since: Date) => scrapes.filter(({ at }) => at >= since),
+          addScrapes: async (resolution: number, added: MetricScrape[]) =>
+            void stored.push(...added.map((scrape) => ({ resolution, ...scrape }))),
+          newest: async () => stored.at(-1) ?? earlier,
           addTopicScrapes: async () => {},
           addLag: async () => {},
         },
@@ -66,7 +97,8 @@ beforeEach(async () => {
       walCapacityBytes: 1,
       properties: {},
     }),
-    clock: systemClock,
+    clock: { now: () => clock.now() },
+    workerId: "w",
     logger: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }),
   });
 });
@@ -81,25 +113,115 @@ test("a broker that hangs leaves no gaps in another's series", async () => {
   // The hanging broker's reading takes two seconds; in less, the other one is read three times.
   const rounds = async () => {
     await scraper.runOnce();
-    return scrapes.length;
+    return stored.length;
   };
   await expect.poll(rounds, { timeout: 1_800, interval: 10 }).toBeGreaterThanOrEqual(3);
-  expect(scrapes.every((scrape) => scrape.clusterId === HEALTHY)).toBe(true);
+  expect(stored.every((scrape) => scrape.clusterId === HEALTHY)).toBe(true);
   // The broker's start comes first, once.
-  const [start, first] = scrapes;
+  const [start, first] = stored;
   expect([start?.bytesIn, first?.bytesIn]).toEqual([0n, 42n]);
   const seconds = ((first?.at.getTime() ?? 0) - (start?.at.getTime() ?? 0)) / 1_000;
   expect(seconds).toBeGreaterThan(55);
-  expect(scrapes.filter(({ bytesIn }) => bytesIn === 0n)).toHaveLength(1);
+  expect(stored.filter(({ bytesIn }) => bytesIn === 0n)).toHaveLength(1);
 });
 
 test("a failure is logged once, not every round", async () => {
   clusters = [HEALTHY];
   const rounds = async () => {
     await scraper.runOnce();
-    return scrapes.length;
+    return stored.length;
   };
   await expect.poll(rounds, { timeout: 5_000, interval: 10 }).toBeGreaterThanOrEqual(3);
   await scraper.close();
   expect(lines.filter((line) => line.includes("metrics cannot be read"))).toHaveLength(1);
+});
+
+/** One round, waited for. */
+async function round(): Promise<void> {
+  await scraper.runOnce();
+  await scraper.idle();
+}
+
+/** Rounds every two seconds until `seconds` have passed. */
+async function rounds(seconds: number): Promise<void> {
+  for (let passed = 0; passed < seconds; passed += 2) {
+    (clock as ManualClock).advance(2_000);
+    await round();
+  }
+}
+
+describe("with a clock of its own", () => {
+  const T0 = Date.UTC(2026, 10, 21, 12);
+  beforeEach(() => {
+    clock = new ManualClock(new Date(T0));
+    clusters = [HEALTHY];
+    uptimeMs = 3_600_000;
+  });
+
+  test("a cluster that nobody looks at is read every ten seconds, one that is watched every two", async () => {
+    watched = false;
+    await round();
+    await rounds(60);
+    expect(stored.length).toBe(7);
+    watched = true;
+    await rounds(60);
+    expect(stored.length).toBe(37);
+    const count = (resolution: number) => stored.filter((each) => each.resolution === resolution);
+    // The first reading begins after a gap, and belongs to every resolution.
+    expect([count(600).length, count(60).length]).toEqual([1, 2]);
+    expect(count(10).length).toBeGreaterThanOrEqual(9);
+  });
+
+  test("nothing is read without a lease, nor of a paused cluster", async () => {
+    held = false;
+    await rounds(20);
+    held = true;
+    paused = true;
+    await rounds(20);
+    expect(stored).toEqual([]);
+  });
+
+  test("a missed reading is no gap, a broker that is down is one, at every resolution", async () => {
+    await round();
+    counted = undefined;
+    await rounds(20);
+    counted = 50;
+    await rounds(2);
+    expect(stored.map(({ afterGap }) => afterGap)).toEqual([true, false]);
+    counted = undefined;
+    await rounds(60);
+    counted = 70;
+    await rounds(2);
+    const [last, first] = stored.slice(-2);
+    expect([last?.bytesIn, last?.resolution]).toEqual([50n, 600]);
+    expect([first?.bytesIn, first?.resolution, first?.afterGap]).toEqual([70n, 600, true]);
+  });
+
+  test("a paused cluster leaves a gap", async () => {
+    await round();
+    paused = true;
+    await rounds(60);
+    paused = false;
+    await rounds(2);
+    expect(stored.at(-1)).toMatchObject({ afterGap: true, resolution: 600 });
+  });
+
+  test("a restart keeps what was counted before it at every resolution, and is no gap", async () => {
+    await round();
+    counted = 100;
+    await rounds(2);
+    counted = 3;
+    await rounds(2);
+    const [before, after] = stored.slice(-2);
+    expect([before?.bytesIn, before?.resolution]).toEqual([100n, 600]);
+    expect([after?.bytesIn, after?.resolution, after?.afterGap]).toEqual([3n, 600, false]);
+  });
+
+  test("a worker that takes over continues where the other one ended", async () => {
+    const at = new Date(T0 - 8_000);
+    const source = { clusterId: HEALTHY, brokerId: 0, at } as const;
+    earlier = readScrape(source, []).broker;
+    await round();
+    expect(stored.map(({ afterGap }) => afterGap)).toEqual([false]);
+  });
 });

@@ -4,15 +4,22 @@ import {
   type Clock,
   type Cluster,
   type ConsumerGroupSummary,
+  type MetricScrape,
+  resolutionAt,
   SERVING_PHASES,
+  type TopicScrape,
 } from "@millrace/domain";
-import { readScrape } from "@millrace/metrics";
+import { hasRestarted, readScrape } from "@millrace/metrics";
 import type { ClusterDeployment, ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { ActiveGroups } from "./active-groups.ts";
 
 export interface ScraperOptions {
-  readonly db: Pick<Database, "tenant"> & { readonly fleet: Pick<Database["fleet"], "clusters"> };
+  readonly db: Pick<Database, "tenant"> & {
+    readonly fleet: Pick<Database["fleet"], "clusters" | "scrapeLeases">;
+  };
+  /** Names this process among the workers that share the database. */
+  readonly workerId: string;
   readonly drivers: Pick<ClusterDrivers, "find">;
   readonly deploymentOf: (cluster: Cluster) => ClusterDeployment | undefined;
   readonly clock: Clock;
@@ -21,8 +28,20 @@ export interface ScraperOptions {
 
 /** A local cluster has one broker, number 0. */
 const BROKER_ID = 0;
-/** There are many rows per topic; ten seconds are enough to see which topic is busy. */
-const TOPIC_INTERVAL_MS = 10_000;
+/** How often a cluster is read that nobody looks at. One that somebody looks at is read in each round. */
+const INTERVAL_MS = 10_000;
+/** A killed worker's clusters are read by another one this much later, and within one more round. */
+const LEASE_MS = 6_000;
+/** One worker reads at most so many: at 10 s each they keep a processor busy. Further ones need another worker. */
+const CLUSTERS_MAX = 1_000;
+/** Two missed readings in a row are bridged; of anything longer nothing is known. */
+const GAP_MS = 35_000;
+/** A broker that started longer ago has counted for longer than a chart should spread over its first reading. */
+const START_MS_MAX = 180_000;
+/** Readings at the ends of gaps and restarts are stored here, so that every resolution has them. */
+const COARSEST = 600;
+/** There are many rows per topic; this resolution is enough to see which topic is busy. */
+const TOPIC_RESOLUTION = 10;
 /** Lag needs a request per thousand groups or ten thousand partitions. */
 const LAG_INTERVAL_MS = 4_000;
 /** Bound of one reading of the lag, below its interval. */
@@ -32,7 +51,11 @@ const LAG_PAGES_MAX = 20;
 
 /** What the scraper keeps per cluster between two rounds. */
 interface Target {
-  topicsAt: number;
+  /** Which of the intervals since the epoch the last reading was in. */
+  interval: number | undefined;
+  /** The last reading, of whichever worker; undefined until it is known, null where there is none. */
+  before: MetricScrape | null | undefined;
+  topicsBefore: readonly TopicScrape[];
   lagAt: number;
   readonly groups: ActiveGroups;
   /** Whether the broker's start is among its readings. */
@@ -42,8 +65,10 @@ interface Target {
 }
 
 /**
- * Reads every serving cluster's counters and consumer lag, and stores them. A broker that does not
- * answer only leaves a gap in its series; the supervisor reports that it is down.
+ * Reads counters and consumer lag of the serving clusters that this worker holds a lease of, and
+ * stores them. A broker that does not answer only leaves a gap in its series; the supervisor reports
+ * that it is down. A worker that comes to a standstill may store one reading after another worker has
+ * taken its clusters: readings of cumulative counters do not disturb each other.
  */
 export class BrokerScraper {
   readonly #options: ScraperOptions;
@@ -59,22 +84,47 @@ export class BrokerScraper {
    * gaps in the others' series. A cluster's next reading starts after its last one has ended.
    */
   async runOnce(): Promise<void> {
-    const serving = await this.#options.db.fleet.clusters.inPhases(SERVING_PHASES);
-    const clusters = serving.filter(({ paused }) => !paused);
-    const ids = new Set<string>(clusters.map((cluster) => cluster.id));
-    for (const id of this.#targets.keys()) {
-      if (!ids.has(id) && !this.#underWay.has(id)) this.#targets.delete(id);
+    const { fleet } = this.#options.db;
+    const serving = await fleet.clusters.inPhases(SERVING_PHASES);
+    const running = serving.filter(({ paused }) => !paused);
+    const leases = await fleet.scrapeLeases.claim({
+      workerId: this.#options.workerId,
+      clusterIds: running.map(({ id }) => id),
+      leaseMs: LEASE_MS,
+      clustersMax: CLUSTERS_MAX,
+    });
+    const watched = new Map<string, boolean>(leases.map((each) => [each.clusterId, each.watched]));
+    for (const [id, target] of this.#targets) {
+      if (watched.has(id) || this.#underWay.has(id)) continue;
+      this.#targets.delete(id);
     }
-    for (const cluster of clusters) {
-      if (this.#underWay.has(cluster.id)) continue;
+    for (const cluster of running) {
+      if (!watched.has(cluster.id) || this.#underWay.has(cluster.id)) continue;
+      if (!this.#isDue(cluster, watched.get(cluster.id) ?? false)) continue;
       const reading = this.#scrape(cluster).finally(() => this.#underWay.delete(cluster.id));
       this.#underWay.set(cluster.id, reading);
     }
   }
 
+  /** Each cluster has its own moment within the interval, so that they are not all read at once. */
+  #isDue({ id }: Cluster, watched: boolean): boolean {
+    const target = this.#targetOf(id);
+    const offset = [...id].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % INTERVAL_MS, 0);
+    const interval = Math.floor((this.#options.clock.now().getTime() + offset) / INTERVAL_MS);
+    if (!watched && target.interval === interval) return false;
+    target.interval = interval;
+    return true;
+  }
+
   /** Waits for the readings in progress. */
-  async close(): Promise<void> {
+  async idle(): Promise<void> {
     await Promise.all(this.#underWay.values());
+  }
+
+  /** Waits for the readings in progress, and leaves the clusters to another worker. */
+  async close(): Promise<void> {
+    await this.idle();
+    await this.#options.db.fleet.scrapeLeases.release(this.#options.workerId);
     this.#targets.clear();
   }
 
@@ -111,30 +161,42 @@ export class BrokerScraper {
     const http = new BrokerHttp(await driver.access(deployment));
     const samples = await http.metrics();
     const at = clock.now();
-    const source = { clusterId: cluster.id, brokerId: BROKER_ID, at };
+    target.before ??= (await metrics.newest(cluster.id, BROKER_ID)) ?? null;
+    const start = target.startRead ? undefined : await this.#startOf(cluster, http, target);
+    const before = start ?? target.before ?? undefined;
+    const afterGap = start === undefined && isGap(before, at);
+    const source = { clusterId: cluster.id, brokerId: BROKER_ID, at, afterGap };
     const { broker, topics } = readScrape(source, samples);
-    if (!target.startRead) await this.#addStart(cluster, http);
+    const isEdge = before === undefined || afterGap || hasRestarted(before, broker);
+    if (isEdge && target.before) {
+      await metrics.addScrapes(COARSEST, [target.before]);
+      await metrics.addTopicScrapes(COARSEST, target.topicsBefore);
+    }
+    if (start !== undefined) await metrics.addScrapes(COARSEST, [start]);
+    const resolution = isEdge ? COARSEST : resolutionAt(before.at, at);
+    await metrics.addScrapes(resolution, [broker]);
+    if (resolution >= TOPIC_RESOLUTION) await metrics.addTopicScrapes(resolution, topics);
     target.startRead = true;
-    await metrics.addScrapes([broker]);
-    if (at.getTime() - target.topicsAt < TOPIC_INTERVAL_MS || topics.length === 0) return;
-    await metrics.addTopicScrapes(topics);
-    target.topicsAt = at.getTime();
+    target.before = broker;
+    target.topicsBefore = topics;
   }
 
   /**
    * Every counter was zero when the broker's process started. Taking that as a reading counts what
    * the broker did before its first one.
    */
-  async #addStart(cluster: Cluster, http: BrokerHttp): Promise<void> {
-    const { clock } = this.#options;
-    const { metrics } = this.#options.db.tenant(cluster.organizationId);
+  async #startOf(
+    cluster: Cluster,
+    http: BrokerHttp,
+    { before }: Target,
+  ): Promise<MetricScrape | undefined> {
     const { uptimeMs } = await http.status();
-    if (uptimeMs === undefined) return;
-    const at = new Date(clock.now().getTime() - uptimeMs);
-    const since = await metrics.latest([cluster.id], at);
-    if (since.length > 0) return;
-    const { broker } = readScrape({ clusterId: cluster.id, brokerId: BROKER_ID, at }, []);
-    await metrics.addScrapes([broker]);
+    if (uptimeMs === undefined || uptimeMs > START_MS_MAX) return undefined;
+    const at = new Date(this.#options.clock.now().getTime() - uptimeMs);
+    if (before && before.at >= at) return undefined;
+    const afterGap = isGap(before ?? undefined, at);
+    const source = { clusterId: cluster.id, brokerId: BROKER_ID, at, afterGap };
+    return readScrape(source, []).broker;
   }
 
   async #scrapeLag(
@@ -148,6 +210,7 @@ export class BrokerScraper {
     if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
     const groups = await readGroups(new BrokerHttp(await driver.access(deployment)));
     const at = clock.now();
+    const resolution = resolutionAt(new Date(target.lagAt), at);
     target.lagAt = at.getTime();
     const samples = target.groups
       .filter(groups, at.getTime())
@@ -159,14 +222,16 @@ export class BrokerScraper {
         at,
         lag: group.lag,
       }));
-    if (samples.length > 0) await metrics.addLag(samples);
+    if (samples.length > 0) await metrics.addLag(resolution, samples);
   }
 
   #targetOf(id: string): Target {
     const known = this.#targets.get(id);
     if (known) return known;
     const target: Target = {
-      topicsAt: 0,
+      interval: undefined,
+      before: undefined,
+      topicsBefore: [],
       lagAt: 0,
       groups: new ActiveGroups(),
       startRead: false,
@@ -188,4 +253,8 @@ async function readGroups({ groups }: Pick<BrokerHttp, "groups">): Promise<Consu
     if (after === undefined) break;
   }
   return read;
+}
+
+function isGap(before: MetricScrape | undefined, at: Date): boolean {
+  return before === undefined || at.getTime() - before.at.getTime() > GAP_MS;
 }

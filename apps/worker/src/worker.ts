@@ -21,7 +21,7 @@ import {
 } from "@millrace/core";
 import { type Database, openDatabase } from "@millrace/db";
 import { type Clock, systemClock } from "@millrace/domain";
-import { applyRetention } from "@millrace/metrics";
+import { keepPartitions } from "@millrace/metrics";
 import type {
   ClusterDriver,
   ClusterDrivers,
@@ -65,7 +65,7 @@ export interface Worker {
 }
 
 const SUPERVISE_INTERVAL_MS = 1_000;
-/** Two seconds show a burst and cost little. */
+/** Two seconds show a burst; the scraper reads clusters that nobody looks at less often. */
 const SCRAPE_INTERVAL_MS = 2_000;
 /** A broker that is back gets its tuning soon; costs one request per tuned cluster. */
 const TUNING_INTERVAL_MS = 2_000;
@@ -102,9 +102,11 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     const clock = options.clock ?? systemClock;
     const parts: Parts = { db, drivers, deploymentOf, clock, logger };
     const tools = workerTools(parts, options);
-    const runner = operationRunner(tools, parts, options);
+    const workerId = `${hostname()}:${process.pid}:${randomUUID()}`;
+    const runner = operationRunner(workerId, tools, parts, options);
     await runner.start();
-    const scraper = new BrokerScraper(parts);
+    await keepPartitions(db.fleet.metrics, clock.now());
+    const scraper = new BrokerScraper({ ...parts, workerId });
     const keeper = tuningKeeper(parts);
     const supervisor = new ClusterSupervisor(parts);
     const regular = { scraper, keeper, supervisor, tools };
@@ -137,11 +139,11 @@ function workerTools({ db, clock, drivers, logger }: Parts, options: WorkerOptio
 }
 
 function operationRunner(
+  workerId: string,
   tools: WorkerTools,
   { db, logger }: Parts,
   options: WorkerOptions,
 ): OperationRunner {
-  const workerId = `${hostname()}:${process.pid}:${randomUUID()}`;
   const leaseMs = options.leaseMs ?? LEASE_MS_DEFAULT;
   return new OperationRunner({
     db,
@@ -192,8 +194,8 @@ function periodicTasks(
       scheduleOperations({ ...parts, log: parts.logger }, { driftIntervalMs }),
     ),
     task("benchmark topics", SCHEDULE_INTERVAL_MS, () => removeLeftTopics(tools)),
-    task("retention", RETENTION_INTERVAL_MS, (signal) =>
-      applyRetention(parts.db.fleet.metrics, parts.clock.now(), signal),
+    task("retention", RETENTION_INTERVAL_MS, () =>
+      keepPartitions(parts.db.fleet.metrics, parts.clock.now()),
     ),
     task("audit chains", AUDIT_INTERVAL_MS, (signal) =>
       verifyAuditChains({ ...parts, log: parts.logger }, signal),

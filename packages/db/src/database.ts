@@ -24,6 +24,7 @@ import { OrganizationRepository } from "./organization-repository.ts";
 import { OutgoingMailRepository } from "./outgoing-mail-repository.ts";
 import { PlatformRepository } from "./platform-repository.ts";
 import { RateLimitRepository } from "./rate-limit-repository.ts";
+import { ScrapeLeaseRepository } from "./scrape-lease-repository.ts";
 import { SecondFactorRepository } from "./second-factor-repository.ts";
 import { ServiceAccountRepository } from "./service-account-repository.ts";
 import { SessionRepository } from "./session-repository.ts";
@@ -52,6 +53,7 @@ const REPOSITORIES = {
   terraformStates: TerraformStateRepository,
   idempotency: IdempotencyRepository,
   metrics: MetricRepository,
+  scrapeLeases: ScrapeLeaseRepository,
   tuning: TuningRepository,
   benchmarks: BenchmarkRepository,
   platform: PlatformRepository,

@@ -6,6 +6,7 @@ import { IdempotencyRepository } from "./idempotency-repository.ts";
 import { MetricRepository } from "./metric-repository.ts";
 import { OperationJournal } from "./operation-journal.ts";
 import { OperationRepository } from "./operation-repository.ts";
+import { ScrapeLeaseRepository } from "./scrape-lease-repository.ts";
 import { eachIn, fleetScope } from "./tenancy.ts";
 import { TerraformStateRepository } from "./terraform-state-repository.ts";
 
@@ -23,7 +24,8 @@ export interface Fleet {
   readonly journal: Pick<OperationJournal, "unclaimed" | "providerOf">;
   readonly benchmarks: Pick<BenchmarkRepository, "withTopicLeft">;
   readonly terraformStates: Pick<TerraformStateRepository, "clusterIds">;
-  readonly metrics: Pick<MetricRepository, "deleteBefore">;
+  readonly metrics: Pick<MetricRepository, "preparePartitions" | "dropPartitions">;
+  readonly scrapeLeases: Pick<ScrapeLeaseRepository, "claim" | "release">;
   readonly idempotency: Pick<IdempotencyRepository, "deleteExpired">;
 }
 
@@ -37,6 +39,7 @@ export function fleetIn(client: PrismaClient): Fleet {
     benchmarks: eachIn(scope, BenchmarkRepository),
     terraformStates: eachIn(scope, TerraformStateRepository),
     metrics: eachIn(scope, MetricRepository),
+    scrapeLeases: eachIn(scope, ScrapeLeaseRepository),
     idempotency: eachIn(scope, IdempotencyRepository),
   };
 }

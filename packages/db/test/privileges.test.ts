@@ -32,6 +32,7 @@ const GRANTED: Record<string, Record<string, string>> = {
     "public.organization": "SIU",
     "public.outgoing_mail": "SIUD",
     "public.rate_limit": "SIUD",
+    "public.scrape_lease": "S",
     "public.service_account": "SIU",
     "public.session": "SIUD",
     "public.sso_connection": "SIUD",
@@ -71,16 +72,15 @@ const GRANTED: Record<string, Record<string, string>> = {
   millrace_fleet: {
     "public.benchmark": "S",
     "public.cluster": "S",
-    "public.consumer_lag_sample": "SD",
     "public.idempotency_key": "D",
-    "public.metric_scrape": "SD",
     "public.operation": "SD",
     "public.operation_step": "S",
-    "public.topic_scrape": "SD",
+    "public.scrape_lease": "SIU",
   },
 };
 /** Single columns, beside whole tables. */
 const COLUMNS = [
+  "millrace_api UPDATE scrape_lease.watched_until",
   "millrace_fleet SELECT audit_check.checked_at",
   "millrace_fleet SELECT audit_check.organization_id",
   "millrace_fleet SELECT idempotency_key.expires_at",
@@ -91,6 +91,7 @@ const COLUMNS = [
 const FUNCTIONS = [
   "active_impersonation: millrace_api",
   "begin_impersonation: millrace_api",
+  "drop_metric_partitions: millrace_fleet",
   "end_impersonation: millrace_api",
   "find_api_key: millrace_api",
   "find_invitation: millrace_api",
@@ -100,6 +101,7 @@ const FUNCTIONS = [
   "operations_under_way: millrace_api, millrace_fleet, millrace_worker",
   "platform_operator_of: millrace_api",
   "platform_organizations: millrace_api",
+  "prepare_metric_partitions: millrace_fleet",
   "sso_organizations: millrace_api",
   "taken_placements: millrace_api, millrace_fleet, millrace_worker",
 ];
@@ -132,6 +134,19 @@ test("each role has the written privileges, and no others", async () => {
      WHERE c.relnamespace IN ('public'::regnamespace, 'pgboss'::regnamespace) ORDER BY 1`,
   );
   expect(columns.map(({ line }) => line)).toEqual(COLUMNS);
+});
+
+test("nobody has rights to a partition, and row-level security is forced on each", async () => {
+  const partitions = await rows(
+    `SELECT c.relname AS name, c.relrowsecurity AND c.relforcerowsecurity AS forced,
+       EXISTS (SELECT 1 FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner) AS granted
+     FROM pg_class c WHERE c.relispartition AND c.relkind = 'r'
+       AND c.relnamespace = 'public'::regnamespace`,
+  );
+  expect(partitions.length).toBeGreaterThan(30);
+  for (const partition of partitions) {
+    expect(partition, partition.name).toMatchObject({ forced: true, granted: false });
+  }
 });
 
 test("functions with the owner's rights are those that are written down, and not for everybody", async () => {

@@ -30,7 +30,8 @@ export async function withClient<T>(
 
 export async function tenantTables(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query(
-    `SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace
+    `SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition
+       AND relnamespace = 'public'::regnamespace
      ORDER BY relname`,
   );
   return rows.map(({ relname }) => relname).filter((name) => !WITHOUT_TENANT.includes(name));
@@ -188,18 +189,25 @@ export async function fillTenant(client: pg.Client): Promise<string> {
       ...{
         cluster_id: clu,
         broker_id: 0,
+        resolution: 10,
         at: new Date(),
+        after_gap: false,
         bytes_in: 1,
         bytes_out: 1,
         records_in: 1,
       },
       ...{ produce_buckets: [], fetch_buckets: [], bucket_bounds_us: [], connections: 1 },
+      ...{ cache_hits: 1, cache_misses: 1, cache_fetched_bytes: 1, cache_delivered_bytes: 1 },
+      network_wait_us: 1,
     },
     topic_scrape: {
-      ...{ cluster_id: clu, broker_id: 0, topic: "t", at: new Date() },
-      ...{ bytes_in: 1, bytes_out: 1, records_in: 1 },
+      ...{ cluster_id: clu, broker_id: 0, topic: "t", resolution: 10, at: new Date() },
+      ...{ after_gap: false, bytes_in: 1, bytes_out: 1, records_in: 1 },
     },
-    consumer_lag_sample: { cluster_id: clu, group_id: "g", at: new Date(), lag: 1 },
+    consumer_lag_sample: {
+      ...{ cluster_id: clu, group_id: "g", resolution: 10, at: new Date(), lag: 1 },
+    },
+    scrape_lease: { cluster_id: clu, worker_id: "w", lease_until: new Date() },
   };
   for (const [table, row] of Object.entries(rows)) await insert(client, table, row);
   return org ?? "";

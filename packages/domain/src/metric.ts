@@ -7,8 +7,10 @@ export const METRIC_NAMES = [
   "records_in_rate",
   "produce_latency_p50",
   "produce_latency_p99",
+  "produce_latency_p999",
   "fetch_latency_p50",
   "fetch_latency_p99",
+  "fetch_latency_p999",
   "consumer_lag",
   "connections",
   "cache_hit_ratio",
@@ -26,8 +28,10 @@ export const METRIC_UNITS: Record<MetricName, MetricUnit> = {
   records_in_rate: "records_per_second",
   produce_latency_p50: "ms",
   produce_latency_p99: "ms",
+  produce_latency_p999: "ms",
   fetch_latency_p50: "ms",
   fetch_latency_p99: "ms",
+  fetch_latency_p999: "ms",
   consumer_lag: "records",
   connections: "count",
   /** Of reads that the log cache did not serve, the share that the block cache did: 0 to 1. */
@@ -57,6 +61,8 @@ export interface MetricScrape {
   readonly clusterId: ClusterId;
   readonly brokerId: number;
   readonly at: Date;
+  /** Nothing is known of the time before it: the broker or its reader was away. */
+  readonly afterGap: boolean;
   readonly bytesIn: bigint;
   readonly bytesOut: bigint;
   readonly recordsIn: bigint;
@@ -91,12 +97,50 @@ export interface TopicScrape {
   readonly brokerId: number;
   readonly topic: string;
   readonly at: Date;
+  /** As that of the broker's reading. */
+  readonly afterGap: boolean;
   readonly bytesIn: bigint;
   readonly bytesOut: bigint;
   readonly recordsIn: bigint;
 }
 
+/**
+ * Resolutions that readings are stored at, in seconds. Each reading is stored at the coarsest one of which it begins a
+ * stretch; a query at a resolution takes the readings of that and of all coarser ones. Counters are cumulative, so
+ * rates and percentiles are exact at each of them.
+ */
+export const METRIC_RESOLUTIONS = [2, 10, 60, 600] as const;
+export type MetricResolution = (typeof METRIC_RESOLUTIONS)[number];
+
+/** How long readings of a resolution are kept, in seconds. The database has the same numbers and drops by them. */
+export const METRIC_KEEP_SECONDS: Record<MetricResolution, number> = {
+  2: 2 * 3_600,
+  10: 2 * 86_400,
+  60: 15 * 86_400,
+  600: 400 * 86_400,
+};
+
+/** The coarsest resolution of which a reading at `at` begins a stretch, after a reading at `before`. */
+export function resolutionAt(before: Date | undefined, at: Date): MetricResolution {
+  const stretchOf = (time: Date, resolution: number) =>
+    Math.floor(time.getTime() / (resolution * 1_000));
+  const begun = METRIC_RESOLUTIONS.findLast(
+    (each) => before === undefined || stretchOf(before, each) !== stretchOf(at, each),
+  );
+  return begun ?? METRIC_RESOLUTIONS[0];
+}
+
+/** The coarsest resolution that has all that points `stepSeconds` apart can show. */
+export function resolutionFor(stepSeconds: number): MetricResolution {
+  return METRIC_RESOLUTIONS.findLast((each) => each <= stepSeconds) ?? METRIC_RESOLUTIONS[0];
+}
+
+/** The finest resolution of which readings of this age are kept. */
+export function resolutionKept(ageSeconds: number): MetricResolution {
+  return METRIC_RESOLUTIONS.find((each) => ageSeconds <= METRIC_KEEP_SECONDS[each]) ?? 600;
+}
+
 /** A query may ask for at most this many points per series: more than a screen has pixels. */
 export const METRIC_POINTS_MAX = 2_000;
-/** Finest step: a broker is read every two seconds. */
+/** Finest step: a broker is read every two seconds while somebody looks at it. */
 export const METRIC_STEP_SECONDS_MIN = 2;

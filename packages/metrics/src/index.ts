@@ -1,3 +1,4 @@
 export { queryMetrics } from "./query-metrics.ts";
 export { readScrape } from "./read-scrape.ts";
-export { applyRetention } from "./retention.ts";
+export { keepPartitions } from "./retention.ts";
+export { hasRestarted } from "./segment.ts";

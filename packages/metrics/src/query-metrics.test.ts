@@ -13,6 +13,7 @@ function scrape(seconds: number, counters: Partial<MetricScrape> = {}): MetricSc
     clusterId: CLUSTER,
     brokerId: 0,
     at: new Date(T0 + seconds * 1_000),
+    afterGap: false,
     bytesIn: 0n,
     bytesOut: 0n,
     recordsIn: 0n,
@@ -33,7 +34,7 @@ function readingsOf(
   scrapes: readonly MetricScrape[],
   lag: readonly LagSample[] = [],
 ): MetricsReadings {
-  return { scrapes: async () => scrapes, lag: async () => lag };
+  return { scrapes: async () => scrapes, topicScrapes: async () => [], lag: async () => lag };
 }
 
 async function valuesOf(
@@ -137,18 +138,28 @@ describe("rates", () => {
     expect(await valuesOf("bytes_in_rate", readings, 2, 2)).toEqual([0]);
   });
 
-  test("are unknown where nothing was measured, and across a long gap", async () => {
+  test("are unknown where nothing was measured, before the first reading, and in a gap", async () => {
+    const readings = readingsOf([
+      scrape(0, { afterGap: true }),
+      scrape(2, { bytesIn: 2n }),
+      scrape(60, { bytesIn: 4n, afterGap: true }),
+      scrape(62, { bytesIn: 8n }),
+    ]);
+    const rates = await valuesOf("bytes_in_rate", readings, 66, 2);
+    expect(rates?.[0]).toBe(1);
+    expect(rates?.slice(1, 30).every((rate) => rate === null)).toBe(true);
+    // What comes after the last reading is not known either.
+    expect(rates?.slice(30)).toEqual([2, null, null]);
+    expect(await valuesOf("bytes_in_rate", readingsOf([]), 4, 2)).toEqual([null, null]);
+  });
+
+  test("do not stop for a reading that was missed", async () => {
     const readings = readingsOf([
       scrape(0),
-      scrape(2, { bytesIn: 2n }),
-      scrape(600, { bytesIn: 4n }),
-      scrape(602, { bytesIn: 8n }),
+      scrape(10, { bytesIn: 10n }),
+      scrape(30, { bytesIn: 50n }),
     ]);
-    const rates = await valuesOf("bytes_in_rate", readings, 602, 2);
-    expect(rates?.[0]).toBe(1);
-    expect(rates?.slice(1, -1).every((rate) => rate === null)).toBe(true);
-    expect(rates?.at(-1)).toBe(2);
-    expect(await valuesOf("bytes_in_rate", readingsOf([]), 4, 2)).toEqual([null, null]);
+    expect(await valuesOf("bytes_in_rate", readings, 30, 10)).toEqual([1, 2, 2]);
   });
 
   test("of coarse steps come from readings one step apart", async () => {
@@ -199,6 +210,9 @@ describe("latencies", () => {
       expect.closeTo((1 * 50) / 99, 6),
     ]);
     expect(await valuesOf("produce_latency_p99", readings, 2, 2)).toEqual([1]);
+    expect(await valuesOf("produce_latency_p999", readings, 2, 2)).toEqual([
+      expect.closeTo(1 + (99.9 - 99) / 1, 6),
+    ]);
     expect(await valuesOf("fetch_latency_p99", readings, 2, 2)).toEqual([null]);
   });
 
@@ -208,6 +222,49 @@ describe("latencies", () => {
       scrape(2, { fetchBuckets: [0n, 0n, 10n, 10n] }),
     ]);
     expect(await valuesOf("fetch_latency_p50", readings, 2, 2)).toEqual([3]);
+  });
+});
+
+describe("a query for a part of the cluster", () => {
+  const query = {
+    clusterId: CLUSTER,
+    from: new Date(T0),
+    to: new Date(T0 + 4_000),
+    stepSeconds: 2,
+  };
+  const none: MetricsReadings = {
+    scrapes: async () => [],
+    topicScrapes: async () => [],
+    lag: async () => [],
+  };
+
+  test("of a topic adds over its brokers and follows a restart", async () => {
+    const topic = (seconds: number, brokerId: number, bytes: bigint) => ({
+      ...{ clusterId: CLUSTER, brokerId, topic: "orders", afterGap: false },
+      at: new Date(T0 + seconds * 1_000),
+      bytesIn: bytes,
+      bytesOut: bytes * 2n,
+      recordsIn: bytes / 10n,
+    });
+    const topicScrapes = async () => [
+      ...[topic(0, 0, 0n), topic(2, 0, 100n), topic(4, 0, 40n)],
+      ...[topic(0, 1, 50n), topic(2, 1, 150n), topic(4, 1, 150n)],
+    ];
+    const series = await queryMetrics({ ...none, topicScrapes }, { ...query, topic: "orders" });
+    expect(series.map(({ name, points }) => [name, points.map(([, value]) => value)])).toEqual([
+      ["bytes_in_rate", [100, 20]],
+      ["bytes_out_rate", [200, 40]],
+      ["records_in_rate", [10, 2]],
+    ]);
+  });
+
+  test("of a group has its lag alone, of a broker everything but lag", async () => {
+    const ofGroup = await queryMetrics(none, { ...query, groupId: "readers" });
+    expect(ofGroup.map(({ name }) => name)).toEqual(["consumer_lag"]);
+    const ofBroker = await queryMetrics(none, { ...query, brokerId: 1 });
+    const all = await queryMetrics(none, query);
+    const rest = all.map(({ name }) => name).filter((name) => name !== "consumer_lag");
+    expect(ofBroker.map(({ name }) => name)).toEqual(rest);
   });
 });
 

@@ -6,6 +6,8 @@ import {
   type MetricName,
   type MetricScrape,
   type MetricSeries,
+  resolutionFor,
+  type TopicScrape,
 } from "@millrace/domain";
 import { addCounts, quantile } from "./histogram.ts";
 import {
@@ -23,6 +25,10 @@ export interface MetricsQuery {
   readonly to: Date;
   /** Distance of the points, in seconds, whole. */
   readonly stepSeconds: number;
+  /** One of these narrows the answer to the series of that broker, topic or group. */
+  readonly brokerId?: number | undefined;
+  readonly topic?: string | undefined;
+  readonly groupId?: string | undefined;
 }
 
 /** A stretch of time, begin included, end excluded. */
@@ -34,28 +40,36 @@ export interface TimeRange {
 /** Where readings come from. Lists are in order of time within each broker or group. */
 export interface MetricsReadings {
   /**
-   * Readings of all brokers; the last one of each stretch of `stepSeconds` is enough, because
-   * counters are cumulative.
+   * Readings of all brokers, or of one; the last one of each stretch of `stepSeconds` is enough,
+   * because counters are cumulative, if those around restarts and gaps are there too.
    */
   scrapes(
     clusterId: ClusterId,
     range: TimeRange,
     stepSeconds: number,
+    brokerId?: number,
   ): Promise<readonly MetricScrape[]>;
+  /** As `scrapes`, of one topic. */
+  topicScrapes(
+    clusterId: ClusterId,
+    topic: string,
+    range: TimeRange,
+    stepSeconds: number,
+  ): Promise<readonly TopicScrape[]>;
   /** Lag of the groups that are read; the last reading of each stretch of `stepSeconds` is enough. */
-  lag(clusterId: ClusterId, range: TimeRange, stepSeconds: number): Promise<readonly LagSample[]>;
+  lag(
+    clusterId: ClusterId,
+    range: TimeRange,
+    stepSeconds: number,
+    groupId?: string,
+  ): Promise<readonly LagSample[]>;
 }
 
-/**
- * Longer than a restart of the worker or the broker takes, so that a chart has no hole where the
- * counters know the sum.
- */
-const GAP_MS_MAX = 180_000;
-/** A gauge that was last read longer ago than this is not known any more. */
-const GAUGE_MS_MAX = 30_000;
+/** A gauge that was last read longer ago than this is not known any more: two readings and some time for a third. */
+const GAUGE_MS_MAX = 25_000;
 
 /**
- * Every series of `METRIC_NAMES`. The point at `t` describes the time (t − step, t], with `t` a
+ * Every series of `METRIC_NAMES` or, where the query is about one broker, topic or group, those that it has. The point at `t` describes the time (t − step, t], with `t` a
  * multiple of the step, so that two queries that overlap agree. Only whole intervals within
  * [from, to] appear; an interval without measurement is `null`.
  */
@@ -65,27 +79,61 @@ export async function queryMetrics(
 ): Promise<MetricSeries[]> {
   const stepMs = query.stepSeconds * 1_000;
   const times = alignedTimes(query.from.getTime(), query.to.getTime(), stepMs);
-  // One reading before the first interval and one after the last complete the outermost segments.
-  // Readings come thinned to about one per step.
-  const gapMsMax = Math.max(GAP_MS_MAX, 2 * stepMs);
+  const { scrapes, lagSamples } = await readingsFor(readings, query);
+  const values: Partial<Record<MetricName, (number | null)[]>> = {
+    ...(scrapes && counterValues(intervalsOf(scrapes, times, stepMs))),
+    ...(scrapes && { connections: gaugeValues(connectionGauges(scrapes), times, stepMs) }),
+    ...(lagSamples && { consumer_lag: gaugeValues(lagGauges(lagSamples), times, stepMs) }),
+  };
+  return METRIC_NAMES.flatMap((name) => {
+    const ofName = values[name];
+    if (ofName === undefined || (query.topic !== undefined && !isOfTopic(name))) return [];
+    const points = times.map((timeMs, index) => [timeMs, ofName[index] ?? null] as const);
+    return [{ name, unit: METRIC_UNITS[name], points }];
+  });
+}
+
+const TOPIC_METRICS: readonly MetricName[] = ["bytes_in_rate", "bytes_out_rate", "records_in_rate"];
+
+function isOfTopic(name: MetricName): boolean {
+  return TOPIC_METRICS.includes(name);
+}
+
+/** What the query is about; undefined where that kind of reading has no part in it. */
+async function readingsFor(readings: MetricsReadings, query: MetricsQuery) {
+  const { clusterId, stepSeconds, brokerId, topic, groupId } = query;
+  // A reading before the first interval, though one is missed, and one after the last complete the outermost segments.
+  const edgeMs = 3 * Math.max(10, resolutionFor(stepSeconds)) * 1_000;
+  const stepMs = stepSeconds * 1_000;
   const range = {
-    from: new Date(query.from.getTime() - gapMsMax),
+    from: new Date(query.from.getTime() - Math.max(edgeMs, 2 * stepMs)),
     to: new Date(query.to.getTime() + stepMs),
   };
+  if (topic !== undefined) {
+    const ofTopic = await readings.topicScrapes(clusterId, topic, range, stepSeconds);
+    return { scrapes: ofTopic.map(asScrape), lagSamples: undefined };
+  }
   const [scrapes, lagSamples] = await Promise.all([
-    readings.scrapes(query.clusterId, range, query.stepSeconds),
-    readings.lag(query.clusterId, range, query.stepSeconds),
+    groupId === undefined ? readings.scrapes(clusterId, range, stepSeconds, brokerId) : undefined,
+    brokerId === undefined ? readings.lag(clusterId, range, stepSeconds, groupId) : undefined,
   ]);
-  const values = {
-    ...counterValues(intervalsOf(scrapes, times, stepMs, gapMsMax)),
-    consumer_lag: gaugeValues(lagGauges(lagSamples), times, stepMs),
-    connections: gaugeValues(connectionGauges(scrapes), times, stepMs),
-  } satisfies Record<MetricName, (number | null)[]>;
-  return METRIC_NAMES.map((name) => ({
-    name,
-    unit: METRIC_UNITS[name],
-    points: times.map((timeMs, index) => [timeMs, values[name][index] ?? null] as const),
-  }));
+  return { scrapes, lagSamples };
+}
+
+/** A topic's reading as that of a broker with this topic only. Its counters shrink when the broker restarts. */
+function asScrape({ topic: _, ...reading }: TopicScrape): MetricScrape {
+  return {
+    ...reading,
+    produceBuckets: [reading.bytesIn],
+    fetchBuckets: [reading.bytesOut],
+    bucketBoundsUs: [],
+    connections: 0,
+    cacheHits: 0n,
+    cacheMisses: 0n,
+    cacheFetchedBytes: 0n,
+    cacheDeliveredBytes: 0n,
+    networkWaitUs: 0n,
+  };
 }
 
 /** Ends of the whole intervals within [fromMs, toMs]. */
@@ -132,8 +180,10 @@ function counterValues(
     network_waiting: derived((rates) => rates.networkWaitUs / 1e6),
     produce_latency_p50: latencyMs(0.5, (interval) => interval.produceBuckets),
     produce_latency_p99: latencyMs(0.99, (interval) => interval.produceBuckets),
+    produce_latency_p999: latencyMs(0.999, (interval) => interval.produceBuckets),
     fetch_latency_p50: latencyMs(0.5, (interval) => interval.fetchBuckets),
     fetch_latency_p99: latencyMs(0.99, (interval) => interval.fetchBuckets),
+    fetch_latency_p999: latencyMs(0.999, (interval) => interval.fetchBuckets),
   };
 }
 
@@ -146,11 +196,10 @@ function intervalsOf(
   scrapes: readonly MetricScrape[],
   times: readonly number[],
   stepMs: number,
-  gapMsMax: number,
 ): (Interval | undefined)[] {
   const intervals: (Interval | undefined)[] = times.map(() => undefined);
   for (const ofBroker of groupBy(scrapes, (scrape) => scrape.brokerId).values()) {
-    const segments = segmentsOf(ofBroker, gapMsMax);
+    const segments = segmentsOf(ofBroker);
     let first = 0;
     for (const [index, endMs] of times.entries()) {
       const startMs = endMs - stepMs;

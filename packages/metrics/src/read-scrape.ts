@@ -12,6 +12,8 @@ export interface ScrapeSource {
   readonly clusterId: ClusterId;
   readonly brokerId: number;
   readonly at: Date;
+  /** Nothing is known of the time before; false by default. */
+  readonly afterGap?: boolean;
 }
 
 export interface BrokerReading {
@@ -29,7 +31,8 @@ const PRODUCE_HISTOGRAM = { name: "millrace_request_seconds_bucket", api: "produ
 const FETCH_HISTOGRAM = { name: "millrace_request_service_seconds_bucket", api: "fetch" };
 
 /** Picks what the product stores out of everything a broker exposes. Never throws. */
-export function readScrape(source: ScrapeSource, samples: readonly ScrapedSample[]): BrokerReading {
+export function readScrape(from: ScrapeSource, samples: readonly ScrapedSample[]): BrokerReading {
+  const source = { ...from, afterGap: from.afterGap ?? false };
   const bytesIn = byTopic(samples, "millrace_topic_bytes_in_total");
   const bytesOut = byTopic(samples, "millrace_topic_bytes_out_total");
   const recordsIn = byTopic(samples, "millrace_topic_records_in_total");

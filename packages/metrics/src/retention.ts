@@ -1,23 +1,17 @@
-/** How long readings are kept: at one every two seconds about 26 MiB per broker and day. */
-export const RETENTION_MS = 48 * 60 * 60 * 1_000;
+/** How far ahead partitions are made: a worker that is late loses nothing. */
+const AHEAD_MS = 2 * 3_600_000;
+/** Readings of a broker's start lie some minutes back. */
+const BACK_MS = 3_600_000;
 
-export interface PrunableReadings {
-  /** Removes some of what is older than `limit`; the number of rows removed, 0 when none is left. */
-  deleteBefore(limit: Date): Promise<number>;
+export interface PartitionedReadings {
+  preparePartitions(range: { from: Date; to: Date }): Promise<number>;
+  dropPartitions(now: Date): Promise<number>;
 }
 
-/** Removes what is older than the retention; ends early when `signal` is aborted. */
-export async function applyRetention(
-  readings: PrunableReadings,
-  now: Date,
-  signal?: AbortSignal,
-): Promise<number> {
-  const limit = new Date(now.getTime() - RETENTION_MS);
-  let removed = 0;
-  while (!signal?.aborted) {
-    const count = await readings.deleteBefore(limit);
-    if (count === 0) break;
-    removed += count;
-  }
-  return removed;
+/** Makes the partitions of the time to come, then drops those that are too old. */
+export async function keepPartitions(readings: PartitionedReadings, now: Date): Promise<void> {
+  const from = new Date(now.getTime() - BACK_MS);
+  const range = { from, to: new Date(now.getTime() + AHEAD_MS) };
+  await readings.preparePartitions(range);
+  await readings.dropPartitions(now);
 }

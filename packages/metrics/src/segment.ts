@@ -36,25 +36,18 @@ export interface Segment {
   readonly bucketBoundsUs: readonly number[];
 }
 
-/**
- * Readings further apart than `gapMsMax` say nothing about the time between them.
- * The readings are one broker's, in order of their time.
- */
-export function segmentsOf(readings: readonly MetricScrape[], gapMsMax: number): Segment[] {
+/** The readings are one broker's, in order of their time. Of a gap between two nothing is known. */
+export function segmentsOf(readings: readonly MetricScrape[]): Segment[] {
   return readings.slice(1).flatMap((next, index) => {
     const before = readings[index];
-    return before === undefined ? [] : (segmentBetween(before, next, gapMsMax) ?? []);
+    return before === undefined ? [] : (segmentBetween(before, next) ?? []);
   });
 }
 
-function segmentBetween(
-  before: MetricScrape,
-  next: MetricScrape,
-  gapMsMax: number,
-): Segment | undefined {
+function segmentBetween(before: MetricScrape, next: MetricScrape): Segment | undefined {
   const fromMs = before.at.getTime();
   const toMs = next.at.getTime();
-  if (toMs <= fromMs || toMs - fromMs > gapMsMax) return undefined;
+  if (toMs <= fromMs || next.afterGap) return undefined;
   const base = hasRestarted(before, next) ? undefined : before;
   return {
     fromMs,
@@ -70,7 +63,7 @@ function segmentBetween(
  * Whether the broker's counters were reset between two readings. Request counts only ever grow in
  * one process, so they tell; sums over topics also shrink when a topic is deleted.
  */
-function hasRestarted(before: MetricScrape, next: MetricScrape): boolean {
+export function hasRestarted(before: MetricScrape, next: MetricScrape): boolean {
   return (
     !isSameBounds(before.bucketBoundsUs, next.bucketBoundsUs) ||
     hasShrunk(before.produceBuckets, next.produceBuckets) ||

@@ -1,10 +1,15 @@
 /** Readings written to a real PostgreSQL and asked for again. */
 import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
-import { type ClusterId, type MetricName, newId } from "@millrace/domain";
+import {
+  type ClusterId,
+  METRIC_RESOLUTIONS,
+  type MetricName,
+  newId,
+  resolutionAt,
+} from "@millrace/domain";
 import { type TestDatabase, withPostgres } from "@millrace/testkit";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { applyRetention, queryMetrics, readScrape } from "../src/index.ts";
-import { RETENTION_MS } from "../src/retention.ts";
+import { keepPartitions, queryMetrics, readScrape } from "../src/index.ts";
 
 let database: TestDatabase;
 let db: Database & TenantDatabase;
@@ -38,6 +43,7 @@ afterAll(async () => {
 
 /** A minute of one broker: 1,000 bytes and 10 produces of 5 ms per second, read every 2 s. */
 async function addMinute(): Promise<void> {
+  await db.fleet.metrics.preparePartitions({ from: new Date(T0), to: new Date(T0 + 60_000) });
   for (let seconds = 0; seconds <= 60; seconds += 2) {
     const source = { clusterId, brokerId: 0, at: new Date(T0 + seconds * 1_000 + 137) };
     const produce = { api: "produce" };
@@ -54,9 +60,10 @@ async function addMinute(): Promise<void> {
         value: seconds * 10,
       },
     ]);
-    await db.metrics.addScrapes([broker]);
-    await db.metrics.addTopicScrapes(topics);
-    await db.metrics.addLag([{ clusterId, groupId: "g", at: source.at, lag: 7n }]);
+    const resolution = resolutionAt(new Date(source.at.getTime() - 2_000), source.at);
+    await db.metrics.addScrapes(resolution, [broker]);
+    await db.metrics.addTopicScrapes(resolution, topics);
+    await db.metrics.addLag(resolution, [{ clusterId, groupId: "g", at: source.at, lag: 7n }]);
   }
 }
 
@@ -85,13 +92,17 @@ test("rates, percentiles and lag come back at every step", async () => {
   }
 });
 
-test("retention removes what is old and keeps the rest", async () => {
-  await addMinute();
-  const now = new Date(T0 + 30_000 + RETENTION_MS);
-  expect(await applyRetention(db.fleet.metrics, now)).toBeGreaterThan(0);
-  const range = { from: new Date(T0), to: new Date(T0 + 120_000) };
-  const left = await db.metrics.scrapes(clusterId, range, 1);
-  expect(left.length).toBeGreaterThan(0);
-  expect(left.every(({ at }) => at.getTime() >= T0 + 30_000)).toBe(true);
-  expect(await applyRetention(db.fleet.metrics, now)).toBe(0);
+test("partitions for the time to come are there before it comes, and old ones go", async () => {
+  const now = Date.now();
+  await keepPartitions(db.fleet.metrics, new Date(now));
+  for (const minutes of [-50, 0, 110]) {
+    const at = new Date(now + minutes * 60_000);
+    const { broker } = readScrape({ clusterId, brokerId: 9, at }, []);
+    for (const resolution of METRIC_RESOLUTIONS) await db.metrics.addScrapes(resolution, [broker]);
+  }
+  const old = new Date(T0);
+  await db.fleet.metrics.preparePartitions({ from: old, to: old });
+  await keepPartitions(db.fleet.metrics, new Date(now));
+  const { broker } = readScrape({ clusterId, brokerId: 9, at: old }, []);
+  await expect(db.metrics.addScrapes(2, [broker])).rejects.toThrow(/partition/);
 });

@@ -2195,9 +2195,11 @@ const (
 	MetricSeriesNameConsumerLag              MetricSeriesName = "consumer_lag"
 	MetricSeriesNameFetchLatencyP50          MetricSeriesName = "fetch_latency_p50"
 	MetricSeriesNameFetchLatencyP99          MetricSeriesName = "fetch_latency_p99"
+	MetricSeriesNameFetchLatencyP999         MetricSeriesName = "fetch_latency_p999"
 	MetricSeriesNameNetworkWaiting           MetricSeriesName = "network_waiting"
 	MetricSeriesNameProduceLatencyP50        MetricSeriesName = "produce_latency_p50"
 	MetricSeriesNameProduceLatencyP99        MetricSeriesName = "produce_latency_p99"
+	MetricSeriesNameProduceLatencyP999       MetricSeriesName = "produce_latency_p999"
 	MetricSeriesNameRecordsInRate            MetricSeriesName = "records_in_rate"
 )
 
@@ -2222,11 +2224,15 @@ func (e MetricSeriesName) Valid() bool {
 		return true
 	case MetricSeriesNameFetchLatencyP99:
 		return true
+	case MetricSeriesNameFetchLatencyP999:
+		return true
 	case MetricSeriesNameNetworkWaiting:
 		return true
 	case MetricSeriesNameProduceLatencyP50:
 		return true
 	case MetricSeriesNameProduceLatencyP99:
+		return true
+	case MetricSeriesNameProduceLatencyP999:
 		return true
 	case MetricSeriesNameRecordsInRate:
 		return true

@@ -5,6 +5,7 @@ import {
   METRIC_STEP_SECONDS_MIN,
   type MetricSeries,
   type Principal,
+  resolutionKept,
   validationFailed,
 } from "@millrace/domain";
 import { queryMetrics } from "@millrace/metrics";
@@ -15,6 +16,8 @@ import type { Core } from "../core.ts";
 const RANGE_DEFAULT_MS = 15 * 60 * 1_000;
 /** A century: longer than any range that is meant, and no step outgrows a 32-bit number. */
 const RANGE_SECONDS_MAX = 100 * 366 * 24 * 3_600;
+/** Charts with points closer than this show what happens now: the cluster is read more often meanwhile. */
+const LIVE_STEP_SECONDS_MAX = 4;
 /** Points per series when the caller leaves the step to us: enough for a wide chart. */
 const POINTS_DEFAULT = 300;
 
@@ -23,16 +26,25 @@ export interface QueryClusterMetricsInput {
   readonly from?: Date | undefined;
   readonly to?: Date | undefined;
   readonly stepSeconds?: number | undefined;
+  /** One of these narrows the answer to the series of that broker, topic or group. */
+  readonly brokerId?: number | undefined;
+  readonly topic?: string | undefined;
+  readonly groupId?: string | undefined;
 }
 
 export interface ClusterMetrics {
   readonly from: Date;
   readonly to: Date;
   readonly stepSeconds: number;
+  /** Time of the cluster's last reading; undefined where there is none. */
+  readonly newest: Date | undefined;
   readonly series: readonly MetricSeries[];
 }
 
-/** A cluster's series, whatever its phase. Throws `not_found`, `validation_failed`. */
+/**
+ * A cluster's series, whatever its phase. The step is at least the resolution that is kept of the range's begin.
+ * Throws `not_found`, `validation_failed`.
+ */
 export async function queryClusterMetrics(
   core: Core,
   principal: Principal,
@@ -45,13 +57,21 @@ export async function queryClusterMetrics(
   if (!(seconds > 0)) throw invalid("/from", "must be before to");
   if (from.getTime() < 0) throw invalid("/from", "must not be before 1970");
   if (seconds > RANGE_SECONDS_MAX) throw invalid("/from", "must be less than a century before to");
-  const stepSeconds =
-    input.stepSeconds ?? Math.max(METRIC_STEP_SECONDS_MIN, Math.ceil(seconds / POINTS_DEFAULT));
-  if (seconds / stepSeconds > METRIC_POINTS_MAX) {
+  const { brokerId, topic, groupId } = input;
+  const narrowed = [brokerId, topic, groupId].filter((each) => each !== undefined);
+  if (narrowed.length > 1) throw invalid("", "must have one of broker, topic and group at most");
+  const asked = input.stepSeconds ?? Math.ceil(seconds / POINTS_DEFAULT);
+  if (seconds / Math.max(asked, METRIC_STEP_SECONDS_MIN) > METRIC_POINTS_MAX) {
     throw invalid("/step", `must be larger: the range has more than ${METRIC_POINTS_MAX} points`);
   }
-  const series = await queryMetrics(core.db.metrics, { clusterId, from, to, stepSeconds });
-  return { from, to, stepSeconds, series };
+  const ageSeconds = (core.clock.now().getTime() - from.getTime()) / 1_000;
+  const stepSeconds = Math.max(asked, resolutionKept(ageSeconds));
+  const { metrics, scrapeLeases } = core.db;
+  if (stepSeconds <= LIVE_STEP_SECONDS_MAX) await scrapeLeases.watch(clusterId);
+  const query = { clusterId, from, to, stepSeconds, brokerId, topic, groupId };
+  const series = await queryMetrics(metrics, query);
+  const newest = await metrics.newest(clusterId, brokerId);
+  return { from, to, stepSeconds, newest: newest?.at, series };
 }
 
 function invalid(pointer: string, message: string): DomainError {
