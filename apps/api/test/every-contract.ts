@@ -174,6 +174,14 @@ export const CASES: Record<string, Case> = {
     query: { user: "mallory" },
   },
   "quota.usage": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/quota-usage` },
+  "metrics.export": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/metrics/export`,
+  },
+  "metrics.prometheus": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/prometheus`,
+  },
   "catchUp.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/catch-up` },
   "tuning.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/tuning` },
   "tuning.update": {

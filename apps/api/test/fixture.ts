@@ -11,6 +11,7 @@ import {
   type BrokerSettings,
   type BrokerTopics,
   type CatchUpAnswer,
+  parseFamilies,
 } from "@millrace/broker-admin";
 import type { Contract } from "@millrace/contract";
 import {
@@ -358,6 +359,8 @@ export class FakeKafka {
   /** Bounds of the broker's machine, by the setting's name. */
   readonly bounds = new Map<string, { min: number; max: number; reason: string }>();
   readonly catchUps = new Map<string, CatchUpAnswer>();
+  /** Metrics texts of brokers by address. */
+  readonly metricsTexts = new Map<string, string>();
   /** Storage of brokers by address; an idle one where it is not set. */
   readonly storages = new Map<string, BrokerStorage>();
   /** Addresses at which nothing answers. */
@@ -482,6 +485,7 @@ export class FakeKafka {
         if (answer === undefined) throw new BrokerError("malformed_answer", "nothing was set");
         return answer;
       },
+      metricFamilies: async () => parseFamilies(this.metricsTexts.get(address) ?? ""),
       records: this.#records.records,
       topics: this.#topics(address) as BrokerTopics,
       groups: this.#groups(address) as BrokerGroups,

@@ -20,6 +20,7 @@ import { StorageAnswer, storageOf } from "./broker-storage.ts";
 import { BrokerTopics } from "./broker-topics.ts";
 import { credentialOf, UserAnswer, UsersAnswer, userOf } from "./broker-users.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
+import { type MetricFamily, parseFamilies } from "./open-metrics.ts";
 import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
 import { QuotaUsageAnswer, quotaUsageOf } from "./quota-usage.ts";
 
@@ -202,9 +203,18 @@ export class BrokerHttp {
   }
 
   async metrics(): Promise<MetricSample[]> {
+    return await this.#metrics(parsePrometheusText);
+  }
+
+  /** All that it exposes, with types. */
+  async metricFamilies(): Promise<MetricFamily[]> {
+    return await this.#metrics(parseFamilies);
+  }
+
+  async #metrics<T>(parse: (text: string) => T): Promise<T> {
     const text = await this.#get("/metrics");
     try {
-      return parsePrometheusText(text);
+      return parse(text);
     } catch (cause) {
       if (!(cause instanceof MalformedMetrics)) throw cause;
       throw new BrokerError("malformed_answer", cause.message, { cause });

@@ -5,6 +5,7 @@ export type { BrokerRecords, StreamedRecordItem } from "./broker-records.ts";
 export type { BrokerSetting, BrokerSettings } from "./broker-setting.ts";
 export type { BrokerTopics, NewTopic, TopicConfigChanges } from "./broker-topics.ts";
 export type { CatchUpAnswer } from "./catch-up.ts";
+export { openMetricsText, parseFamilies } from "./open-metrics.ts";
 export type {
   ProduceAnswer,
   ProduceRequest,

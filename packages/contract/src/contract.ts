@@ -43,7 +43,10 @@ export interface ContractDefinition<
   /** Set where the answer is a stream of items shaped like `response`: as what it can be sent. */
   readonly stream?: readonly StreamType[];
   /** Set where the answer is a text and not JSON: its media type. */
-  readonly text?: "application/x-pem-file" | "text/csv; charset=utf-8";
+  readonly text?:
+    | "application/x-pem-file"
+    | "text/csv; charset=utf-8"
+    | "application/openmetrics-text; version=1.0.0; charset=utf-8";
   /** Largest body; the API's general bound where absent. */
   readonly bodyBytesMax?: number;
   /** Set where the answer holds a secret: it is never stored, not even for idempotent replays. */

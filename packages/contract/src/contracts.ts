@@ -52,7 +52,7 @@ import { getMember } from "./member/get-member.ts";
 import { leaveOrganization } from "./member/leave-organization.ts";
 import { listMembers } from "./member/list-members.ts";
 import { updateMember } from "./member/update-member.ts";
-import { queryMetrics } from "./metrics/query-metrics.ts";
+import { exportMetrics, prometheusMetrics, queryMetrics } from "./metrics/query-metrics.ts";
 import { approveOperation } from "./operation/approve-operation.ts";
 import { cancelOperation } from "./operation/cancel-operation.ts";
 import { getOperation } from "./operation/get-operation.ts";
@@ -156,6 +156,8 @@ export const contracts: readonly Contract[] = [
   listTuningChanges,
   revertTuningChange,
   queryMetrics,
+  exportMetrics,
+  prometheusMetrics,
   runBenchmark,
   listBenchmarks,
   getBenchmark,

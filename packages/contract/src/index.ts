@@ -65,7 +65,12 @@ export { leaveOrganization } from "./member/leave-organization.ts";
 export { listMembers } from "./member/list-members.ts";
 export { Member } from "./member/member.ts";
 export { updateMember } from "./member/update-member.ts";
-export { MetricSeries, queryMetrics } from "./metrics/query-metrics.ts";
+export {
+  exportMetrics,
+  MetricSeries,
+  prometheusMetrics,
+  queryMetrics,
+} from "./metrics/query-metrics.ts";
 export { approveOperation } from "./operation/approve-operation.ts";
 export { cancelOperation } from "./operation/cancel-operation.ts";
 export { getOperation } from "./operation/get-operation.ts";

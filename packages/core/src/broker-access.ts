@@ -14,6 +14,7 @@ export type BrokerHttpPort = Pick<
   | "topics"
   | "groups"
   | "quotaUsage"
+  | "metricFamilies"
   | "listUsers"
   | "describeUser"
   | "putPassword"

@@ -88,7 +88,11 @@ export { getMember } from "./member/get-member.ts";
 export { leaveOrganization } from "./member/leave-organization.ts";
 export { listMembers } from "./member/list-members.ts";
 export { updateMember } from "./member/update-member.ts";
-export { queryClusterMetrics } from "./metrics/query-cluster-metrics.ts";
+export { getPrometheusMetrics } from "./metrics/get-prometheus-metrics.ts";
+export {
+  type QueryClusterMetricsInput,
+  queryClusterMetrics,
+} from "./metrics/query-cluster-metrics.ts";
 export { approveOperation } from "./operation/approve-operation.ts";
 export { cancelOperation } from "./operation/cancel-operation.ts";
 export { getOperation } from "./operation/get-operation.ts";

@@ -51,6 +51,8 @@ import { getMemberProcedure } from "./member/get-member.ts";
 import { leaveOrganizationProcedure } from "./member/leave-organization.ts";
 import { listMembersProcedure } from "./member/list-members.ts";
 import { updateMemberProcedure } from "./member/update-member.ts";
+import { exportMetricsProcedure } from "./metrics/export-metrics.ts";
+import { prometheusMetricsProcedure } from "./metrics/prometheus-metrics.ts";
 import { queryMetricsProcedure } from "./metrics/query-metrics.ts";
 import { approveOperationProcedure } from "./operation/approve-operation.ts";
 import { cancelOperationProcedure } from "./operation/cancel-operation.ts";
@@ -162,7 +164,11 @@ export const appRouter = router({
     update: updateMemberProcedure,
     delete: deleteMemberProcedure,
   }),
-  metrics: router({ query: queryMetricsProcedure }),
+  metrics: router({
+    query: queryMetricsProcedure,
+    export: exportMetricsProcedure,
+    prometheus: prometheusMetricsProcedure,
+  }),
   operation: router({
     get: getOperationProcedure,
     list: listOperationsProcedure,

@@ -23,8 +23,8 @@ export function columnsOf(lines: readonly ChartLine[]): Columns {
   return [moments.map((moment) => moment / 1_000), ...values];
 }
 
-/** Brokers are read every two seconds; what is older than this is not "now". */
-export const CURRENT_MS = 15_000;
+/** Brokers are read every ten seconds at least; what is older than this is not "now". */
+export const CURRENT_MS = 20_000;
 
 /**
  * The current value of a line: its last point or, where that is not measured yet, one shortly before.

@@ -8,7 +8,7 @@ import { CURRENT_MS, latest, pointsOf } from "../charts/chart-data.ts";
 import { useChartRange } from "../charts/chart-range.ts";
 import { type MetricChartName, MetricCharts } from "../charts/metric-charts.tsx";
 import { byteRate, count, latency } from "../format/quantity.ts";
-import { moment } from "../format/time.ts";
+import { exactMoment, moment } from "../format/time.ts";
 import { BootstrapAddress } from "./bootstrap-address.tsx";
 import { hasLiveFigures, pausedSince } from "./broker-state.ts";
 import { useCluster, useMetrics } from "./live.ts";
@@ -47,7 +47,10 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
       {paused !== undefined ? (
         <PausedSince since={paused} />
       ) : (
-        <Tiles series={cluster && hasLiveFigures(cluster) ? now.data?.series : undefined} />
+        <Tiles
+          series={cluster && hasLiveFigures(cluster) ? now.data?.series : undefined}
+          newestAt={now.data?.newest_at}
+        />
       )}
       <MetricCharts clusterId={clusterId} charts={CHARTS} minutes={Number(span)} />
     </Stack>
@@ -85,20 +88,35 @@ export function Endpoints({ endpoints }: { endpoints: readonly Endpoint[] }) {
 }
 
 /** Current values; a dash where nothing was measured in the last seconds, or the broker is down. */
-export function Tiles({ series }: { series: MetricSeries[] | undefined }) {
+export function Tiles({
+  series,
+  newestAt,
+}: {
+  series: MetricSeries[] | undefined;
+  /** Time of the last reading, in milliseconds since the epoch. */
+  newestAt?: number | null | undefined;
+}) {
+  const isCurrent = series?.some(({ points }) => latest(points) !== undefined) ?? false;
   const now = (name: MetricSeries["name"], format: (value: number) => string) => {
     const value = latest(pointsOf(series, name));
     return value === undefined ? "–" : format(value);
   };
   return (
-    <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }}>
-      <Tile label="In" value={now("bytes_in_rate", byteRate)} />
-      <Tile label="Out" value={now("bytes_out_rate", byteRate)} />
-      <Tile label="Records in" value={now("records_in_rate", (value) => `${count(value)}/s`)} />
-      <Tile label="Produce p99" value={now("produce_latency_p99", latency)} />
-      <Tile label="Fetch p99" value={now("fetch_latency_p99", latency)} />
-      <Tile label="Lag of active groups" value={now("consumer_lag", count)} />
-    </SimpleGrid>
+    <Stack gap="xs">
+      {!isCurrent && newestAt && (
+        <Text fz="sm" className="quiet">
+          No data since {exactMoment(new Date(newestAt).toISOString())}
+        </Text>
+      )}
+      <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }}>
+        <Tile label="In" value={now("bytes_in_rate", byteRate)} />
+        <Tile label="Out" value={now("bytes_out_rate", byteRate)} />
+        <Tile label="Records in" value={now("records_in_rate", (value) => `${count(value)}/s`)} />
+        <Tile label="Produce p99" value={now("produce_latency_p99", latency)} />
+        <Tile label="Fetch p99" value={now("fetch_latency_p99", latency)} />
+        <Tile label="Lag of active groups" value={now("consumer_lag", count)} />
+      </SimpleGrid>
+    </Stack>
   );
 }
 

@@ -31,6 +31,17 @@ test("a tile drops its last value when nothing is measured any more", () => {
   expect(tile(paused, "Produce p99")).toBe("–");
 });
 
+test("the tiles say since when there is no data, and nothing of it while there is some", () => {
+  const html = (series: MetricSeries[] | undefined) =>
+    renderToStaticMarkup(
+      <MantineProvider>
+        <Tiles series={series} newestAt={Date.UTC(2026, 10, 21, 12)} />
+      </MantineProvider>,
+    );
+  expect(html(undefined)).toContain("No data since 21 Nov 2026");
+  expect(html(p99([[5_000, 12]]))).not.toContain("No data since");
+});
+
 test("every endpoint is shown with how clients connect to it", () => {
   const html = renderToStaticMarkup(
     <MantineProvider>

@@ -5350,7 +5350,10 @@ type MetricSeriesName string
 
 // MetricsAnswer defines model for MetricsAnswer.
 type MetricsAnswer struct {
-	From        float64        `json:"from"`
+	From float64 `json:"from"`
+
+	// NewestAt Time of the last reading, in milliseconds since the epoch; null if there is none
+	NewestAt    *float64       `json:"newest_at"`
 	Series      []MetricSeries `json:"series"`
 	StepSeconds int            `json:"step_seconds"`
 	To          float64        `json:"to"`
@@ -6566,8 +6569,17 @@ type MetricsQueryParams struct {
 		union json.RawMessage
 	} `form:"to,omitempty" json:"to,omitempty"`
 
-	// Step Seconds between points; derived from the range by default
+	// Step Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
+
+	// Broker Only this broker's series. One of broker, topic and group at most
+	Broker *string `form:"broker,omitempty" json:"broker,omitempty"`
+
+	// Topic Only this topic's series
+	Topic *string `form:"topic,omitempty" json:"topic,omitempty"`
+
+	// Group Only the lag of this consumer group
+	Group *string `form:"group,omitempty" json:"group,omitempty"`
 }
 
 // MetricsQueryParamsFrom0 defines parameters for MetricsQuery.
@@ -6581,6 +6593,43 @@ type MetricsQueryParamsTo0 = time.Time
 
 // MetricsQueryParamsTo1 defines parameters for MetricsQuery.
 type MetricsQueryParamsTo1 = string
+
+// MetricsExportParams defines parameters for MetricsExport.
+type MetricsExportParams struct {
+	// From Start; 15 minutes before `to` by default
+	From *struct {
+		union json.RawMessage
+	} `form:"from,omitempty" json:"from,omitempty"`
+
+	// To End; now by default
+	To *struct {
+		union json.RawMessage
+	} `form:"to,omitempty" json:"to,omitempty"`
+
+	// Step Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
+	Step *string `form:"step,omitempty" json:"step,omitempty"`
+
+	// Broker Only this broker's series. One of broker, topic and group at most
+	Broker *string `form:"broker,omitempty" json:"broker,omitempty"`
+
+	// Topic Only this topic's series
+	Topic *string `form:"topic,omitempty" json:"topic,omitempty"`
+
+	// Group Only the lag of this consumer group
+	Group *string `form:"group,omitempty" json:"group,omitempty"`
+}
+
+// MetricsExportParamsFrom0 defines parameters for MetricsExport.
+type MetricsExportParamsFrom0 = time.Time
+
+// MetricsExportParamsFrom1 defines parameters for MetricsExport.
+type MetricsExportParamsFrom1 = string
+
+// MetricsExportParamsTo0 defines parameters for MetricsExport.
+type MetricsExportParamsTo0 = time.Time
+
+// MetricsExportParamsTo1 defines parameters for MetricsExport.
+type MetricsExportParamsTo1 = string
 
 // ClusterPauseParams defines parameters for ClusterPause.
 type ClusterPauseParams struct {
@@ -7545,8 +7594,17 @@ type ClientInterface interface {
 
 	// MetricsQuery Query metrics
 	//
+	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.
+	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 	MetricsQuery(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MetricsExport Export metrics
+	//
+	// As CSV (RFC 4180) with a header line: the column time (RFC 3339, UTC), then one column per series, named with its unit. A value is empty where nothing was measured.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/metrics/export (the `MetricsExport` operationId).
+	MetricsExport(ctx context.Context, clusterId string, params *MetricsExportParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ClusterPause Pause a cluster
 	//
@@ -7554,6 +7612,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 	ClusterPause(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MetricsPrometheus Scrape metrics with Prometheus
+	//
+	// All current series of the cluster's brokers as OpenMetrics 1.0.0 text, read from the brokers when asked. Each sample has the label broker. In Prometheus, set authorization.credentials to an API key.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/prometheus (the `MetricsPrometheus` operationId).
+	MetricsPrometheus(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// QuotaUsage Get the usage of quotas
 	//
@@ -9011,9 +9076,28 @@ func (c *Client) ClusterDrift(ctx context.Context, clusterId string, reqEditors 
 
 // MetricsQuery Query metrics
 //
+// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.
+//
 // Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 func (c *Client) MetricsQuery(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewMetricsQueryRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MetricsExport Export metrics
+//
+// As CSV (RFC 4180) with a header line: the column time (RFC 3339, UTC), then one column per series, named with its unit. A value is empty where nothing was measured.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/metrics/export (the `MetricsExport` operationId).
+func (c *Client) MetricsExport(ctx context.Context, clusterId string, params *MetricsExportParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMetricsExportRequest(c.Server, clusterId, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9031,6 +9115,23 @@ func (c *Client) MetricsQuery(ctx context.Context, clusterId string, params *Met
 // Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 func (c *Client) ClusterPause(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewClusterPauseRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MetricsPrometheus Scrape metrics with Prometheus
+//
+// All current series of the cluster's brokers as OpenMetrics 1.0.0 text, read from the brokers when asked. Each sample has the label broker. In Prometheus, set authorization.credentials to an API key.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/prometheus (the `MetricsPrometheus` operationId).
+func (c *Client) MetricsPrometheus(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMetricsPrometheusRequest(c.Server, clusterId)
 	if err != nil {
 		return nil, err
 	}
@@ -12834,6 +12935,163 @@ func NewMetricsQueryRequest(server string, clusterId string, params *MetricsQuer
 
 		}
 
+		if params.Broker != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "broker", *params.Broker, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Topic != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "topic", *params.Topic, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Group != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "group", *params.Group, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewMetricsExportRequest constructs an http.Request for the MetricsExport method
+func NewMetricsExportRequest(server string, clusterId string, params *MetricsExportParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/metrics/export", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Step != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "step", *params.Step, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Broker != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "broker", *params.Broker, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Topic != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "topic", *params.Topic, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Group != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "group", *params.Group, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -12903,6 +13161,40 @@ func NewClusterPauseRequest(server string, clusterId string, params *ClusterPaus
 			req.Header.Set("Idempotency-Key", headerParam1)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewMetricsPrometheusRequest constructs an http.Request for the MetricsPrometheus method
+func NewMetricsPrometheusRequest(server string, clusterId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/prometheus", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -17277,10 +17569,21 @@ type ClientWithResponsesInterface interface {
 
 	// MetricsQueryWithResponse Query metrics
 	//
+	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 	MetricsQueryWithResponse(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*MetricsQueryResponse, error)
+
+	// MetricsExportWithResponse Export metrics
+	//
+	// As CSV (RFC 4180) with a header line: the column time (RFC 3339, UTC), then one column per series, named with its unit. A value is empty where nothing was measured.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/metrics/export (the `MetricsExport` operationId).
+	MetricsExportWithResponse(ctx context.Context, clusterId string, params *MetricsExportParams, reqEditors ...RequestEditorFn) (*MetricsExportResponse, error)
 
 	// ClusterPauseWithResponse Pause a cluster
 	//
@@ -17290,6 +17593,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/pause (the `ClusterPause` operationId).
 	ClusterPauseWithResponse(ctx context.Context, clusterId string, params *ClusterPauseParams, reqEditors ...RequestEditorFn) (*ClusterPauseResponse, error)
+
+	// MetricsPrometheusWithResponse Scrape metrics with Prometheus
+	//
+	// All current series of the cluster's brokers as OpenMetrics 1.0.0 text, read from the brokers when asked. Each sample has the label broker. In Prometheus, set authorization.credentials to an API key.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/prometheus (the `MetricsPrometheus` operationId).
+	MetricsPrometheusWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*MetricsPrometheusResponse, error)
 
 	// QuotaUsageWithResponse Get the usage of quotas
 	//
@@ -19642,6 +19954,47 @@ func (r MetricsQueryResponse) ContentType() string {
 	return ""
 }
 
+type MetricsExportResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r MetricsExportResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r MetricsExportResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r MetricsExportResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MetricsExportResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r MetricsExportResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ClusterPauseResponse202Headers the declared response headers of an HTTP 202 response for ClusterPause
 type ClusterPauseResponse202Headers struct {
 	Location string
@@ -19691,6 +20044,47 @@ func (r ClusterPauseResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ClusterPauseResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type MetricsPrometheusResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r MetricsPrometheusResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r MetricsPrometheusResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r MetricsPrometheusResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MetricsPrometheusResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r MetricsPrometheusResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -23611,6 +24005,8 @@ func (c *ClientWithResponses) ClusterDriftWithResponse(ctx context.Context, clus
 
 // MetricsQueryWithResponse Query metrics
 //
+// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
@@ -23620,6 +24016,21 @@ func (c *ClientWithResponses) MetricsQueryWithResponse(ctx context.Context, clus
 		return nil, err
 	}
 	return ParseMetricsQueryResponse(rsp)
+}
+
+// MetricsExportWithResponse Export metrics
+//
+// As CSV (RFC 4180) with a header line: the column time (RFC 3339, UTC), then one column per series, named with its unit. A value is empty where nothing was measured.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/metrics/export (the `MetricsExport` operationId).
+func (c *ClientWithResponses) MetricsExportWithResponse(ctx context.Context, clusterId string, params *MetricsExportParams, reqEditors ...RequestEditorFn) (*MetricsExportResponse, error) {
+	rsp, err := c.MetricsExport(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMetricsExportResponse(rsp)
 }
 
 // ClusterPauseWithResponse Pause a cluster
@@ -23635,6 +24046,21 @@ func (c *ClientWithResponses) ClusterPauseWithResponse(ctx context.Context, clus
 		return nil, err
 	}
 	return ParseClusterPauseResponse(rsp)
+}
+
+// MetricsPrometheusWithResponse Scrape metrics with Prometheus
+//
+// All current series of the cluster's brokers as OpenMetrics 1.0.0 text, read from the brokers when asked. Each sample has the label broker. In Prometheus, set authorization.credentials to an API key.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/prometheus (the `MetricsPrometheus` operationId).
+func (c *ClientWithResponses) MetricsPrometheusWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*MetricsPrometheusResponse, error) {
+	rsp, err := c.MetricsPrometheus(ctx, clusterId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMetricsPrometheusResponse(rsp)
 }
 
 // QuotaUsageWithResponse Get the usage of quotas
@@ -26140,6 +26566,32 @@ func ParseMetricsQueryResponse(rsp *http.Response) (*MetricsQueryResponse, error
 	return response, nil
 }
 
+// ParseMetricsExportResponse parses an HTTP response from a MetricsExportWithResponse call
+func ParseMetricsExportResponse(rsp *http.Response) (*MetricsExportResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MetricsExportResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseClusterPauseResponse parses an HTTP response from a ClusterPauseWithResponse call
 func ParseClusterPauseResponse(rsp *http.Response) (*ClusterPauseResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -26181,6 +26633,32 @@ func ParseClusterPauseResponse(rsp *http.Response) (*ClusterPauseResponse, error
 			headers.Location = value
 		}
 		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseMetricsPrometheusResponse parses an HTTP response from a MetricsPrometheusWithResponse call
+func ParseMetricsPrometheusResponse(rsp *http.Response) (*MetricsPrometheusResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MetricsPrometheusResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
 	}
 
 	return response, nil

@@ -3,6 +3,9 @@ import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { pathId } from "../field.ts";
 
+/** Kafka has no bound for the name of a group; a URL has. */
+const METRIC_GROUP_LENGTH_MAX = 1_000;
+
 const instant = z
   .union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)])
   .meta({ description: "RFC 3339, or milliseconds since the epoch" });
@@ -17,33 +20,88 @@ export const MetricSeries = z
   .meta({ id: "MetricSeries" });
 export type MetricSeries = z.infer<typeof MetricSeries>;
 
+/** The range, and what of the cluster it is about. */
+export const metricsQuery = {
+  from: instant.optional().meta({ description: "Start; 15 minutes before `to` by default" }),
+  to: instant.optional().meta({ description: "End; now by default" }),
+  step: z
+    .string()
+    .regex(/^\d{1,6}s?$/, "must be whole seconds like 10 or 10s")
+    .refine((value) => Number.parseInt(value, 10) >= METRIC_STEP_SECONDS_MIN, {
+      error: `must be ${METRIC_STEP_SECONDS_MIN} seconds or more`,
+    })
+    .optional()
+    .meta({
+      description:
+        "Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is",
+    }),
+  broker: z
+    .string()
+    .regex(/^\d{1,9}$/, "must be a broker's id")
+    .optional()
+    .meta({ description: "Only this broker's series. One of broker, topic and group at most" }),
+  topic: z.string().min(1).max(249).optional().meta({ description: "Only this topic's series" }),
+  group: z
+    .string()
+    .min(1)
+    .max(METRIC_GROUP_LENGTH_MAX)
+    .optional()
+    .meta({ description: "Only the lag of this consumer group" }),
+};
+
 export const queryMetrics = defineContract({
   name: "metrics.query",
   method: "GET",
   path: "/v1/clusters/{cluster_id}/metrics",
   summary: "Query metrics",
+  description:
+    "Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.",
   tag: "Metrics",
   permission: "metrics:read",
   successStatus: 200,
   params: { cluster_id: pathId("clu") },
-  query: {
-    from: instant.optional().meta({ description: "Start; 15 minutes before `to` by default" }),
-    to: instant.optional().meta({ description: "End; now by default" }),
-    step: z
-      .string()
-      .regex(/^\d{1,6}s?$/, "must be whole seconds like 10 or 10s")
-      .refine((value) => Number.parseInt(value, 10) >= METRIC_STEP_SECONDS_MIN, {
-        error: `must be ${METRIC_STEP_SECONDS_MIN} seconds or more`,
-      })
-      .optional()
-      .meta({ description: "Seconds between points; derived from the range by default" }),
-  },
+  query: metricsQuery,
   response: z
     .object({
       from: z.number(),
       to: z.number(),
       step_seconds: z.int(),
+      newest_at: z.number().nullable().meta({
+        description:
+          "Time of the last reading, in milliseconds since the epoch; null if there is none",
+      }),
       series: z.array(MetricSeries),
     })
     .meta({ id: "MetricsAnswer" }),
+});
+
+export const exportMetrics = defineContract({
+  name: "metrics.export",
+  method: "GET",
+  path: "/v1/clusters/{cluster_id}/metrics/export",
+  summary: "Export metrics",
+  description:
+    "As CSV (RFC 4180) with a header line: the column time (RFC 3339, UTC), then one column per series, named with its unit. A value is empty where nothing was measured.",
+  tag: "Metrics",
+  permission: "metrics:read",
+  successStatus: 200,
+  text: "text/csv; charset=utf-8",
+  params: { cluster_id: pathId("clu") },
+  query: metricsQuery,
+  response: z.string().meta({ description: "CSV" }),
+});
+
+export const prometheusMetrics = defineContract({
+  name: "metrics.prometheus",
+  method: "GET",
+  path: "/v1/clusters/{cluster_id}/prometheus",
+  summary: "Scrape metrics with Prometheus",
+  description:
+    "All current series of the cluster's brokers as OpenMetrics 1.0.0 text, read from the brokers when asked. Each sample has the label broker. In Prometheus, set authorization.credentials to an API key.",
+  tag: "Metrics",
+  permission: "metrics:read",
+  successStatus: 200,
+  text: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+  params: { cluster_id: pathId("clu") },
+  response: z.string().meta({ description: "OpenMetrics" }),
 });
