@@ -49,7 +49,7 @@ it("a line has no current value once nothing was measured for a while, as after 
   const paused: [number, number | null][] = [
     [1_000, 7],
     [10_000, null],
-    [20_000, null],
+    [25_000, null],
   ];
   expect(latest(paused)).toBeUndefined();
   expect(latest(paused.slice(0, 2))).toBe(7);
