@@ -4,8 +4,6 @@
  */
 import { type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
 
-export const OPEN_METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /** Samples of one answer; Prometheus' own usual limit for a target is lower. Families beyond it are left out whole. */
 const SAMPLES_MAX = 200_000;
 /** Longer than the longest topic name, group or client id that a broker takes for a label. */
