@@ -67,7 +67,7 @@ test("each tile states its window", () => {
       <Tiles series={[]} />
     </MantineProvider>,
   );
-  expect(html.match(/>last 15 s</g)).toHaveLength(6);
+  expect(html.match(/>last 20 s</g)).toHaveLength(6);
 });
 
 test("a paused cluster says since when, and no other does", () => {
