@@ -92,8 +92,9 @@ export class LinkLedger {
       );
       this.#isRegistered = true;
       await this.#storeLost();
-      for (const link of this.#unclaimed) await this.#claim(link);
+      // First, so that a claim that fails keeps no revoked link alive.
       await this.#endLinks();
+      for (const link of this.#unclaimed) await this.#claim(link);
       await this.#storeHeard();
       if (this.#isAway) this.#logger.info("the database answers again");
       this.#isAway = false;
@@ -105,8 +106,9 @@ export class LinkLedger {
   async #claim(link: Link): Promise<void> {
     const { info, ageMs } = link;
     const isNewest = await inTime(this.#gateways.claim(this.#identity.id, { ...info, ageMs }));
-    // It may have ended meanwhile, and its end been stored before its beginning.
-    if (!this.#unclaimed.delete(link)) {
+    this.#unclaimed.delete(link);
+    // Its end may have been stored before its beginning.
+    if (link.hasEnded) {
       this.#lost.set(info.linkId, { silentMs: link.silentMs, endedAt: performance.now() });
     }
     if (!isNewest) link.end("the broker has a newer link to another gateway");

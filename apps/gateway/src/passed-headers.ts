@@ -21,7 +21,7 @@ const PASSED_REQUEST_HEADERS: ReadonlySet<string> = new Set([
  * Of one connection (RFC 9110, 7.6.1), and the length: a broker that lies about it could put an answer of its own
  * behind it on the caller's connection.
  */
-const KEPT_ANSWER_HEADERS: ReadonlySet<string> = new Set([
+const DROPPED_ANSWER_HEADERS: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
   "keep-alive",
@@ -46,7 +46,7 @@ export function passedRequestHeaders(headers: IncomingHttpHeaders): Record<strin
 export function passedAnswerHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   return Object.fromEntries(
     Object.entries(headers).filter(
-      ([name]) => !name.startsWith(":") && !KEPT_ANSWER_HEADERS.has(name),
+      ([name]) => !name.startsWith(":") && !DROPPED_ANSWER_HEADERS.has(name),
     ),
   );
 }

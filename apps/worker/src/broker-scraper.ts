@@ -94,7 +94,7 @@ export class BrokerScraper {
       clustersMax: CLUSTERS_MAX,
     });
     const watched = new Map<string, boolean>(leases.map((each) => [each.clusterId, each.watched]));
-    for (const [id, target] of this.#targets) {
+    for (const id of this.#targets.keys()) {
       if (watched.has(id) || this.#underWay.has(id)) continue;
       this.#targets.delete(id);
     }

@@ -73,11 +73,12 @@ function holds(
 ): boolean {
   switch (operator) {
     case "StringEquals":
-    case "ArnEquals":
       return actual.some((value) => expected.includes(value));
     case "StringNotEquals":
       return !actual.some((value) => expected.includes(value));
     case "StringLike":
+    // As IAM has it, ARNs are compared with wildcards by both operators.
+    case "ArnEquals":
     case "ArnLike":
       return actual.some((value) => expected.some((pattern) => like(pattern, value)));
     case "ForAnyValue:StringNotLike":
@@ -93,9 +94,11 @@ function holds(
   }
 }
 
-function many(value: string | readonly string[] | undefined): readonly string[] {
-  if (value === undefined) return [];
-  return typeof value === "string" ? [value] : value;
+/** A foreign policy may have JSON's own booleans and numbers. */
+function many(
+  value: string | boolean | number | readonly (string | boolean | number)[] | undefined,
+): readonly string[] {
+  return value === undefined ? [] : [value].flat().map(String);
 }
 
 /** IAM's wildcards: `*` for any characters, `?` for one. */

@@ -52,10 +52,10 @@ async function applyVersion(
 ): Promise<ApplyResult | "outdated"> {
   if (askedKnobs(cluster).length === 0) return "same";
   const { tuning } = tools.db;
-  const { version, appliedVersion } = cluster.tuning;
+  const { version, appliedVersion, problem: known } = cluster.tuning;
   const differing = await compare(tools, cluster);
   if (differing === "silent") return "silent";
-  if (differing.length === 0 && appliedVersion === version) return "same";
+  if (differing.length === 0 && appliedVersion === version && known === undefined) return "same";
   // The caller may have read the row a while ago.
   const newest = (await tools.db.clusters.load(cluster.id))?.tuning.version;
   if (newest !== version) return "outdated";

@@ -30,7 +30,7 @@ type Clients = Pick<AwsClients, "ec2" | "kms">;
 
 /** Who is to use a key, and for what. */
 interface KeyUse {
-  /** In the message: `the tenant's key`. */
+  /** In the message: `the cluster's key`. */
   readonly what: string;
   /** In the message: `CloudWatch Logs`. */
   readonly who: string;
@@ -83,15 +83,30 @@ async function checkKey({ kms }: Clients, key: string, use: KeyUse): Promise<voi
   if (allows(policy, KeyId, use)) return;
   const asGrantee = new ListGrantsCommand({ KeyId, GranteePrincipal: use.principal.name });
   if (use.principal.kind === "AWS" && (await kms.send(asGrantee)).Grants?.length) return;
+  const unknown = unknownConditions(policy, use);
+  if (unknown.length > 0) {
+    throw new Error(`its policy has conditions that are not evaluated here: ${unknown.join(", ")}`);
+  }
   const statements = JSON.stringify(use.statements, null, 2);
   throw new ProvisionError("config", `${use.what} ${KeyId} does not let ${use.who} use it`, {
     detail: `Add to the key's policy:\n${statements}`,
   });
 }
 
+/** Condition keys whose values in the real request are not known here, so that nothing is certain. */
+function unknownConditions(policy: PolicyDocument, use: KeyUse): string[] {
+  const keys = naming(policy, use).flatMap(({ Condition }) =>
+    Object.values(Condition ?? {}).flatMap((each) => Object.keys(each)),
+  );
+  return [...new Set(keys)].filter((key) => !(key in use.context));
+}
+
+function naming(policy: PolicyDocument, { principal }: KeyUse): PolicyStatement[] {
+  return [policy.Statement].flat().filter((each) => isNamed(each, principal));
+}
+
 function allows(policy: PolicyDocument, resource: string, use: KeyUse): boolean {
-  const naming = [policy.Statement].flat().filter((each) => isNamed(each, use.principal));
-  const document: PolicyDocument = { Version: "2012-10-17", Statement: naming };
+  const document: PolicyDocument = { Version: "2012-10-17", Statement: naming(policy, use) };
   return use.actions.every((action) => {
     const request: AccessRequest = { action, resource, context: use.context };
     return isAllowed({ identity: [], resource: document }, request);

@@ -282,7 +282,9 @@ export class LocalDriver implements ClusterDriver {
     }
     await this.ensureGatewayCertificate();
     const credential = await linkCredentials.issue(slotOf(slot));
-    await files.writeLink(credential, (await this.#authority.root()) ?? "");
+    const root = await this.#authority.root();
+    if (root === undefined) throw new ProvisionError("config", "this installation has no CA");
+    await files.writeLink(credential, root);
   }
 
   async #destroy(clusterId: string, { onDestroying }: RunOptions): Promise<void> {

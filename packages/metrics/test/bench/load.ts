@@ -17,7 +17,7 @@ import {
 } from "@millrace/domain";
 import { withPostgres } from "@millrace/testkit";
 import pg from "pg";
-import { keepPartitions, queryMetrics, readScrape } from "../src/index.ts";
+import { keepPartitions, queryMetrics, readScrape } from "../../src/index.ts";
 
 const DAY_MS = 86_400_000;
 const INTERVAL_MS = 10_000;
