@@ -9,7 +9,9 @@ test.each<[BrokerErrorCode, string, number]>([
   ["unsupported", "broker_failed", 502],
   ["malformed_answer", "broker_failed", 502],
   ["refused", "broker_failed", 502],
-  ["unauthorized", "internal", 500],
+  ["unauthorized", "broker_failed", 502],
+  ["busy", "broker_unavailable", 503],
+  ["request_too_large", "payload_too_large", 413],
   ["topic_not_found", "not_found", 404],
   ["group_not_found", "not_found", 404],
 ])("a broker's %s is %s, %i", async (code, ours, status) => {

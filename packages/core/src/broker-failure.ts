@@ -43,18 +43,19 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
       return invalid("", error);
     case "invalid_config":
       return invalid("/configs", error);
-    case "unreachable":
     case "timeout":
-      return new DomainError("broker_unavailable", "The broker does not respond.", {
-        remedy:
-          "Try again in a few seconds. The cluster's status says why its broker does not serve.",
-        retryAfterSeconds: 3,
+    case "busy":
+    case "unreachable":
+    case "not_ready":
+      return unavailable(error.code, error);
+    case "request_too_large":
+      return new DomainError("payload_too_large", "The request is too large for the broker.", {
+        remedy: "Send several smaller requests.",
         cause: error,
       });
-    case "not_ready":
-      return new DomainError("broker_unavailable", "The broker is starting.", {
-        remedy: "Try again in a few seconds.",
-        retryAfterSeconds: 3,
+    case "unauthorized":
+      return new DomainError("broker_failed", "The broker did not accept the control plane.", {
+        remedy: "Ask the installation's operator to restart the cluster's broker.",
         cause: error,
       });
     case "unsupported":
@@ -76,6 +77,25 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
         cause: error,
       });
   }
+}
+
+const UNAVAILABLE = {
+  timeout: [
+    "The broker did not answer in time.",
+    "It may have carried out the request: check before you repeat a change.",
+  ],
+  busy: ["The broker has too many requests.", "Try again in a few seconds."],
+  unreachable: [
+    "The broker does not respond.",
+    "Try again in a few seconds. The cluster's status says why its broker does not serve.",
+  ],
+  not_ready: ["The broker is starting.", "Try again in a few seconds."],
+} as const;
+
+function unavailable(code: keyof typeof UNAVAILABLE, cause: BrokerError): DomainError {
+  const [message, remedy] = UNAVAILABLE[code];
+  const retryAfterSeconds = cause.retryAfterSeconds ?? 3;
+  return new DomainError("broker_unavailable", message, { remedy, retryAfterSeconds, cause });
 }
 
 function invalid(pointer: string, error: BrokerError): DomainError {
