@@ -98,16 +98,13 @@ const Settings = z.object({
   HOME: z.string().default("/"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
 });
-const GATEWAY_VARIABLES = [
-  "MILLRACE_GATEWAY_ADDRESS",
-  "MILLRACE_GATEWAY_URL",
-  "MILLRACE_GATEWAY_TOKEN",
-] as const;
 const Environment = Settings.refine(
-  (env) => new Set(GATEWAY_VARIABLES.map((name) => env[name] === undefined)).size === 1,
+  ({ MILLRACE_GATEWAY_ADDRESS: address, MILLRACE_GATEWAY_URL: url, ...env }) =>
+    !url === !env.MILLRACE_GATEWAY_TOKEN && (!address || url),
   {
     path: ["MILLRACE_GATEWAY_URL"],
-    error: `must be set together with the others of ${GATEWAY_VARIABLES.join(", ")}, or none of them`,
+    error:
+      "must be set together with MILLRACE_GATEWAY_TOKEN, and with MILLRACE_GATEWAY_ADDRESS, or none of them",
   },
 ).refine(
   (env) => env.MILLRACE_AWS_ROLE_ARN === undefined || env.MILLRACE_AWS_REGION !== undefined,

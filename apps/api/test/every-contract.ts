@@ -118,6 +118,10 @@ export const CASES: Record<string, Case> = {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}/consumer-groups`,
   },
+  "consumerGroup.get": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/consumer-groups/secret`,
+  },
   "user.create": {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}/users`,

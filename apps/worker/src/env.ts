@@ -148,7 +148,10 @@ export function readEnv(source: NodeJS.ProcessEnv = process.env): WorkerEnv {
   };
 }
 
-/** Throws an error that names the variables that belong together. */
+/**
+ * The gateway of the brokers that this worker starts; without its address they have no link. Throws an error that names
+ * the variables that belong together.
+ */
 function gatewayIn(env: z.infer<typeof schema>): ControlLink | undefined {
   const {
     MILLRACE_GATEWAY_ADDRESS: address,
@@ -156,9 +159,9 @@ function gatewayIn(env: z.infer<typeof schema>): ControlLink | undefined {
     MILLRACE_GATEWAY_TOKEN: token,
   } = env;
   if (address && url && token) return { address, url: url.replace(/\/+$/, ""), token };
-  if (!address && !url && !token) return undefined;
+  if (!address && !url === !token) return undefined;
   throw new Error(
-    "the environment is wrong\nMILLRACE_GATEWAY_ADDRESS, MILLRACE_GATEWAY_URL and MILLRACE_GATEWAY_TOKEN must be set together, or none of them",
+    "the environment is wrong\nMILLRACE_GATEWAY_URL and MILLRACE_GATEWAY_TOKEN must be set together, and with MILLRACE_GATEWAY_ADDRESS, or none of them",
   );
 }
 
