@@ -37,6 +37,10 @@ let mood: "up" | "down" | "refuses" | "fenced";
 /** Its words where it refuses. */
 let said: string;
 let writes: number;
+/** Settings that the broker refuses together. */
+let tooMuch: readonly string[] | undefined;
+/** Awaited by the broker before it says that it would take a change. */
+let atCheck: (() => Promise<void>) | undefined;
 /** Awaited by the broker before it makes a change. */
 let atWrite: (() => Promise<void>) | undefined;
 let core: Core;
@@ -49,6 +53,8 @@ beforeEach(async () => {
   mood = "up";
   said = "too large";
   writes = 0;
+  tooMuch = undefined;
+  atCheck = undefined;
   atWrite = undefined;
   const defaults = tuningDefaults({ size: "dev" });
   settings = new Map(TUNING_KNOBS.map((knob) => [TUNING_PROPERTIES[knob], String(defaults[knob])]));
@@ -83,7 +89,10 @@ async function write({ set, validateOnly }: Parameters<BrokerHttp["changeSetting
   if (mood === "down") throw new BrokerError("unreachable", "nothing listens");
   if (mood === "refuses") throw new BrokerError("invalid_config", "no", { said });
   if (mood === "fenced") throw new BrokerError("refused", "replaced by a newer start");
-  if (validateOnly) return;
+  if (tooMuch?.every((name) => name in set)) {
+    throw new BrokerError("invalid_config", "no", { said });
+  }
+  if (validateOnly) return atCheck?.();
   await atWrite?.();
   writes += 1;
   for (const [name, value] of Object.entries(set)) settings.set(name, value);
@@ -270,6 +279,23 @@ test("a broker that hangs keeps no connection to the database, and holds up no o
     hung.release();
     await database.close();
   }
+});
+
+test("of two changes at once that the broker takes alone but not together, one is refused", async () => {
+  tooMuch = [BLOCK_CACHE, TUNING_PROPERTIES.prefetch_max_bytes];
+  const bothChecked = Promise.withResolvers<void>();
+  let checks = 0;
+  atCheck = async () => {
+    checks += 1;
+    if (checks === 2) bothChecked.resolve();
+    await bothChecked.promise;
+  };
+  const patches = [{ block_cache_bytes: 64 * MIB }, { prefetch_max_bytes: 4 * MIB }];
+  const outcomes = await Promise.allSettled(patches.map(ask));
+  const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+  expect(refused).toMatchObject([{ reason: { code: "tuning_refused" } }]);
+  expect((await now()).tuning.version).toBe(1);
+  expect(await results()).toEqual(["applied"]);
 });
 
 test("a process that ends while the broker is told leaves the rest to the worker", async () => {

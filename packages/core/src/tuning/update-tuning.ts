@@ -42,6 +42,9 @@ export interface UpdateTuningInput {
   readonly reverts?: TuningChange | undefined;
 }
 
+/** A change that others overtake is validated again. Of changes at once, one is stored each time: so many may be made at once. */
+const VALIDATIONS_MAX = 20;
+
 /**
  * Changes a cluster's tuning and gives it to the running broker at once; a broker that does not
  * answer gets it when it is back. Throws `not_found`, `cluster_not_ready` for a cluster that is
@@ -57,6 +60,21 @@ export async function updateTuning(
   principal: Principal,
   input: UpdateTuningInput,
 ): Promise<TuningView> {
+  for (let validations = 0; validations < VALIDATIONS_MAX; validations += 1) {
+    const view = await tryUpdate(core, principal, input);
+    if (view !== undefined) return view;
+  }
+  throw new DomainError("precondition_failed", "Other changes of the tuning were faster.", {
+    remedy: "Read the tuning again, then repeat the change.",
+  });
+}
+
+/** Undefined where the tuning has changed since the broker was asked: it must be asked about the sum of both. */
+async function tryUpdate(
+  core: Core,
+  principal: Principal,
+  input: UpdateTuningInput,
+): Promise<TuningView | undefined> {
   const found = await requireCluster(core, principal, input.clusterId);
   if (input.reverts) await assertNotChangedSince(core.db, found, input.reverts);
   const settings = await readSettings(core, found);
@@ -69,9 +87,11 @@ export async function updateTuning(
   if (input.validateOnly) return viewTuning(wanted, settings);
   const by = await changerBehind(core, principal);
   const problem = outcome.kind === "later" ? outcome.problem : undefined;
+  const { version } = found.tuning;
   const stored = await core.db.transaction((tx) =>
-    store(core, tx, principal, { ...input, by, settings, problem }),
+    store(core, tx, principal, { ...input, version, by, settings, problem }),
   );
+  if (stored === undefined) return undefined;
   // A broker that could not say whether it would take the change gets it from the worker.
   if (outcome.kind !== "taken") return viewTuning(stored, await readSettings(core, stored));
   await applyTuning(core, stored);
@@ -79,19 +99,21 @@ export async function updateTuning(
   return viewTuning(changed, await readSettings(core, changed));
 }
 
-/** What of the change there is to store, by the row as it is now. Other changes of the cluster wait meanwhile. */
+/** Stores the change, unless the tuning is another version than the one that was validated. Other changes wait meanwhile. */
 async function store(
   core: Core,
   tx: Transaction,
   principal: Principal,
   input: UpdateTuningInput & {
+    readonly version: number;
     readonly by: Changer;
     readonly settings: BrokerSettings | undefined;
     readonly problem: string | undefined;
   },
-): Promise<Cluster> {
+): Promise<Cluster | undefined> {
   const cluster = await tx.clusters.lock(principal.organizationId, input.clusterId);
   if (!cluster) throw notFound("cluster", input.clusterId);
+  if (cluster.tuning.version !== input.version) return undefined;
   if (input.reverts) await assertNotChangedSince(tx, cluster, input.reverts);
   const wanted = validate(cluster, input, input.settings);
   const changes = changesBetween(cluster, wanted, input.settings);
