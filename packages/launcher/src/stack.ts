@@ -22,7 +22,7 @@ const STOP_SECONDS_MAX = 180;
 /** Environments are long, and a busy machine has thousands of processes. */
 const PS_BYTES_MAX = 64 * 1024 * 1024;
 const LINE_CHARS_MAX = 300;
-const STOP_ORDER = ["console", "api", "worker", "PostgreSQL"];
+const STOP_ORDER = ["console", "api", "worker", "gateway", "PostgreSQL"];
 
 /** @throws Error with the log's end where it does not come up. */
 export async function startStack(): Promise<Stack> {
