@@ -82,7 +82,7 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
             </Badge>
             {group.idle && (
               <Text fz="sm" className="quiet">
-                idle: nobody reads
+                idle: no active members
               </Text>
             )}
           </Group>
