@@ -14,6 +14,7 @@ const direction = z.object({
       bytes: int64,
       waited_seconds: z.number(),
       waiting: count,
+      waiting_mean: z.number().default(0),
     }),
   ),
 });
@@ -27,13 +28,17 @@ const partition = z.object({
   backlog_records: int64,
   backlog_bytes: int64,
   read_bytes_per_second: z.number(),
+  produce_bytes_per_second: z.number().default(0),
   drain_bytes_per_second: z.number(),
   eta_seconds: z.number().nullable(),
+  eta_low_seconds: z.number().nullable().default(null),
+  eta_high_seconds: z.number().nullable().default(null),
 });
 
 /**
  * What a broker answers at `/v1/catch-up`: its block cache, its network and how far each group is
- * behind. It is passed on as it is; what a newer broker says beyond this is left out.
+ * behind. It is passed on as it is; what a newer broker says beyond this is left out. What has a default is
+ * missing in answers of older brokers, which run on until they are upgraded.
  */
 export const CatchUpAnswer = z.object({
   /** RFC 3339, UTC. */
@@ -55,6 +60,13 @@ export const CatchUpAnswer = z.object({
   }),
   network: z.object({ ingress: direction, egress: direction }),
   bucket_calls: z.array(z.object({ operation: z.string(), status: z.string(), calls: int64 })),
+  bucket_reads: z
+    .object({
+      per_second: z.number(),
+      failed_per_second: z.number(),
+      seconds_mean: z.number().nullable(),
+    })
+    .default({ per_second: 0, failed_per_second: 0, seconds_mean: null }),
   groups: z.array(
     z.object({
       group: z.string(),
@@ -66,6 +78,8 @@ export const CatchUpAnswer = z.object({
       produce_bytes_per_second: z.number(),
       drain_bytes_per_second: z.number(),
       eta_seconds: z.number().nullable(),
+      eta_low_seconds: z.number().nullable().default(null),
+      eta_high_seconds: z.number().nullable().default(null),
       /** 0 to 1. */
       progress: z.number().nullable(),
       partitions: z.array(partition),

@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from "vitest";
 import {
   backlogText,
+  bandText,
   byUrgency,
   etaText,
   percentDone,
@@ -24,6 +25,18 @@ test("a backlog that grows meanwhile has no time left to be told", () => {
   const growing = groupOf({ eta_seconds: null, drain_bytes_per_second: -1 });
   expect(etaText(growing)).toBe("growing");
 });
+
+test.each([
+  ["catch_up", 200, 320, "3 min to 5 min"],
+  ["catch_up", 200, null, "at least 3 min"],
+  ["catch_up", null, null, undefined],
+  ["tail", 0, 0, undefined],
+] as const)(
+  "a group in %s that takes %s to %s seconds has the bounds %s",
+  (mode, low, high, text) => {
+    expect(bandText({ mode, eta_low_seconds: low, eta_high_seconds: high })).toBe(text);
+  },
+);
 
 describe("a backlog", () => {
   it("is told in bytes and in every record", () => {

@@ -33,6 +33,18 @@ export function etaText(reader: Reader): string {
   return `about ${duration(Math.max(1, eta_seconds))}`;
 }
 
+/** `3 min to 5 min`, or `at least 3 min`; undefined where there is no estimate. */
+export function bandText(
+  reader: Pick<CatchUpGroup, "mode" | "eta_low_seconds" | "eta_high_seconds">,
+): string | undefined {
+  const { mode, eta_low_seconds: low, eta_high_seconds: high } = reader;
+  if (mode !== "catch_up" || low === null) return undefined;
+  const from = duration(Math.max(1, low));
+  if (high === null) return `at least ${from}`;
+  const to = duration(Math.max(1, high));
+  return from === to ? undefined : `${from} to ${to}`;
+}
+
 /** `1.2 GiB · 1,234,567 records`. */
 export function backlogText({ backlog_bytes, backlog_records }: Reader): string {
   const records = backlog_records === "1" ? "record" : "records";

@@ -1,16 +1,18 @@
 "use client";
 
-import { MetricCharts } from "../charts/metric-charts.tsx";
+import { type MetricChartName, MetricCharts } from "../charts/metric-charts.tsx";
 
 const MINUTES = 15;
+const CHARTS: readonly MetricChartName[] = [
+  "catchUp",
+  "waiting",
+  "tierRates",
+  "tierWaiting",
+  "cacheHits",
+  "fetchedPerDelivered",
+];
 
 /** The figures over the last 15 minutes. */
 export function CatchUpCharts({ clusterId }: { clusterId: string }) {
-  return (
-    <MetricCharts
-      clusterId={clusterId}
-      minutes={MINUTES}
-      charts={["catchUp", "waiting", "cacheHits", "fetchedPerDelivered"]}
-    />
-  );
+  return <MetricCharts clusterId={clusterId} minutes={MINUTES} charts={CHARTS} />;
 }

@@ -12,8 +12,11 @@ export function partitionOf(changes: Partial<CatchUpPartition> = {}): CatchUpPar
     backlog_records: "2000",
     backlog_bytes: "2097152",
     read_bytes_per_second: 1024 ** 2,
+    produce_bytes_per_second: 512 * 1024,
     drain_bytes_per_second: 512 * 1024,
     eta_seconds: 240,
+    eta_low_seconds: 200,
+    eta_high_seconds: 320,
     ...changes,
   };
 }
@@ -29,6 +32,9 @@ export function groupOf(changes: Partial<CatchUpGroup> = {}): CatchUpGroup {
     produce_bytes_per_second: 10 * 1024 ** 2,
     drain_bytes_per_second: 70 * 1024 ** 2,
     eta_seconds: 240,
+    eta_low_seconds: 200,
+    eta_high_seconds: 320,
+    cause: null,
     progress: 0.62,
     partitions: [partitionOf()],
     ...changes,
@@ -38,11 +44,11 @@ export function groupOf(changes: Partial<CatchUpGroup> = {}): CatchUpGroup {
 const direction: CatchUp["network"]["ingress"] = {
   baseline_bytes_per_second: null,
   tiers: [
-    { tier: "wal_upload", bytes: "0", waited_seconds: 0, waiting: 0 },
-    { tier: "tail_read", bytes: "1048576", waited_seconds: 0, waiting: 0 },
-    { tier: "catch_up_miss", bytes: "10485760", waited_seconds: 12.5, waiting: 3 },
-    { tier: "prefetch", bytes: "0", waited_seconds: 0, waiting: 0 },
-    { tier: "compaction", bytes: "0", waited_seconds: 0, waiting: 0 },
+    { tier: "wal_upload", bytes: "0", waited_seconds: 0, waiting: 0, waiting_mean: 0 },
+    { tier: "tail_read", bytes: "1048576", waited_seconds: 0, waiting: 0, waiting_mean: 0 },
+    { tier: "catch_up_miss", bytes: "10485760", waited_seconds: 12.5, waiting: 3, waiting_mean: 0 },
+    { tier: "prefetch", bytes: "0", waited_seconds: 0, waiting: 0, waiting_mean: 0 },
+    { tier: "compaction", bytes: "0", waited_seconds: 0, waiting: 0, waiting_mean: 0 },
   ],
 };
 

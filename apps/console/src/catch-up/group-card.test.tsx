@@ -53,6 +53,14 @@ test("a group's card shows backlog, rates, time left and mode as words", () => {
   expect(html(<GroupCard group={losing} wanted={false} />)).toMatch(/Backlog grows<.*?>2 MiB\/s</);
 });
 
+test("a group that falls behind has its cause and what to change", () => {
+  const losing = groupOf({ mode: "falling_behind", eta_seconds: null, cause: "egress_limit" });
+  const text = html(<GroupCard group={losing} wanted={false} />);
+  expect(text).toContain("Limited by the egress baseline");
+  expect(text).toContain("Raise the egress baseline");
+  expect(html(<GroupCard group={groupOf()} wanted={false} />)).not.toContain("data-cause");
+});
+
 test("many partitions are shown by the page, last to arrive first", () => {
   const partitions = Array.from({ length: 45 }, (_, partition) =>
     partitionOf({ partition, eta_seconds: partition }),

@@ -1,12 +1,23 @@
 "use client";
 
-import { Badge, Button, Card, Collapse, Group, SimpleGrid, Stack, Text } from "@mantine/core";
+import {
+  Alert,
+  Badge,
+  Button,
+  Card,
+  Collapse,
+  Group,
+  SimpleGrid,
+  Stack,
+  Text,
+} from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
+import { IconAlertTriangle, IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { useEffect, useRef } from "react";
 import { ProgressBar } from "../charts/progress-bar.tsx";
 import { byteRate, bytes, int64 } from "../format/quantity.ts";
-import { type CatchUpGroup, etaText, percentDone, progressText } from "./backlog.ts";
+import { bandText, type CatchUpGroup, etaText, percentDone, progressText } from "./backlog.ts";
+import { CAUSE_TEXTS } from "./cause-text.ts";
 import { ModeBadge, modeColor } from "./mode-badge.tsx";
 import { PartitionTable } from "./partition-table.tsx";
 
@@ -41,11 +52,28 @@ export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: bool
               {group.state}
             </Badge>
           </Group>
-          <Text fz="lg" fw={650} className="number" data-eta>
-            {etaText(group)}
-          </Text>
+          <Stack gap={0} align="flex-end">
+            <Text fz="lg" fw={650} className="number" data-eta>
+              {etaText(group)}
+            </Text>
+            {bandText(group) && (
+              <Text fz="xs" className="quiet number" data-band>
+                {bandText(group)}
+              </Text>
+            )}
+          </Stack>
         </Group>
         <BacklogBar group={group} />
+        {group.cause && (
+          <Alert
+            color="orange"
+            icon={<IconAlertTriangle size={18} />}
+            title={CAUSE_TEXTS[group.cause].title}
+            data-cause={group.cause}
+          >
+            {CAUSE_TEXTS[group.cause].remedy}
+          </Alert>
+        )}
         <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="sm">
           <Figure
             label="Backlog"
@@ -109,7 +137,7 @@ function Figure(props: { label: string; value: string; below?: string }) {
       <Text fz="xs" className="quiet">
         {props.label}
       </Text>
-      <Text fz="sm" fw={600} className="number">
+      <Text fz="sm" fw={600} className="number" data-figure-value={props.label}>
         {props.value}
       </Text>
       {props.below && (

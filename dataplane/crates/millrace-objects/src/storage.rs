@@ -13,9 +13,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::{
     Listed, ObjectKey, ObjectWrite,
     bucket::{
-        Bucket, BucketCalls, BucketError, BucketUri, Calls, DELETE_KEYS_MAX, Gate, Gated, Hedged,
-        Hedges, Idempotent, InvalidUri, Limited, Measured, NetworkShare, RetryPolicy, Retrying,
-        StoreBucket, TimedOut, TimeoutPolicy, span,
+        Bucket, BucketCalls, BucketError, BucketReads, BucketUri, Calls, DELETE_KEYS_MAX, Gate,
+        Gated, Hedged, Hedges, Idempotent, InvalidUri, Limited, Measured, NetworkShare,
+        RetryPolicy, Retrying, StoreBucket, TimedOut, TimeoutPolicy, span,
     },
     corrupt::CorruptObjects,
 };
@@ -223,6 +223,12 @@ impl ObjectStorage {
     #[must_use]
     pub fn calls(&self) -> Vec<BucketCalls> {
         self.parts.calls.now()
+    }
+
+    /// Reads of objects since the start, over all shares of the network.
+    #[must_use]
+    pub fn reads(&self) -> BucketReads {
+        self.parts.calls.reads()
     }
 
     /// The corrupt objects that reads have met, over all uses of the bucket.

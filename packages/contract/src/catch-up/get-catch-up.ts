@@ -1,4 +1,4 @@
-import { CATCH_UP_MODES, NETWORK_TIERS } from "@millrace/domain";
+import { CATCH_UP_CAUSES, CATCH_UP_MODES, NETWORK_TIERS } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { int64, pathId, timestamp } from "../field.ts";
@@ -17,8 +17,11 @@ const partition = z
     backlog_records: int64,
     backlog_bytes: int64,
     read_bytes_per_second: z.number(),
+    produce_bytes_per_second: z.number(),
     drain_bytes_per_second: z.number(),
     eta_seconds: figure,
+    eta_low_seconds: figure,
+    eta_high_seconds: figure,
   })
   .meta({ id: "CatchUpPartition" });
 
@@ -35,6 +38,17 @@ const group = z
       .number()
       .meta({ description: "How fast the backlog shrinks; negative while it grows" }),
     eta_seconds: figure.meta({ description: "Time until the slowest partition has caught up" }),
+    eta_low_seconds: figure.meta({
+      description: "Lower bound of eta_seconds, from the fastest rate of the last two minutes",
+    }),
+    eta_high_seconds: figure.meta({
+      description:
+        "Upper bound of eta_seconds, from the slowest rate of the last two minutes; null if the backlog has not shrunk in all of them",
+    }),
+    cause: z
+      .enum(CATCH_UP_CAUSES)
+      .nullable()
+      .meta({ description: "What keeps a group from catching up; null unless it falls behind" }),
     progress: figure.meta({ description: "0 to 1: share of the backlog already read" }),
     partitions: z.array(partition),
   })
@@ -49,6 +63,9 @@ const direction = z
         bytes: int64,
         waited_seconds: z.number(),
         waiting: z.int(),
+        waiting_mean: z.number().meta({
+          description: "Requests that waited at a time, on average over the last 30 seconds",
+        }),
       }),
     ),
   })
@@ -78,6 +95,9 @@ export const CatchUp = z
     cache,
     network: z.object({ ingress: direction, egress: direction }),
     bucket_calls: z.array(z.object({ operation: z.string(), status: z.string(), calls: int64 })),
+    bucket_reads: z
+      .object({ per_second: z.number(), failed_per_second: z.number(), seconds_mean: figure })
+      .meta({ description: "Reads of object storage over the last 30 seconds, each try counted" }),
     groups: z.array(group),
     truncated: z
       .boolean()
@@ -92,7 +112,7 @@ export const getCatchUp = defineContract({
   path: "/v1/clusters/{cluster_id}/catch-up",
   summary: "Get catch-up status",
   description:
-    "Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.",
+    "Backlog, read rate, remaining time and cause of delay of each consumer group, with the state of the block cache and the network.",
   tag: "Consumer groups",
   permission: "group:read",
   successStatus: 200,

@@ -6,7 +6,10 @@ use millrace_model::TopicPartition;
 use millrace_objects::bucket::BucketCalls;
 use serde::Serialize;
 
-use crate::catch_up::estimator::{Mode, Track, as_float};
+use crate::catch_up::{
+    estimator::{Band, Mode, Track, as_float},
+    pressure::{BucketPressure, TierPressure},
+};
 
 /// Who reads behind, how fast, and what that takes.
 #[derive(Debug, Clone, Serialize)]
@@ -17,6 +20,7 @@ pub(crate) struct CatchUpAnswer {
     pub(crate) cache: CacheAnswer,
     pub(crate) network: NetworkAnswer,
     pub(crate) bucket_calls: Vec<CallsAnswer>,
+    pub(crate) bucket_reads: BucketReadsAnswer,
     pub(crate) groups: Vec<GroupAnswer>,
     /// Whether there are more groups or partitions than are listed.
     pub(crate) truncated: bool,
@@ -62,6 +66,17 @@ struct TierAnswer {
     bytes: String,
     waited_seconds: f64,
     waiting: u64,
+    /// How many have waited at a time lately, on average.
+    waiting_mean: f64,
+}
+
+/// Reads of the bucket lately, each try counted.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct BucketReadsAnswer {
+    per_second: f64,
+    failed_per_second: f64,
+    /// None where nothing was read.
+    seconds_mean: Option<f64>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -82,6 +97,9 @@ pub(crate) struct GroupAnswer {
     produce_bytes_per_second: f64,
     drain_bytes_per_second: f64,
     eta_seconds: Option<f64>,
+    /// Bounds of `eta_seconds`. The upper one is none where the end may never be reached.
+    eta_low_seconds: Option<f64>,
+    eta_high_seconds: Option<f64>,
     progress: Option<f64>,
     partitions: Vec<PartitionAnswer>,
 }
@@ -96,8 +114,11 @@ pub(crate) struct PartitionAnswer {
     pub(super) backlog_records: String,
     pub(super) backlog_bytes: String,
     pub(super) read_bytes_per_second: f64,
+    pub(super) produce_bytes_per_second: f64,
     pub(super) drain_bytes_per_second: f64,
     pub(super) eta_seconds: Option<f64>,
+    pub(super) eta_low_seconds: Option<f64>,
+    pub(super) eta_high_seconds: Option<f64>,
 }
 
 impl CacheAnswer {
@@ -123,7 +144,7 @@ impl CacheAnswer {
 }
 
 impl DirectionAnswer {
-    pub(crate) fn new(limiter: &Limiter) -> Self {
+    pub(crate) fn new(limiter: &Limiter, pressure: &TierPressure) -> Self {
         let LimiterMetrics {
             bytes_per_second,
             tiers,
@@ -133,6 +154,7 @@ impl DirectionAnswer {
             bytes: metrics.bytes.to_string(),
             waited_seconds: metrics.waited.as_secs_f64(),
             waiting: metrics.waiting,
+            waiting_mean: pressure.waiting_mean(metrics.tier),
         };
         Self {
             baseline_bytes_per_second: bytes_per_second.map(|rate| rate.to_string()),
@@ -151,6 +173,16 @@ impl CallsAnswer {
     }
 }
 
+impl BucketReadsAnswer {
+    pub(crate) fn new(bucket: &BucketPressure) -> Self {
+        Self {
+            per_second: bucket.reads_per_second(),
+            failed_per_second: bucket.failed_per_second(),
+            seconds_mean: bucket.seconds_mean(),
+        }
+    }
+}
+
 impl GroupAnswer {
     /// A group is as far as the slowest of its partitions.
     pub(crate) fn new<'a>(
@@ -163,6 +195,11 @@ impl GroupAnswer {
         let is_behind = |track: &&Track| matches!(track.mode(), Mode::Tail | Mode::CatchUp);
         let slowest = tracks().filter(is_behind).map(Track::eta_seconds);
         let slowest = slowest.reduce(|a, b| Some(a?.max(b?))).flatten();
+        let slowest = slowest.filter(|_| mode != Mode::FallingBehind);
+        let band = slowest.and_then(|_| {
+            let bands = tracks().filter(is_behind).filter_map(Track::eta_band);
+            bands.reduce(Band::slower)
+        });
         let (done, initial) = tracks()
             .filter_map(Track::done_of_initial)
             .fold((0, 0), |(done, initial), (d, i)| (done + d, initial + i));
@@ -178,7 +215,9 @@ impl GroupAnswer {
             read_bytes_per_second: tracks().map(Track::read_rate).sum(),
             produce_bytes_per_second: tracks().map(Track::produce_rate).sum(),
             drain_bytes_per_second: tracks().map(Track::drain_rate).sum(),
-            eta_seconds: slowest.filter(|_| mode != Mode::FallingBehind),
+            eta_seconds: slowest,
+            eta_low_seconds: band.map(|band| band.low),
+            eta_high_seconds: band.and_then(|band| band.high),
             progress: (initial > 0).then(|| as_float(done) / as_float(initial)),
             partitions: partitions
                 .map(|(partition, track)| PartitionAnswer::new(partition, track))

@@ -10,12 +10,16 @@ use crate::catch_up::rate::Rate;
 
 /// The window of what is shown as "now".
 const SHORT: Duration = Duration::from_secs(10);
-/// The window of what the remaining time is told from: consumers commit every 5 seconds by default,
-/// so what they read comes in lumps.
-const LONG: Duration = Duration::from_secs(60);
+/// The window of what the remaining time is told from. A commit counts for all of the time since the
+/// one before it, so the window need not smooth what comes in lumps.
+const LONG: Duration = Duration::from_secs(30);
+/// The window of how fast the backlog has been shrinking for a while: a bound of the estimate.
+const SLOW: Duration = Duration::from_secs(120);
 
 /// A position that has not moved for this long is not being read: six of the usual commit intervals.
 const STILL_AFTER: Duration = Duration::from_secs(30);
+/// The most that a first commit after a standstill weighs: what follows says more about the rate.
+const RESUME_WEIGHT: Duration = Duration::from_secs(5);
 /// A backlog that has not shrunk for this long is not being caught up with.
 const FALLING_AFTER: Duration = Duration::from_secs(60);
 
@@ -24,6 +28,11 @@ const FALLING_AFTER: Duration = Duration::from_secs(60);
 const TAIL_BYTES: u64 = 1 << 20;
 /// And behind by no more than what is produced in so many seconds, for the same reason.
 const TAIL_SECONDS: f64 = 10.0;
+
+/// An estimate is never given as more exact than this share of itself.
+const BAND_MIN: f64 = 0.1;
+/// What is added to that at first; it is gone after [`LONG`].
+const BAND_UNTRIED: f64 = 0.4;
 
 /// A time that is longer is no estimate: ten years, in seconds.
 const ETA_SECONDS_MAX: f64 = 10.0 * 366.0 * 86_400.0;
@@ -54,17 +63,63 @@ pub(crate) struct Sighting {
     pub(crate) has_members: bool,
 }
 
+/// Bounds of the remaining time, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) low: f64,
+    /// None where the backlog has not shrunk in one of the windows: the end may never be reached.
+    pub(crate) high: Option<f64>,
+}
+
+impl Band {
+    /// The bounds of who arrives last of two.
+    pub(crate) fn slower(self, other: Self) -> Self {
+        Self {
+            low: self.low.max(other.low),
+            high: self.high.zip(other.high).map(|(a, b)| a.max(b)),
+        }
+    }
+}
+
+/// What has moved, over each of the windows.
+#[derive(Debug, Clone, Copy)]
+struct Rates {
+    short: Rate,
+    long: Rate,
+    slow: Rate,
+}
+
+impl Rates {
+    fn new() -> Self {
+        Self {
+            short: Rate::over(SHORT),
+            long: Rate::over(LONG),
+            slow: Rate::over(SLOW),
+        }
+    }
+
+    fn add(&mut self, bytes: u64, within: Duration) {
+        for rate in [&mut self.short, &mut self.long, &mut self.slow] {
+            rate.add(bytes, within);
+        }
+    }
+}
+
 /// A group on a partition, over time. All rates are bytes per second.
 #[derive(Debug, Clone)]
 pub(crate) struct Track {
     seen: Sighting,
-    read_short: Rate,
-    read_long: Rate,
-    produced_short: Rate,
-    produced_long: Rate,
+    read: Rates,
+    produced: Rates,
     backlog_bytes: u64,
     /// When the position moved last, or, if that was later, when the reading began.
     moved_at: Duration,
+    /// Until when `read` knows what was read: the last move, or when there was last nothing to read.
+    read_until: Duration,
+    /// The time that the last move took, from `read_until` on: how often the group commits.
+    commit_interval: Option<Duration>,
+    /// When this reading began.
+    reading_since: Duration,
     /// Since when the backlog has not shrunk.
     falling_since: Option<Duration>,
     /// The backlog when the catching up began, or the most that it has been since. Stays when the
@@ -78,12 +133,13 @@ impl Track {
     pub(crate) fn new(seen: Sighting, bytes: impl Fn(Offset, Offset) -> u64) -> Self {
         let mut track = Self {
             seen,
-            read_short: Rate::over(SHORT),
-            read_long: Rate::over(LONG),
-            produced_short: Rate::over(SHORT),
-            produced_long: Rate::over(LONG),
+            read: Rates::new(),
+            produced: Rates::new(),
             backlog_bytes: bytes(seen.position, seen.high_watermark),
             moved_at: seen.at,
+            read_until: seen.at,
+            commit_interval: None,
+            reading_since: seen.at,
             falling_since: None,
             initial_bytes: None,
             mode: Mode::Idle,
@@ -107,22 +163,18 @@ impl Track {
         if seen.position < before.position {
             self.begin(before.at);
         }
-        // Who commits rarely reads all the time: what a commit after a long while tells has been
-        // read in all of it, and the nothing that was counted meanwhile is replaced.
-        let still = seen.at.saturating_sub(self.moved_at);
-        let read_within = if has_moved && still >= STILL_AFTER {
-            self.forget_read();
-            still
-        } else {
-            within
-        };
         let moved = |from: Offset, to: Offset| if from < to { bytes(from, to) } else { 0 };
-        let read = moved(before.position, seen.position);
         let produced = moved(before.high_watermark, seen.high_watermark);
-        self.read_short.add(read, read_within);
-        self.read_long.add(read, read_within);
-        self.produced_short.add(produced, within);
-        self.produced_long.add(produced, within);
+        self.produced.add(produced, within);
+        if has_moved {
+            self.add_read(moved(before.position, seen.position));
+        } else if before.position == before.high_watermark {
+            // There was nothing to read. That is part of the shown rate, and tells nothing of how fast
+            // a backlog would be read.
+            let idle = seen.at.saturating_sub(self.read_until);
+            self.read.short.add(0, idle);
+            self.read_until = seen.at;
+        }
         if has_moved {
             self.moved_at = seen.at;
         }
@@ -134,15 +186,54 @@ impl Track {
 
     /// Another reading begins at `at`; the one before says nothing about it.
     fn begin(&mut self, at: Duration) {
-        self.forget_read();
+        self.read = Rates::new();
         self.moved_at = at;
+        self.read_until = at;
+        self.commit_interval = None;
+        self.reading_since = at;
         self.falling_since = None;
         self.initial_bytes = None;
     }
 
-    fn forget_read(&mut self) {
-        self.read_short = Rate::over(SHORT);
-        self.read_long = Rate::over(LONG);
+    /// The position has moved by so many bytes. They have been read in all of the time since it moved
+    /// before, however rarely the group commits.
+    fn add_read(&mut self, read: u64) {
+        let within = self.seen.at.saturating_sub(self.read_until);
+        if within >= self.still_after() {
+            let weight = RESUME_WEIGHT.min(within);
+            let share = weight.as_secs_f64() / within.as_secs_f64();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of what is a u64, and not negative"
+            )]
+            let read = (as_float(read) * share) as u64;
+            self.read = Rates::new();
+            self.read.add(read, weight);
+        } else {
+            self.read.add(read, within);
+        }
+        self.commit_interval = Some(within);
+        self.read_until = self.seen.at;
+    }
+
+    /// From when on a position that does not move is no longer being read.
+    fn still_after(&self) -> Duration {
+        STILL_AFTER.max(self.commit_interval.unwrap_or_default() * 2)
+    }
+
+    /// A rate of reading now. It holds between two commits. Once the next one is overdue, nothing
+    /// seems to be read.
+    fn read_now(&self, rate: Rate) -> f64 {
+        let unknown = self.seen.at.saturating_sub(self.read_until);
+        if unknown >= self.still_after() {
+            return 0.0;
+        }
+        let mut rate = rate;
+        if unknown > self.commit_interval.unwrap_or_default() * 2 {
+            rate.add(0, unknown);
+        }
+        rate.per_second()
     }
 
     fn update_mode(&mut self) {
@@ -168,7 +259,7 @@ impl Track {
         if !has_members && !is_read {
             return Mode::Idle;
         }
-        let close = self.produced_long.per_second() * TAIL_SECONDS;
+        let close = self.produced.slow.per_second() * TAIL_SECONDS;
         if (self.backlog_bytes <= TAIL_BYTES || as_float(self.backlog_bytes) <= close)
             && (self.backlog_records() == 0 || still < FALLING_AFTER)
         {
@@ -211,17 +302,21 @@ impl Track {
 
     /// How fast the group reads.
     pub(crate) fn read_rate(&self) -> f64 {
-        self.read_short.per_second()
+        self.read_now(self.read.short)
     }
 
     /// How fast the partition grows.
     pub(crate) fn produce_rate(&self) -> f64 {
-        self.produced_short.per_second()
+        self.produced.short.per_second()
     }
 
     /// How fast the backlog shrinks; below 0 where it grows.
     pub(crate) fn drain_rate(&self) -> f64 {
-        self.read_long.per_second() - self.produced_long.per_second()
+        self.drain(|rates| rates.long)
+    }
+
+    fn drain(&self, window: impl Fn(&Rates) -> Rate) -> f64 {
+        self.read_now(window(&self.read)) - window(&self.produced).per_second()
     }
 
     /// Seconds until the group is at the end; none where it will not be.
@@ -235,6 +330,36 @@ impl Track {
                 (drain > 0.0 && eta <= ETA_SECONDS_MAX).then_some(eta)
             }
         }
+    }
+
+    /// The remaining time if the backlog shrinks as fast and as slowly as in any of the windows. None
+    /// where there is no estimate.
+    pub(crate) fn eta_band(&self) -> Option<Band> {
+        let eta = self.eta_seconds()?;
+        if self.mode == Mode::Tail {
+            let high = Some(0.0);
+            return Some(Band { low: 0.0, high });
+        }
+        let tried = self
+            .seen
+            .at
+            .saturating_sub(self.reading_since)
+            .as_secs_f64();
+        let untried = (1.0 - tried / LONG.as_secs_f64()).max(0.0);
+        let margin = BAND_MIN + BAND_UNTRIED * untried;
+        let drains = [
+            self.drain(|rates| rates.short),
+            self.drain(|rates| rates.long),
+            self.drain(|rates| rates.slow),
+        ];
+        let backlog = as_float(self.backlog_bytes);
+        let fastest = drains.into_iter().fold(f64::MIN, f64::max);
+        let slowest = drains.into_iter().fold(f64::MAX, f64::min);
+        let high = (slowest > 0.0).then(|| (backlog / slowest).max(eta * (1.0 + margin)));
+        Some(Band {
+            low: (backlog / fastest).min(eta * (1.0 - margin)),
+            high: high.filter(|high| *high <= ETA_SECONDS_MAX),
+        })
     }
 
     /// What is done of the catching up, and what it began with, in bytes; none where there was

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `rate` | rates of what comes in lumps |
 //! | `estimator` | one group on one partition, over time |
+//! | `pressure` | what readers wait for: the limiters and the bucket |
 //! | `tracker` | looks at all groups every second |
 //! | `answer` | the shape of the answer |
 //!
@@ -14,6 +15,7 @@
 
 mod answer;
 mod estimator;
+mod pressure;
 mod rate;
 mod tracker;
 
@@ -23,8 +25,8 @@ use millrace_model::NodeId;
 use millrace_objects::ObjectStorage;
 use millrace_time::{SharedClock, rfc3339};
 
-use self::answer::{CacheAnswer, CallsAnswer, DirectionAnswer, NetworkAnswer};
-pub(crate) use self::{answer::CatchUpAnswer, tracker::Tracker};
+use self::answer::{BucketReadsAnswer, CacheAnswer, CallsAnswer, DirectionAnswer, NetworkAnswer};
+pub(crate) use self::{answer::CatchUpAnswer, pressure::Pressure, tracker::Tracker};
 
 /// What the answer is made from.
 #[derive(Debug)]
@@ -40,19 +42,21 @@ pub(crate) struct CatchUp {
 impl CatchUp {
     pub(crate) fn answer(&self) -> CatchUpAnswer {
         let (groups, truncated) = self.tracker.answer();
+        let pressure = self.tracker.pressure();
         let calls = self.bucket.calls().into_iter();
         CatchUpAnswer {
             time: rfc3339::format(self.clock.wall_ms()),
             node_id: self.node_id.get(),
             cache: CacheAnswer::new(&self.block_cache.metrics()),
             network: NetworkAnswer {
-                ingress: DirectionAnswer::new(&self.network.ingress),
-                egress: DirectionAnswer::new(&self.network.egress),
+                ingress: DirectionAnswer::new(&self.network.ingress, &pressure.ingress),
+                egress: DirectionAnswer::new(&self.network.egress, &pressure.egress),
             },
             bucket_calls: calls
                 .filter(|calls| calls.calls > 0)
                 .map(CallsAnswer::new)
                 .collect(),
+            bucket_reads: BucketReadsAnswer::new(&pressure.reads),
             groups,
             truncated,
         }

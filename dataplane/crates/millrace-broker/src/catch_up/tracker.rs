@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use crate::catch_up::{
     answer::{GroupAnswer, PartitionAnswer},
     estimator::{Sighting, Track, as_float},
+    pressure::Pressure,
 };
 
 /// How often positions are looked at.
@@ -42,6 +43,7 @@ struct Inner {
     groups: GroupCoordinator,
     logs: LogManager,
     clock: SharedClock,
+    pressure: Mutex<Pressure>,
     state: Mutex<State>,
 }
 
@@ -72,11 +74,17 @@ impl Followed {
 }
 
 impl Tracker {
-    pub(crate) fn new(groups: GroupCoordinator, logs: LogManager, clock: SharedClock) -> Self {
+    pub(crate) fn new(
+        groups: GroupCoordinator,
+        logs: LogManager,
+        pressure: Pressure,
+        clock: SharedClock,
+    ) -> Self {
         Self(Arc::new(Inner {
             groups,
             logs,
             clock,
+            pressure: Mutex::new(pressure),
             state: Mutex::default(),
         }))
     }
@@ -92,6 +100,7 @@ impl Tracker {
     /// Looks at every group once.
     pub(crate) fn sample(&self) {
         let inner = &*self.0;
+        inner.pressure.lock().sample(inner.clock.now());
         let mut state = inner.state.lock();
         let mut before = std::mem::take(&mut state.groups);
         let mut left = FOLLOWED_MAX;
@@ -125,6 +134,11 @@ impl Tracker {
         }
         let State { groups, series, .. } = &mut *state;
         series.show(groups);
+    }
+
+    /// What readers have waited for lately.
+    pub(crate) fn pressure(&self) -> Pressure {
+        self.0.pressure.lock().clone()
     }
 
     /// All groups as they were at the last sample, by name, and whether there are more.
@@ -246,6 +260,7 @@ impl Gauges {
 
 impl PartitionAnswer {
     pub(super) fn new(partition: &TopicPartition, track: &Track) -> Self {
+        let band = track.eta_band();
         Self {
             topic: partition.topic.as_str().to_owned(),
             partition: partition.partition,
@@ -255,8 +270,11 @@ impl PartitionAnswer {
             backlog_records: track.backlog_records().to_string(),
             backlog_bytes: track.backlog_bytes().to_string(),
             read_bytes_per_second: track.read_rate(),
+            produce_bytes_per_second: track.produce_rate(),
             drain_bytes_per_second: track.drain_rate(),
             eta_seconds: track.eta_seconds(),
+            eta_low_seconds: band.map(|band| band.low),
+            eta_high_seconds: band.and_then(|band| band.high),
         }
     }
 }

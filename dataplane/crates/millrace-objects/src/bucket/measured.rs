@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -39,11 +40,31 @@ pub struct BucketCalls {
     pub calls: u64,
 }
 
+/// Reads of objects since the start, each try counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BucketReads {
+    /// All that were answered or given up.
+    pub calls: u64,
+    /// Those that failed for a cause in the store or on the way: denied, failed, given up.
+    pub failed: u64,
+    /// How long all of them took, together. Given-up ones are not in it.
+    pub busy: Duration,
+}
+
 /// The counts of all operations; a clone counts with the original.
 #[derive(Debug, Clone)]
 pub(crate) struct Calls(Arc<[(&'static str, Arc<Counts>)]>);
 
-type Counts = [AtomicU64; OUTCOMES.len()];
+#[derive(Debug, Default)]
+struct Counts {
+    outcomes: [AtomicU64; OUTCOMES.len()],
+    busy_us: AtomicU64,
+}
+
+/// The name of reads of an object.
+const GET: &str = "get";
+/// Outcomes of reads that are the fault of the store or the way to it.
+const FAULTS: [&str; 3] = ["denied", "failed", "given_up"];
 
 impl Calls {
     /// All that are not 0, by operation.
@@ -55,11 +76,29 @@ impl Calls {
                 outcome,
                 calls: count.load(Ordering::Relaxed),
             };
-            let all: Vec<_> = OUTCOMES.into_iter().zip(counts.iter()).map(call).collect();
+            let all: Vec<_> = OUTCOMES
+                .into_iter()
+                .zip(&counts.outcomes)
+                .map(call)
+                .collect();
             all
         };
         let all = self.0.iter().flat_map(of);
         all.filter(|calls| calls.calls > 0).collect()
+    }
+
+    /// The reads among them.
+    pub(crate) fn reads(&self) -> BucketReads {
+        let mut reads = BucketReads::default();
+        for (_, counts) in self.0.iter().filter(|(operation, _)| *operation == GET) {
+            for (outcome, count) in OUTCOMES.into_iter().zip(&counts.outcomes) {
+                let count = count.load(Ordering::Relaxed);
+                reads.calls += count;
+                reads.failed += if FAULTS.contains(&outcome) { count } else { 0 };
+            }
+            reads.busy += Duration::from_micros(counts.busy_us.load(Ordering::Relaxed));
+        }
+        reads
     }
 }
 
@@ -110,7 +149,7 @@ impl Metrics {
     }
 
     fn count(&self, outcome: &str) {
-        let outcomes = self.outcomes.iter().zip(self.counts.iter());
+        let outcomes = self.outcomes.iter().zip(&self.counts.outcomes);
         let mut found = outcomes.filter(|((label, _), _)| *label == outcome);
         if let Some(((_, counter), count)) = found.next() {
             counter.increment(1);
@@ -130,7 +169,7 @@ impl<B: Bucket> Measured<B> {
             copy: Metrics::new("copy"),
             complete: Metrics::new("complete"),
             abort: Metrics::new("abort"),
-            get: Metrics::new("get"),
+            get: Metrics::new(GET),
             size: Metrics::new("size"),
             delete: Metrics::new("delete"),
             list: Metrics::new("list"),
@@ -168,9 +207,10 @@ impl<B: Bucket> Measured<B> {
         let started = self.clock.now();
         let result = run.await;
         open.settled = true;
-        metrics
-            .seconds
-            .record((self.clock.now() - started).as_secs_f64());
+        let took = self.clock.now() - started;
+        metrics.seconds.record(took.as_secs_f64());
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        metrics.counts.busy_us.fetch_add(took_us, Ordering::Relaxed);
         match &result {
             Ok(value) => {
                 metrics.count("ok");

@@ -37,7 +37,7 @@ pub(crate) use idempotent::Idempotent;
 pub use layer::BucketLayer;
 pub(crate) use limited::Limited;
 pub use limited::NetworkShare;
-pub use measured::BucketCalls;
+pub use measured::{BucketCalls, BucketReads};
 pub(crate) use measured::{Calls, Measured};
 pub use parts::{PartSlot, PartTag, UploadId};
 pub(crate) use pieces::{Cutter, span};

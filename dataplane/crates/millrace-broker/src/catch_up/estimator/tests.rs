@@ -251,3 +251,77 @@ fn who_commits_rarely_and_reads_slower_than_is_written_falls_behind() {
     }
     assert_eq!(rig.track.mode(), Mode::FallingBehind);
 }
+
+/// Consumers commit every 5 seconds by default: the shown rate is that of their reading at any moment.
+#[test]
+fn the_read_rate_is_steady_between_two_commits() {
+    let mut rig = Rig::new(0, 1_000_000, true);
+    rig.run(4, 0, 0);
+    rig.run(1, 5_000, 0);
+    for second in 0..50 {
+        rig.run(1, if second % 5 == 4 { 5_000 } else { 0 }, 0);
+        let rate = rig.track.read_rate();
+        assert!(near(rate, 1_024_000.0), "{rate} at {second} s");
+    }
+}
+
+/// A reader that was at the end for minutes has not been slow. Whether the burst goes on is not known, so
+/// the band is wide.
+#[test]
+fn the_band_after_a_burst_holds_the_time_that_its_reading_takes() {
+    let mut rig = Rig::new(0, 0, true);
+    rig.run(300, 0, 0);
+    rig.run(1, 0, 100_000);
+    for _ in 0..12 {
+        rig.run(4, 0, 0);
+        rig.run(1, 5_000, 0);
+    }
+    let band = rig.track.eta_band().expect("an estimate");
+    assert!(
+        (36.0..42.0).contains(&band.low) && band.high.is_none_or(|high| high > 40.0),
+        "{band:?}"
+    );
+}
+
+#[test]
+fn a_reader_that_stops_falls_behind_though_nothing_is_written() {
+    let mut rig = Rig::new(0, 1_000_000, true);
+    rig.run(60, 1_000, 0);
+    assert_eq!(rig.track.mode(), Mode::CatchUp);
+    rig.run(95, 0, 0);
+    assert_eq!(rig.track.mode(), Mode::FallingBehind);
+    assert!(rig.track.read_rate().abs() < f64::EPSILON);
+    assert_eq!(
+        (rig.track.eta_seconds(), rig.track.eta_band()),
+        (None, None)
+    );
+}
+
+#[test]
+fn the_band_holds_the_estimate_and_narrows() {
+    let mut rig = Rig::new(0, 1_000_000, true);
+    rig.run(1, 1_000, 0);
+    let first = rig.track.eta_band().expect("an estimate");
+    assert!(near(first.low, rig.eta() * 0.5133), "{first:?}");
+    rig.run(59, 1_000, 0);
+    let steady = rig.track.eta_band().expect("an estimate");
+    assert!(near(steady.low, rig.eta() * 0.9), "{steady:?}");
+    assert!(
+        steady.high.is_some_and(|high| near(high, rig.eta() * 1.1)),
+        "{steady:?}"
+    );
+    // Twice as fast: it may last, or not.
+    rig.run(15, 2_000, 0);
+    let faster = rig.track.eta_band().expect("an estimate");
+    assert!(faster.low < rig.eta() * 0.9, "{faster:?}");
+    assert!(
+        faster.high.is_some_and(|high| high > rig.eta() * 1.1),
+        "{faster:?}"
+    );
+    rig.run(40, 2_000, 2_100);
+    let growing = rig.track.eta_band();
+    assert!(
+        growing.is_none_or(|band| band.high.is_none()),
+        "{growing:?}"
+    );
+}
