@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     admin::{Admin, AdminError, AdminListener, AdminState, Token},
-    catch_up::{CatchUp, Tracker},
+    catch_up::{CatchUp, Pressure, Tracker},
     config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
     control_link::{ControlLink, LinkParts},
     folder::{DataFolder, FolderError},
@@ -162,7 +162,7 @@ impl Broker {
         let logs = open_logs(&config, &storage, &seams).await?;
         let timers = Timers::new(seams.clock.clone(), tasks.clone());
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
-        let tracker = Tracker::new(groups.clone(), logs.clone(), seams.clock.clone());
+        let tracker = tracker(&groups, &logs, &storage, &seams);
         let addresses = listeners.addresses();
         let advertised = advertised(&config, &addresses);
         let quotas = quotas(&storage).await?;
@@ -180,7 +180,7 @@ impl Broker {
             config: api_config(&config, &storage, &advertised),
         };
         let service = Arc::new(ApiService::new(parts));
-        let server = serve(&config, listeners, &service, timers, (quotas, &seams));
+        let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
         let serving = Serving {
             server: server.clone(),
             logs: logs.clone(),
@@ -194,7 +194,6 @@ impl Broker {
             service: service.clone(),
             records: records(&config, &server, &advertised, &service),
         };
-        let tracking = tasks.spawn(Task::CatchUpTracker, tracker.run());
         let _ = state.serving.set(serving);
         state.enter(Phase::Running);
         tracing::info!(listeners = ?addresses, "the broker is ready");
@@ -210,7 +209,7 @@ impl Broker {
             link,
             drain: config.drain,
             _folding: folding,
-            _tracking: AbortOnDropHandle::new(tracking),
+            _tracking: AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, tracker.run())),
             _following: following,
             tasks: seams.tasks,
             _folder: folder,
@@ -485,7 +484,7 @@ fn serve(
     service: &Arc<ApiService>,
     timers: Timers,
     (quotas, seams): (Arc<LiveQuotas>, &Seams),
-) -> Server {
+) -> Result<Server, BindError> {
     let (net, service, clock) = (config.net.clone(), service.clone(), seams.clock.clone());
     listeners.serve(net, service, clock, timers, (quotas, &seams.tasks))
 }
@@ -563,6 +562,16 @@ async fn open_groups(
         config: config.group.clone(),
     })
     .await
+}
+
+fn tracker(
+    groups: &GroupCoordinator,
+    logs: &LogManager,
+    storage: &Storage,
+    seams: &Seams,
+) -> Tracker {
+    let pressure = Pressure::new(storage.network.clone(), storage.bucket.clone());
+    Tracker::new(groups.clone(), logs.clone(), pressure, seams.clock.clone())
 }
 
 fn catch_up(config: &BrokerConfig, storage: &Storage, tracker: Tracker, seams: &Seams) -> CatchUp {

@@ -71,8 +71,9 @@ pub enum BindError {
     },
 }
 
-/// Bound sockets that do not accept yet. Binding first makes ports known, and a taken port an early
-/// error, before the rest of the broker starts.
+/// Bound sockets that do not listen yet. Binding first makes ports known, and a taken port an early
+/// error, before the rest of the broker starts. Until [`Listeners::serve`] the kernel rejects connections, so
+/// whoever can connect (a client, the health check of a load balancer) has found a broker that serves.
 #[derive(Debug)]
 pub struct Listeners {
     bound: Vec<Bound>,
@@ -83,7 +84,7 @@ pub struct Listeners {
 struct Bound {
     listening: Listening,
     address: SocketAddr,
-    socket: TcpListener,
+    socket: TcpSocket,
 }
 
 /// What the connections of a listener have in common.
@@ -126,9 +127,11 @@ impl Listeners {
             .collect()
     }
 
-    /// Starts accepting. Must be called inside a tokio runtime. The timers run on the same clock. The quotas
-    /// say how often an address may connect.
-    #[must_use]
+    /// Listens and accepts from now on. Must be called inside a tokio runtime. The timers run on the same clock.
+    /// The quotas say how often an address may connect.
+    ///
+    /// # Errors
+    /// Another process has listened at one of the addresses since they were bound. No listener accepts then.
     pub fn serve(
         self,
         config: NetConfig,
@@ -136,7 +139,9 @@ impl Listeners {
         clock: SharedClock,
         timers: Timers,
         (quotas, tasks): (Arc<LiveQuotas>, &Supervisor),
-    ) -> Server {
+    ) -> Result<Server, BindError> {
+        let listening = self.bound.into_iter().map(Bound::listen);
+        let listening = listening.collect::<Result<Vec<_>, _>>()?;
         let limits = config.limits.clone();
         let admission = Admission::new(config.connections_max, limits, quotas);
         let shared = Arc::new(Shared {
@@ -159,17 +164,30 @@ impl Listeners {
             }),
         };
         let core = &server.core;
-        for bound in self.bound {
-            let accepting = accept_loop(Arc::clone(core), bound.listening, bound.socket);
+        for (listening, listener) in listening {
+            let accepting = accept_loop(Arc::clone(core), listening, listener);
             tasks.spawn(Task::NetAccept, core.tasks.track_future(accepting));
         }
         let sweeping = sweep_loop(Arc::clone(core));
         tasks.spawn(Task::NetSweep, core.tasks.track_future(sweeping));
-        server
+        Ok(server)
     }
 }
 
-async fn bind_one(config: &ListenerConfig) -> Result<(SocketAddr, TcpListener), BindError> {
+impl Bound {
+    fn listen(self) -> Result<(Listening, TcpListener), BindError> {
+        match self.socket.listen(LISTEN_BACKLOG) {
+            Ok(listener) => Ok((self.listening, listener)),
+            Err(source) => Err(BindError::Listen {
+                name: self.listening.name,
+                address: self.address,
+                source,
+            }),
+        }
+    }
+}
+
+async fn bind_one(config: &ListenerConfig) -> Result<(SocketAddr, TcpSocket), BindError> {
     let resolve = |source| BindError::Resolve {
         name: config.name.clone(),
         host: config.host.clone(),
@@ -185,7 +203,7 @@ async fn bind_one(config: &ListenerConfig) -> Result<(SocketAddr, TcpListener), 
         .map_err(resolve)?
         .next()
         .ok_or_else(|| resolve(io::ErrorKind::AddrNotAvailable.into()))?;
-    let listen = || {
+    let bind = || {
         let socket = if address.is_ipv4() {
             TcpSocket::new_v4()
         } else {
@@ -193,10 +211,9 @@ async fn bind_one(config: &ListenerConfig) -> Result<(SocketAddr, TcpListener), 
         }?;
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        let listener = socket.listen(LISTEN_BACKLOG)?;
-        Ok((listener.local_addr()?, listener))
+        Ok((socket.local_addr()?, socket))
     };
-    listen().map_err(|source| BindError::Listen {
+    bind().map_err(|source| BindError::Listen {
         name: config.name.clone(),
         address,
         source,

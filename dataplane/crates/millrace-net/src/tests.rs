@@ -2,6 +2,7 @@
 
 mod certificates;
 mod limits;
+mod listening;
 mod mute;
 mod strangers;
 mod tls;
@@ -187,13 +188,14 @@ async fn secure_rig(config: NetConfig, security: ListenerSecurity) -> Rig {
         probe: Arc::clone(&probe),
         clock: shared.clone(),
     };
-    let server = listeners.serve(
+    let serving = listeners.serve(
         config,
         Arc::new(service),
         shared,
         timers.clone(),
         (Arc::default(), &Supervisor::new()),
     );
+    let server = serving.expect("nobody else listens there");
     Rig {
         server,
         probe,

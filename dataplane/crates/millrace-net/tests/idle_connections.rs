@@ -46,13 +46,14 @@ async fn an_idle_connection_costs_less_than_20_kib() {
     let address = listeners.addresses()[0].1;
     let clock = SystemClock::shared();
     let timers = Timers::new(clock.clone(), Supervisor::new());
-    let server = listeners.serve(
+    let serving = listeners.serve(
         NetConfig::default(),
         Arc::new(Echo),
         clock,
         timers,
         (Arc::default(), &Supervisor::new()),
     );
+    let server = serving.expect("nobody else listens there");
     let mut clients = Vec::with_capacity(CONNECTIONS);
     let before = resident_bytes();
     for _ in 0..CONNECTIONS {
