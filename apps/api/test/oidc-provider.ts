@@ -2,12 +2,13 @@
  * An OpenID provider over TLS in this process: npm's `oidc-provider`, in which `signIn` is the person at the keyboard. `tamper`
  * changes what it says, as a wrong or hostile provider would.
  */
+
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
+import { selfSigned } from "@millrace/testkit";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import { Provider } from "oidc-provider";
-import { selfSigned } from "./self-signed.ts";
 
 export interface Claims {
   readonly sub: string;

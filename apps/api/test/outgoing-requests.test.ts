@@ -1,11 +1,12 @@
 /** What requests to tenants' addresses do over real TLS; which addresses are refused is tested beside the code. */
+
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { OutgoingRequestRefused, OutgoingRequests } from "@millrace/auth";
+import { selfSigned } from "@millrace/testkit";
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { selfSigned } from "./self-signed.ts";
 
 const { certificate: ca, key } = await selfSigned();
 const asked: IncomingMessage[] = [];

@@ -1,7 +1,7 @@
 /** Single sign-on against a real OpenID provider: who gets in, who does not, and how far a session reaches. */
 import { OutgoingRequests } from "@millrace/auth";
 import { newId } from "@millrace/domain";
-import { runSql, setUp } from "@millrace/testkit";
+import { runSql, selfSigned, setUp } from "@millrace/testkit";
 import { pino } from "pino";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type Answer, apiFixture, CONSOLE_URL, call, sessionOf } from "./fixture.ts";
@@ -13,7 +13,6 @@ import {
   OidcProvider,
   type Tampering,
 } from "./oidc-provider.ts";
-import { selfSigned } from "./self-signed.ts";
 
 const tls = selfSigned();
 const provider = await OidcProvider.start(tls);

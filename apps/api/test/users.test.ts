@@ -70,6 +70,9 @@ test("a chosen password is taken and not repeated", async () => {
     [{ name: "dave", password: "short" }, "/password"],
     [{ name: "dave", password: "pässwörter sind lang" }, "/password"],
     [{ name: "with space" }, "/name"],
+    // No URL could name them: a client resolves them as parts of the path.
+    [{ name: "." }, "/name"],
+    [{ name: ".." }, "/name"],
     [{ name: "__internal" }, "/name"],
   ] as const) {
     const refused = await send("POST", "", body);

@@ -2,7 +2,7 @@
 
 /** Links of one gateway. A link that idles takes about 100 KiB. */
 export const LINKS_MAX = 2_000;
-/** Connections beyond links: handshakes that are under way. What comes on top is closed at once. */
+/** Connections that are no links yet. Nobody has signed in on them, so more are closed at once, however few links there are. */
 export const HANDSHAKE_CONNECTIONS_MAX = 512;
 /** Requests for a link that wait for the database. More would wait longer than a broker does: they get 503. */
 export const SIGN_INS_MAX = 256;

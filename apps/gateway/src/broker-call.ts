@@ -1,7 +1,7 @@
 /** One call to a broker whose link is here. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { type ClientHttp2Stream, constants } from "node:http2";
-import { LINK_HEADERS } from "@millrace/domain";
+import { GATEWAY_ERROR_HEADER, LINK_HEADERS } from "@millrace/domain";
 import { passAnswer } from "./answer.ts";
 import { ANSWER_HEAD_MS_MAX, BODY_STALL_MS_MAX } from "./bounds.ts";
 import { CallError } from "./call-error.ts";
@@ -52,7 +52,9 @@ export async function callBroker(
     assertRightBroker(head, link);
     const isWhole = () => stream.rstCode === constants.NGHTTP2_NO_ERROR && !link.hasEnded;
     const status = Number(head[":status"]);
-    await passAnswer({ status, headers: head, body: stream, isWhole }, response);
+    // A broker cannot speak for the gateway.
+    const { [GATEWAY_ERROR_HEADER]: _, ...headers } = head;
+    await passAnswer({ status, headers, body: stream, isWhole }, response);
   } catch (error) {
     cancel();
     throw error;
@@ -90,11 +92,14 @@ function brokenOff(stream: ClientHttp2Stream, link: Link): CallError {
   return new CallError("BROKER_DISCONNECTED", `${what}: it may have carried the request out.`);
 }
 
-/** @throws CallError `WRONG_BROKER`; a link whose broker says that it is another one is cut. */
+/**
+ * Every answer of a broker names it, errors included. A link whose broker does not, or says that it is another one, is cut.
+ *
+ * @throws CallError `WRONG_BROKER`
+ */
 function assertRightBroker(head: Head, link: Link): void {
   const { clusterId, brokerId } = link.info;
-  const cluster = head[LINK_HEADERS.cluster] ?? clusterId;
-  const broker = head[LINK_HEADERS.broker] ?? String(brokerId);
+  const { [LINK_HEADERS.cluster]: cluster = "?", [LINK_HEADERS.broker]: broker = "?" } = head;
   if (cluster !== clusterId || broker !== String(brokerId)) {
     link.end(`the broker answered as broker ${broker} of ${cluster}`);
     throw new CallError("WRONG_BROKER", `Broker ${broker} of ${cluster} has answered instead.`);

@@ -61,6 +61,8 @@ export class BrokerListener {
   readonly #options: BrokerListenerOptions;
   readonly #server: Server;
   readonly #slotLinks = new TokenBuckets(SLOT_LINKS, 2 * LINKS_MAX);
+  /** Connections that are no links yet, by the address of their other end: TLS shows us another object than TCP. */
+  readonly #handshakes = new Set<string>();
   #signIns = 0;
   #isDraining = false;
 
@@ -79,7 +81,7 @@ export class BrokerListener {
     };
     this.#server =
       pem === undefined ? createPlainServer(bounds) : createTlsServer({ ...tls, ...bounds });
-    this.#server.maxConnections = LINKS_MAX + HANDSHAKE_CONNECTIONS_MAX;
+    this.#server.on("connection", (socket: Socket) => this.#admit(socket));
     this.#server.on("request", (_request, response) => {
       const headers = { "content-type": "text/plain", connection: "close", upgrade: LINK_PROTOCOL };
       response.writeHead(426, headers).end(`Only brokers connect here, at ${LINK_PATH}.\n`);
@@ -110,6 +112,16 @@ export class BrokerListener {
     this.#server.close();
   }
 
+  #admit(socket: Socket): void {
+    if (this.#handshakes.size >= HANDSHAKE_CONNECTIONS_MAX) {
+      socket.destroy();
+      return;
+    }
+    const peer = peerOf(socket);
+    this.#handshakes.add(peer);
+    socket.once("close", () => this.#handshakes.delete(peer));
+  }
+
   async #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     socket.on("error", () => socket.destroy());
     socket.setTimeout(HANDSHAKE_MS_MAX, () => socket.destroy());
@@ -127,6 +139,7 @@ export class BrokerListener {
       socket.setTimeout(0);
       socket.setNoDelay(true);
       const link = await Link.on(socket, info);
+      this.#handshakes.delete(peerOf(socket));
       if (this.#isDraining) return link.end("the gateway stops");
       this.#options.links.add(link);
       this.#options.onLink(link);
@@ -197,6 +210,10 @@ export class BrokerListener {
     }
     return { brokerVersion, brokerStart, remoteAddress: socket.remoteAddress ?? "" };
   }
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function refuse(socket: Socket, { status, message }: Refused): void {

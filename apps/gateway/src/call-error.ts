@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { GATEWAY_ERRORS, type GatewayErrorCode } from "@millrace/domain";
+import { GATEWAY_ERROR_HEADER, GATEWAY_ERRORS, type GatewayErrorCode } from "@millrace/domain";
 
 /** An answer of the gateway's own. */
 export class CallError extends Error {
@@ -25,6 +25,7 @@ export function answerError(response: ServerResponse, { code, message }: CallErr
   const headers: OutgoingHttpHeaders = {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
+    [GATEWAY_ERROR_HEADER]: code,
     ...(SOON.includes(code) && { "retry-after": "1" }),
   };
   response.writeHead(GATEWAY_ERRORS[code], headers).end(body);

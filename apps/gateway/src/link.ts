@@ -191,6 +191,11 @@ export class Link {
 
   #ping(): void {
     if (this.#endReason !== undefined) return;
+    // Its end is reported only once the connection is closed, and until then a ping would throw.
+    if (this.#session.destroyed) {
+      this.end("the connection has ended");
+      return;
+    }
     const overdue = () => this.end(`no answer to a ping for ${PING_ANSWER_MS_MAX} ms`);
     this.#pingTimer = setTimeout(overdue, PING_ANSWER_MS_MAX);
     const isSent = this.#session.ping((error) => {

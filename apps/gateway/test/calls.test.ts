@@ -99,19 +99,47 @@ describe("a gateway's own errors", () => {
     });
   });
 
-  test("tell that another broker has answered, and cut its link", async () => {
+  test.each([
+    ["another broker, with success", 200, { "millrace-broker": "7" }],
+    ["another broker, with an error", 404, { "millrace-broker": "7" }],
+    ["a broker of another cluster", 200, { "millrace-cluster": "clu_other" }],
+    ["a broker that does not say which", 500, { "millrace-broker": undefined }],
+    ["a broker that does not say of which cluster", 200, { "millrace-cluster": undefined }],
+  ])("tell that %s has answered, and cut the link", async (_who, status, others) => {
     const gateway = await fixture.gateway();
     const broker = await fixture.broker(gateway.brokerPort, undefined, (stream, headers) => {
-      stream.respond({ ":status": 200, ...idsOf(headers), "millrace-broker": "7" });
+      stream.respond({ ":status": status, ...idsOf(headers), ...others });
       stream.end("not mine");
     });
     await broker.connect();
     await eventually(() => expect(gateway.links.size).toBe(1));
-    expect(await errorOf(await call(gateway, broker.options))).toMatchObject({
-      status: 502,
-      code: "WRONG_BROKER",
-    });
+    const response = await call(gateway, broker.options);
+    expect(response.headers.get("millrace-gateway-error")).toBe("WRONG_BROKER");
+    expect(await errorOf(response)).toMatchObject({ status: 502, code: "WRONG_BROKER" });
     await eventually(() => expect(gateway.links.size).toBe(0));
+  });
+
+  test("are marked, also behind a second gateway, and a broker cannot mark its own so", async () => {
+    const [gateway, other] = [await fixture.gateway(), await fixture.gateway()];
+    const said = { error: { code: "BROKER_BUSY", message: "not the gateway's" } };
+    const broker = await fixture.broker(gateway.brokerPort, undefined, (stream, headers) => {
+      const ids = headers[":path"] === "/wrong" ? {} : idsOf(headers);
+      stream.respond({ ":status": 429, ...ids, "millrace-gateway-error": "BROKER_BUSY" });
+      stream.end(JSON.stringify(said));
+    });
+    await broker.connect();
+    await eventually(() => expect(gateway.links.size).toBe(1));
+    for (const from of [gateway, other]) {
+      const response = await eventually(async () => {
+        const answer = await call(from, broker.options);
+        expect(answer.status).toBe(429);
+        return answer;
+      });
+      expect(response.headers.has("millrace-gateway-error")).toBe(false);
+      expect(await response.json()).toEqual(said);
+    }
+    const wrong = await call(other, broker.options, "/wrong");
+    expect(wrong.headers.get("millrace-gateway-error")).toBe("WRONG_BROKER");
   });
 
   test("tell that the broker itself found the request misdirected", async () => {
@@ -119,7 +147,8 @@ describe("a gateway's own errors", () => {
     let calls = 0;
     const broker = await fixture.broker(gateway.brokerPort, undefined, (stream) => {
       calls += 1;
-      stream.respond({ ":status": 421 }, { endStream: true });
+      const ids = { "millrace-cluster": broker.options.clusterId, "millrace-broker": "0" };
+      stream.respond({ ":status": 421, ...ids }, { endStream: true });
     });
     await broker.connect();
     await eventually(() => expect(gateway.links.size).toBe(1));

@@ -5,12 +5,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import { type BrokerSlot, type ClusterId, linkCredential, newId } from "@millrace/domain";
-import { setUp, type TestDatabase, withPostgres } from "@millrace/testkit";
+import { selfSigned, setUp, type TestDatabase, withPostgres } from "@millrace/testkit";
 import { pino } from "pino";
 import { expect } from "vitest";
 import { type Gateway, type GatewayOptions, startGateway } from "../src/gateway.ts";
 import { type Answer, FakeBroker } from "./fake-broker.ts";
-import { selfSigned } from "./self-signed.ts";
 
 export const TOKEN = "token-of-api-worker-and-gateways-0123";
 const WAIT_MS_MAX = 20_000;

@@ -3,7 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type GatewayFixture, TOKEN } from "./fixture.ts";
+import { TOKEN } from "./fixture.ts";
+
+export interface GatewaySite {
+  readonly database: { readonly gatewayUrl: string };
+  readonly tlsFile: string;
+  /** What ends the gateway with the test. */
+  onEnd(work: () => unknown): void;
+}
 
 export interface GatewayProcess {
   readonly brokerPort: number;
@@ -13,21 +20,21 @@ export interface GatewayProcess {
 
 /** Resolves once it takes brokers. Ports of 0 are free ones. */
 export async function startGatewayProcess(
-  fixture: GatewayFixture,
+  site: GatewaySite,
   ports: { readonly broker: number; readonly internal: number } = { broker: 0, internal: 0 },
 ): Promise<GatewayProcess> {
   const child = spawn(process.execPath, [join(import.meta.dirname, "../src/main.ts")], {
     stdio: ["ignore", "pipe", "inherit"],
     env: {
       PATH: process.env.PATH ?? "",
-      DATABASE_URL: fixture.database.gatewayUrl,
+      DATABASE_URL: site.database.gatewayUrl,
       MILLRACE_GATEWAY_LISTEN: `127.0.0.1:${ports.broker}`,
       MILLRACE_GATEWAY_INTERNAL_LISTEN: `127.0.0.1:${ports.internal}`,
       MILLRACE_GATEWAY_TOKEN: TOKEN,
-      MILLRACE_GATEWAY_TLS_FILE: fixture.tlsFile,
+      MILLRACE_GATEWAY_TLS_FILE: site.tlsFile,
     },
   });
-  fixture.onEnd(() => kill(child, "SIGKILL"));
+  site.onEnd(() => kill(child, "SIGKILL"));
   for await (const line of createInterface({ input: child.stdout })) {
     const { msg, brokerPort, internalUrl } = JSON.parse(line);
     if (msg !== "gateway started") continue;

@@ -3,13 +3,12 @@ import { readFile, writeFile } from "node:fs/promises";
 import { type AddressInfo, connect as connectTcp } from "node:net";
 import { pipeline } from "node:stream";
 import { createServer as createTlsServer } from "node:tls";
-import { runSql } from "@millrace/testkit";
+import { runSql, selfSigned } from "@millrace/testkit";
 import { afterEach, describe, expect, test } from "vitest";
-import { SLOT_LINKS } from "../src/bounds.ts";
-import { FakeBroker, NoLink, openLink } from "./fake-broker.ts";
+import { HANDSHAKE_CONNECTIONS_MAX, SLOT_LINKS } from "../src/bounds.ts";
+import { FakeBroker, idsOf, NoLink, openLink } from "./fake-broker.ts";
 import { call, errorOf, eventually, gatewayFixture, reached } from "./fixture.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
-import { selfSigned } from "./self-signed.ts";
 
 const fixture = gatewayFixture();
 afterEach(() => fixture.endAll());
@@ -118,7 +117,7 @@ test("a newer link replaces the older one, on the same gateway and on another", 
   await reached(a, older.options);
   await reached(b, older.options);
   expect([a.links.size, b.links.size]).toEqual([0, 1]);
-  expect(await fixture.rows.brokerLinks.list(older.options.clusterId)).toMatchObject([
+  expect(await fixture.rows.brokerLinks.list([older.options.clusterId])).toMatchObject([
     { state: "connected", brokerVersion: "0.1.0", remoteAddress: "127.0.0.1" },
   ]);
 });
@@ -159,7 +158,7 @@ test("a caller that goes away cancels the stream behind two gateways", async () 
     begun += 1;
     stream.on("close", () => ended.push(stream.rstCode ?? -1));
     if (headers[":path"] === "/head") {
-      stream.respond({ ":status": 200 });
+      stream.respond({ ":status": 200, ...idsOf(headers) });
       stream.write("first");
     }
   });
@@ -224,7 +223,7 @@ test("a broker that answers nothing any more is disconnected", async () => {
   (broker.socket as unknown as { _handle: { readStop(): void } })._handle.readStop();
   await eventually(() => expect(gateway.links.size).toBe(0), 15_000);
   await eventually(async () => {
-    const [link] = await fixture.rows.brokerLinks.list(broker.options.clusterId);
+    const [link] = await fixture.rows.brokerLinks.list([broker.options.clusterId]);
     expect(link?.state).toBe("disconnected");
     expect(link!.since.getTime() - link!.lastHeardAt.getTime()).toBeGreaterThan(4_000);
   });
@@ -241,6 +240,28 @@ test("whoever connects and says nothing takes no link's place", async () => {
   await broker.connect();
   await reached(gateway, broker.options);
   await eventually(() => expect(sockets.every((socket) => socket.closed)).toBe(true), 15_000);
+});
+
+test("connections that are no links are bounded by themselves, and only they", async () => {
+  const gateway = await fixture.gateway();
+  const [linked, late] = [
+    await fixture.broker(gateway.brokerPort),
+    await fixture.broker(gateway.brokerPort),
+  ];
+  await linked.connect();
+  const silent = Array.from({ length: HANDSHAKE_CONNECTIONS_MAX }, () =>
+    connectTcp(gateway.brokerPort, "127.0.0.1"),
+  );
+  fixture.onEnd(() => {
+    for (const socket of silent) socket.destroy();
+  });
+  await Promise.all(silent.map((socket) => once(socket, "connect")));
+  await expect(late.connect()).rejects.toThrow();
+  await reached(gateway, linked.options);
+  expect(silent.filter((socket) => socket.closed)).toEqual([]);
+  for (const socket of silent.splice(0)) socket.destroy();
+  await eventually(() => late.connect());
+  await reached(gateway, late.options);
 });
 
 test("a replaced certificate serves new connections, and cuts none", async () => {
@@ -294,7 +315,7 @@ test("200 brokers on one gateway that is killed and started again: each is back,
   await everyBroker();
   await eventually(async () => {
     for (const clusterId of clusters) {
-      const links = await fixture.rows.brokerLinks.list(clusterId);
+      const links = await fixture.rows.brokerLinks.list([clusterId]);
       expect(links.map(({ brokerId, state }) => [brokerId, state])).toEqual([
         [0, "connected"],
         [1, "connected"],
@@ -309,7 +330,7 @@ test("a gateway that stops ends its calls, says that its brokers are gone, and l
   await broker.connect();
   await reached(gateway, broker.options);
   await gateway.stop();
-  expect(await fixture.rows.brokerLinks.list(broker.options.clusterId)).toMatchObject([
+  expect(await fixture.rows.brokerLinks.list([broker.options.clusterId])).toMatchObject([
     { state: "disconnected" },
   ]);
 });

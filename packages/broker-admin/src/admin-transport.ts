@@ -1,4 +1,9 @@
-import { type BrokerSlot, type GatewayErrorCode, LINK_HEADERS } from "@millrace/domain";
+import {
+  type BrokerSlot,
+  GATEWAY_ERROR_HEADER,
+  type GatewayErrorCode,
+  LINK_HEADERS,
+} from "@millrace/domain";
 import type { z } from "zod";
 import { BrokerError, type BrokerErrorCode, CODE_BY_KAFKA_ERROR } from "./broker-error.ts";
 
@@ -19,6 +24,8 @@ const CODE_BY_NAME: Readonly<Record<string, BrokerErrorCode>> = {
   ...CODE_BY_KAFKA_ERROR,
   RECORDS_DISABLED: "records_disabled",
 };
+/** What a broker answers to everything while it starts. */
+const STARTING = "BROKER_NOT_AVAILABLE";
 /** A gateway's own errors: it has no answer of the broker. */
 const CODE_BY_GATEWAY: Readonly<Record<GatewayErrorCode, BrokerErrorCode>> = {
   UNAUTHORIZED: "unauthorized",
@@ -143,7 +150,15 @@ export class AdminTransport {
     } catch (cause) {
       throw this.#transportError(path, request, timeout, cause);
     }
+    const byGateway = response.headers.get(GATEWAY_ERROR_HEADER);
+    if (byGateway !== null) throw await refusal(path, response, byGateway as GatewayErrorCode);
+    await this.#assertRightBroker(path, response);
     if (!response.ok) throw await refusal(path, response);
+    return response;
+  }
+
+  /** Before anything else of the answer counts, an error included. */
+  async #assertRightBroker(path: string, response: Response): Promise<void> {
     for (const [header, expected] of Object.entries(this.#ids)) {
       const found = response.headers.get(header);
       if (found === expected) continue;
@@ -151,7 +166,6 @@ export class AdminTransport {
       const message = `the answer to ${path} has ${header} ${found ?? "not"}, expected ${expected}`;
       throw new BrokerError("malformed_answer", message);
     }
-    return response;
   }
 
   #transportError(
@@ -176,20 +190,29 @@ function idsOf({ clusterId, brokerId }: BrokerSlot): Record<string, string> {
   return { [LINK_HEADERS.cluster]: clusterId, [LINK_HEADERS.broker]: String(brokerId) };
 }
 
-/** The broker's own error, where it names one: `{"error":{"code","message"}}`. */
-async function refusal(path: string, response: Response): Promise<BrokerError> {
+/** The error of the broker, or of the gateway, where it names one: `{"error":{"code","message"}}`. */
+async function refusal(
+  path: string,
+  response: Response,
+  byGateway?: GatewayErrorCode,
+): Promise<BrokerError> {
   const { name, said } = await errorOf(response);
   const code =
-    CODE_BY_GATEWAY[name as GatewayErrorCode] ??
+    (byGateway && CODE_BY_GATEWAY[byGateway]) ??
     CODE_BY_NAME[name ?? ""] ??
-    CODE_BY_STATUS[response.status] ??
-    "refused";
+    codeOfStatus(response.status, name);
   const seconds = Number(response.headers.get("retry-after"));
   return new BrokerError(code, said ?? `the broker answered ${response.status} to ${path}`, {
     kafkaError: name,
     said,
     ...(Number.isInteger(seconds) && seconds > 0 && { retryAfterSeconds: seconds }),
   });
+}
+
+/** A broker that starts has a name of its own for that; with any other it serves, and a retry may succeed. */
+function codeOfStatus(status: number, name: string | undefined): BrokerErrorCode {
+  if (status === 503 && name !== undefined && name !== STARTING) return "temporarily_failed";
+  return CODE_BY_STATUS[status] ?? "refused";
 }
 
 async function errorOf(response: Response): Promise<{ name?: string; said?: string }> {

@@ -56,7 +56,7 @@ test("settings are set in one request, or none is made", async () => {
 });
 
 test.each([
-  [503, "KAFKA_STORAGE_ERROR", "not_ready", true],
+  [503, "KAFKA_STORAGE_ERROR", "temporarily_failed", true],
   [503, "BROKER_NOT_AVAILABLE", "not_ready", true],
   [503, "REQUEST_TIMED_OUT", "timeout", true],
   [409, "SECURITY_DISABLED", "authorization_off", false],

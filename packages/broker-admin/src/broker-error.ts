@@ -6,6 +6,8 @@ export type BrokerErrorCode =
   | "timeout"
   /** It runs, and does not serve yet. Retry in a moment. */
   | "not_ready"
+  /** It serves, and cannot carry out this request now; `kafkaError` names why. Retry in a moment. */
+  | "temporarily_failed"
   /** The admin token is wrong. Fix the token; a retry does not help. */
   | "unauthorized"
   | "topic_exists"
@@ -42,6 +44,7 @@ const RETRYABLE: ReadonlySet<BrokerErrorCode> = new Set([
   "unreachable",
   "timeout",
   "not_ready",
+  "temporarily_failed",
   "busy",
 ]);
 

@@ -124,22 +124,31 @@ for (const [error, status, code] of [
 ] as const) {
   test(`a gateway's ${error} is ${code}`, async () => {
     const broker = await brokerThat((_request, response) => {
-      response.writeHead(status, { "retry-after": "1" });
+      response.writeHead(status, { "retry-after": "1", "millrace-gateway-error": error });
       response.end(JSON.stringify({ error: { code: error, message: "why" } }));
     });
     await expect(broker.status()).rejects.toMatchObject({ code, kafkaError: error, said: "why" });
   });
 }
 
+test("a broker's error is never taken for the gateway's", async () => {
+  const broker = await brokerThat((_request, response) => {
+    response.writeHead(503);
+    response.end(JSON.stringify({ error: { code: "BROKER_NOT_CONNECTED", message: "why" } }));
+  });
+  await expect(broker.status()).rejects.toMatchObject({ code: "temporarily_failed", said: "why" });
+});
+
 test("an answer of another broker, or of nobody, is none", async () => {
   const slot = { clusterId: newId("clu"), brokerId: 3 };
   let ids: Record<string, string> = {};
+  let status = 200;
   await brokerThat((request, response) => {
     expect(request.headers).toMatchObject({
       "millrace-cluster": slot.clusterId,
       "millrace-broker": "3",
     });
-    response.writeHead(200, ids).end("a_total 1\n");
+    response.writeHead(status, ids).end("a_total 1\n");
   });
   const { port } = (server as Server).address() as AddressInfo;
   const adminUrl = `http://127.0.0.1:${port}`;
@@ -150,6 +159,10 @@ test("an answer of another broker, or of nobody, is none", async () => {
   await expect(broker.metrics()).rejects.toMatchObject(rejected);
   ids = { "millrace-cluster": newId("clu"), "millrace-broker": "3" };
   await expect(broker.metrics()).rejects.toMatchObject(rejected);
+  status = 401;
+  await expect(broker.metrics()).rejects.toMatchObject(rejected);
   ids = { "millrace-cluster": slot.clusterId, "millrace-broker": "3" };
+  await expect(broker.metrics()).rejects.toMatchObject({ code: "unauthorized" });
+  status = 200;
   expect(await broker.metrics()).toHaveLength(1);
 });

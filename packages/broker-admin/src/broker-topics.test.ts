@@ -111,7 +111,7 @@ for (const [status, kafkaError, code] of [
   [400, "INVALID_PARTITIONS", "invalid_partitions"],
   [400, "INVALID_CONFIG", "invalid_config"],
   [400, "POLICY_VIOLATION", "invalid_request"],
-  [503, "NOT_CONTROLLER", "not_ready"],
+  [503, "NOT_CONTROLLER", "temporarily_failed"],
 ] as const) {
   test(`${kafkaError} is ${code}, in the broker's words`, async () => {
     const error = { code: kafkaError, message: "because" };

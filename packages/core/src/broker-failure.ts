@@ -47,6 +47,7 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
     case "busy":
     case "unreachable":
     case "not_ready":
+    case "temporarily_failed":
       return unavailable(error.code, error);
     case "request_too_large":
       return new DomainError("payload_too_large", "The request is too large for the broker.", {
@@ -90,10 +91,17 @@ const UNAVAILABLE = {
     "Try again in a few seconds. The cluster's status says why its broker does not serve.",
   ],
   not_ready: ["The broker is starting.", "Try again in a few seconds."],
+  temporarily_failed: [
+    "The broker cannot carry out the request at the moment.",
+    "Try again in a few seconds. If it persists, see the cluster's status.",
+  ],
 } as const;
 
 function unavailable(code: keyof typeof UNAVAILABLE, cause: BrokerError): DomainError {
-  const [message, remedy] = UNAVAILABLE[code];
+  const [text, remedy] = UNAVAILABLE[code];
+  const { kafkaError } = cause;
+  const named = code === "temporarily_failed" && kafkaError !== undefined;
+  const message = named ? `${text.slice(0, -1)}: ${kafkaError}.` : text;
   const retryAfterSeconds = cause.retryAfterSeconds ?? 3;
   return new DomainError("broker_unavailable", message, { remedy, retryAfterSeconds, cause });
 }

@@ -45,7 +45,8 @@ export function linkCredentialIn(authorization: string | undefined): string | un
 }
 
 /** `never`: no broker has been connected in this slot. */
-export type BrokerLinkState = "connected" | "disconnected" | "never";
+export const BROKER_LINK_STATES = ["connected", "disconnected", "never"] as const;
+export type BrokerLinkState = (typeof BROKER_LINK_STATES)[number];
 
 /** A slot's link as the database knows it. */
 export interface BrokerLink extends BrokerSlot {
@@ -59,6 +60,9 @@ export interface BrokerLink extends BrokerSlot {
 
 /** A gateway that the database has not heard from for this long has ended, and its links with it. */
 export const GATEWAY_SILENT_MS_MAX = 15_000;
+
+/** Marks answers of a gateway's own, with their code. It is removed from a broker's answers. */
+export const GATEWAY_ERROR_HEADER = "millrace-gateway-error";
 
 /** Errors of a gateway's own, and their HTTP status; anything else is the broker's answer. */
 export const GATEWAY_ERRORS = {

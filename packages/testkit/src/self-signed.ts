@@ -1,9 +1,10 @@
-import "reflect-metadata";
 import { webcrypto } from "node:crypto";
-import * as x509 from "@peculiar/x509";
 
 /** A certificate for `localhost` that is its own root, and its key, in PEM. */
 export async function selfSigned(): Promise<{ certificate: string; key: string }> {
+  // Loaded here, because most tests need none of it. The first is a dependency of the second.
+  await import("reflect-metadata");
+  const x509 = await import("@peculiar/x509");
   const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
