@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { MetricReadings } from "@millrace/db";
 import type { Cluster, MetricScrape } from "@millrace/domain";
 import { systemClock } from "@millrace/domain";
 import { readScrape } from "@millrace/metrics";
@@ -19,6 +20,8 @@ let adminUrl: string;
 let stored: (MetricScrape & { resolution: number })[];
 /** What another worker stored. */
 let earlier: MetricScrape | undefined;
+/** Clusters whose readings were put into chunks. */
+let compacted: string[];
 let held: boolean;
 let watched: boolean;
 let paused: boolean;
@@ -47,6 +50,7 @@ beforeEach(async () => {
   adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   stored = [];
   earlier = undefined;
+  compacted = [];
   held = true;
   watched = true;
   paused = false;
@@ -73,11 +77,16 @@ beforeEach(async () => {
       },
       tenant: () => ({
         metrics: {
-          addScrapes: async (resolution: number, added: MetricScrape[]) =>
-            void stored.push(...added.map((scrape) => ({ resolution, ...scrape }))),
+          add: async (readings: MetricReadings[]) => {
+            for (const { resolution, brokers = [] } of readings) {
+              stored.push(...brokers.map((scrape) => ({ resolution, ...scrape })));
+            }
+          },
           newest: async () => stored.at(-1) ?? earlier,
-          addTopicScrapes: async () => {},
-          addLag: async () => {},
+          compact: async (clusterId: string) => {
+            compacted.push(clusterId);
+            return false;
+          },
         },
       }),
     } as never,
@@ -223,5 +232,11 @@ describe("with a clock of its own", () => {
     earlier = readScrape(source, []).broker;
     await round();
     expect(stored.map(({ afterGap }) => afterGap)).toEqual([false]);
+  });
+
+  test("readings are put into chunks every ten minutes", async () => {
+    watched = false;
+    await rounds(1_200);
+    expect(compacted).toEqual([HEALTHY, HEALTHY]);
   });
 });

@@ -1,5 +1,5 @@
 import { BrokerHttp } from "@millrace/broker-admin";
-import type { Database } from "@millrace/db";
+import type { Database, MetricReadings } from "@millrace/db";
 import {
   type Clock,
   type Cluster,
@@ -9,7 +9,7 @@ import {
   SERVING_PHASES,
   type TopicScrape,
 } from "@millrace/domain";
-import { hasRestarted, readScrape } from "@millrace/metrics";
+import { hasRestarted, ReadingWriter, readScrape } from "@millrace/metrics";
 import type { ClusterDeployment, ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { ActiveGroups } from "./active-groups.ts";
@@ -40,8 +40,10 @@ const GAP_MS = 35_000;
 const START_MS_MAX = 180_000;
 /** Readings at the ends of gaps and restarts are stored here, so that every resolution has them. */
 const COARSEST = 600;
-/** There are many rows per topic; this resolution is enough to see which topic is busy. */
+/** There are many topics; this resolution is enough to see which topic is busy. */
 const TOPIC_RESOLUTION = 10;
+/** How often a cluster's readings are put into chunks. */
+const COMPACT_MS = 600_000;
 /** Lag needs a request per thousand groups or ten thousand partitions. */
 const LAG_INTERVAL_MS = 4_000;
 /** Bound of one reading of the lag, below its interval. */
@@ -60,6 +62,8 @@ interface Target {
   readonly groups: ActiveGroups;
   /** Whether the broker's start is among its readings. */
   startRead: boolean;
+  /** Which of the intervals of `COMPACT_MS` since the epoch the readings were last put into chunks in. */
+  compacted: number;
   /** Failures are logged once when they start and once when they end, not every round. */
   failing: boolean;
 }
@@ -73,10 +77,12 @@ interface Target {
 export class BrokerScraper {
   readonly #options: ScraperOptions;
   readonly #targets = new Map<string, Target>();
+  readonly #writer: ReadingWriter;
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(options: ScraperOptions) {
     this.#options = options;
+    this.#writer = new ReadingWriter(options.db);
   }
 
   /**
@@ -109,11 +115,16 @@ export class BrokerScraper {
   /** Each cluster has its own moment within the interval, so that they are not all read at once. */
   #isDue({ id }: Cluster, watched: boolean): boolean {
     const target = this.#targetOf(id);
-    const offset = [...id].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % INTERVAL_MS, 0);
-    const interval = Math.floor((this.#options.clock.now().getTime() + offset) / INTERVAL_MS);
+    const interval = this.#intervalOf(id, INTERVAL_MS);
     if (!watched && target.interval === interval) return false;
     target.interval = interval;
     return true;
+  }
+
+  /** Which interval of this length it is now, as each cluster counts them. */
+  #intervalOf(id: string, lengthMs: number): number {
+    const offset = [...id].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % lengthMs, 0);
+    return Math.floor((this.#options.clock.now().getTime() + offset) / lengthMs);
   }
 
   /** Waits for the readings in progress. */
@@ -139,6 +150,7 @@ export class BrokerScraper {
       this.#scrapeCounters(cluster, driver, deployment, target),
       this.#scrapeLag(cluster, driver, deployment, target),
     ]);
+    await this.#compact(cluster, target, log);
     const failure = results.find((result) => result.status === "rejected");
     if (failure === undefined) {
       if (target.failing) log.info("metrics are read again");
@@ -168,14 +180,16 @@ export class BrokerScraper {
     const source = { clusterId: cluster.id, brokerId: BROKER_ID, at, afterGap };
     const { broker, topics } = readScrape(source, samples);
     const isEdge = before === undefined || afterGap || hasRestarted(before, broker);
+    const readings: MetricReadings[] = [];
     if (isEdge && target.before) {
-      await metrics.addScrapes(COARSEST, [target.before]);
-      await metrics.addTopicScrapes(COARSEST, target.topicsBefore);
+      const { before: last, topicsBefore } = target;
+      readings.push({ resolution: COARSEST, brokers: [last], topics: topicsBefore });
     }
-    if (start !== undefined) await metrics.addScrapes(COARSEST, [start]);
+    if (start !== undefined) readings.push({ resolution: COARSEST, brokers: [start] });
     const resolution = isEdge ? COARSEST : resolutionAt(before.at, at);
-    await metrics.addScrapes(resolution, [broker]);
-    if (resolution >= TOPIC_RESOLUTION) await metrics.addTopicScrapes(resolution, topics);
+    const ofTopics = resolution >= TOPIC_RESOLUTION ? topics : [];
+    readings.push({ resolution, brokers: [broker], topics: ofTopics });
+    await this.#writer.add(cluster.organizationId, readings);
     target.startRead = true;
     target.before = broker;
     target.topicsBefore = topics;
@@ -206,13 +220,12 @@ export class BrokerScraper {
     target: Target,
   ): Promise<void> {
     const { clock } = this.#options;
-    const { metrics } = this.#options.db.tenant(cluster.organizationId);
     if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
     const groups = await readGroups(new BrokerHttp(await driver.access(deployment)));
     const at = clock.now();
     const resolution = resolutionAt(new Date(target.lagAt), at);
     target.lagAt = at.getTime();
-    const samples = target.groups
+    const lag = target.groups
       .filter(groups, at.getTime())
       // A group with unknown lag leaves a gap: 0 would mean that it is caught up.
       .filter((group) => group.partitionCount > group.offlinePartitionCount)
@@ -222,7 +235,21 @@ export class BrokerScraper {
         at,
         lag: group.lag,
       }));
-    if (samples.length > 0) await metrics.addLag(resolution, samples);
+    if (lag.length > 0) await this.#writer.add(cluster.organizationId, [{ resolution, lag }]);
+  }
+
+  /** Never rejects: readings that are in no chunk are read as well, and are tried again in the next interval. */
+  async #compact({ id, organizationId }: Cluster, target: Target, log: Logger): Promise<void> {
+    const interval = this.#intervalOf(id, COMPACT_MS);
+    if (target.compacted === interval) return;
+    target.compacted = interval;
+    const { metrics } = this.#options.db.tenant(organizationId);
+    try {
+      let more = true;
+      while (more) more = await metrics.compact(id, this.#options.clock.now());
+    } catch (err) {
+      log.warn({ err }, "metrics cannot be compacted");
+    }
   }
 
   #targetOf(id: string): Target {
@@ -235,6 +262,8 @@ export class BrokerScraper {
       lagAt: 0,
       groups: new ActiveGroups(),
       startRead: false,
+      // A worker that starts, or takes over, does not compact all of its clusters at once.
+      compacted: this.#intervalOf(id, COMPACT_MS),
       failing: false,
     };
     this.#targets.set(id, target);

@@ -48,15 +48,15 @@ export class BrokerLinkRepository {
     return (await this.#client.brokerCredential.deleteMany({ where: { clusterId } })).count;
   }
 
-  /** The newest link of each slot that ever had one, by broker. */
-  async list(clusterId: ClusterId): Promise<BrokerLink[]> {
+  /** The newest link of each slot of these clusters that ever had one, by cluster and broker. */
+  async list(clusterIds: readonly ClusterId[]): Promise<BrokerLink[]> {
     const rows = await this.#client.$queryRaw<LinkRow[]>`
       SELECT l.cluster_id AS "clusterId", l.broker_id AS "brokerId", l.connected_at AS "connectedAt",
         l.last_heard_at AS "lastHeardAt", l.disconnected_at AS "disconnectedAt",
         l.remote_address AS "remoteAddress", l.broker_version AS "brokerVersion",
         l.disconnected_at IS NULL AND EXISTS (SELECT 1 FROM gateway g WHERE g.id = l.gateway_id
           AND g.last_seen_at > now() - ${GATEWAY_SILENT_MS_MAX}::int * interval '1 millisecond') AS "isConnected"
-      FROM broker_link l WHERE l.cluster_id = ${clusterId} ORDER BY l.broker_id`;
+      FROM broker_link l WHERE l.cluster_id = ANY(${clusterIds}) ORDER BY l.cluster_id, l.broker_id`;
     return rows.map((row) => ({
       clusterId: row.clusterId,
       brokerId: row.brokerId,

@@ -324,14 +324,13 @@ export class ClusterRepository {
   /** Records where the cluster will live. Throws `PlacementTaken`. */
   async recordPlacement(id: ClusterId, placement: Placement): Promise<void> {
     try {
-      const { tlsPort = null, ...rest } = placement;
-      const data = { ...rest, tlsPort, version: { increment: 1 } };
+      const { host, kafkaPort, adminPort = null, tlsPort = null } = placement;
+      const data = { host, kafkaPort, adminPort, tlsPort, version: { increment: 1 } };
       await this.#client.cluster.update({ where: { id }, data });
     } catch (error) {
       if (brokenUniqueRule(error) === undefined) throw error;
-      throw new PlacementTaken(
-        `port ${placement.kafkaPort}, ${placement.adminPort} or ${placement.tlsPort} is taken`,
-      );
+      const { host: _, ...ports } = placement;
+      throw new PlacementTaken(`one of the ports ${Object.values(ports).join(", ")} is taken`);
     }
   }
 
@@ -368,8 +367,12 @@ type Placed = Pick<ClusterRow, "host" | "kafkaPort" | "adminPort" | "tlsPort">;
 
 function toPlacement(row: Placed) {
   const { host, kafkaPort, adminPort, tlsPort } = row;
-  if (host === null || kafkaPort === null || adminPort === null) return undefined;
-  return { host, kafkaPort, adminPort, ...(tlsPort !== null && { tlsPort }) } satisfies Placement;
+  if (host === null || kafkaPort === null) return undefined;
+  return {
+    ...{ host, kafkaPort },
+    ...(adminPort !== null && { adminPort }),
+    ...(tlsPort !== null && { tlsPort }),
+  } satisfies Placement;
 }
 
 function toCluster(row: ClusterRow): Cluster {

@@ -19,6 +19,7 @@ export type {
   NewLink,
 } from "./gateway-repository.ts";
 export type { IdempotentRequest } from "./idempotency-repository.ts";
+export type { MetricReadings } from "./metric-repository.ts";
 export {
   type Fence,
   LeaseLost,

@@ -9,6 +9,26 @@ import {
 } from "@millrace/domain";
 import type { Client } from "./client.ts";
 import { Prisma } from "./generated/client.ts";
+import { ChunkStore, type ReadingRow } from "./metric-chunks.ts";
+import {
+  decodeBlocks,
+  encodeReadings,
+  type ReadingBlock,
+  readingsOf,
+  type StoredReading,
+} from "./metric-codec.ts";
+import {
+  brokerOf,
+  lagOf,
+  type ReadingKind,
+  requestsAt,
+  storedBroker,
+  storedLag,
+  storedTopic,
+  topicBytesAt,
+  topicOf,
+} from "./stored-readings.ts";
+import { thinned } from "./thinned-readings.ts";
 
 /** A stretch of time, begin included, end excluded. */
 export interface TimeRange {
@@ -16,26 +36,25 @@ export interface TimeRange {
   readonly to: Date;
 }
 
-interface TopicRow {
-  broker_id: number;
-  at: Date;
-  after_gap: boolean;
-  bytes_in: bigint;
-  bytes_out: bigint;
-  records_in: bigint;
+/** What was read at one time, of one cluster or of several. */
+export interface MetricReadings {
+  readonly resolution: MetricResolution;
+  readonly brokers?: readonly MetricScrape[];
+  readonly topics?: readonly TopicScrape[];
+  readonly lag?: readonly LagSample[];
 }
 
-interface ScrapeRow extends TopicRow {
-  produce_buckets: bigint[];
-  fetch_buckets: bigint[];
-  bucket_bounds_us: number[];
-  connections: number;
-  cache_hits: bigint;
-  cache_misses: bigint;
-  cache_fetched_bytes: bigint;
-  cache_delivered_bytes: bigint;
-  network_wait_us: bigint;
+/** Which rows a query takes. */
+interface Selection {
+  readonly clusterId: ClusterId;
+  readonly kind: ReadingKind;
+  /** One broker, topic or group. */
+  readonly source?: string | undefined;
+  readonly brokerId?: number | undefined;
 }
+
+/** A cluster that is read was read within this time; its newest reading is found without looking at every partition. */
+const RECENT = Prisma.sql`now() - interval '1 hour'`;
 
 /** Readings of brokers. Writing the same reading twice changes nothing. */
 export class MetricRepository {
@@ -45,25 +64,20 @@ export class MetricRepository {
     this.#client = client;
   }
 
-  /** Throws where the partition of a reading has not been prepared. */
-  async addScrapes(resolution: MetricResolution, scrapes: readonly MetricScrape[]): Promise<void> {
-    await this.#client.metricScrape.createMany({
-      data: scrapes.map((scrape) => ({
-        ...scrape,
-        resolution,
-        produceBuckets: [...scrape.produceBuckets],
-        fetchBuckets: [...scrape.fetchBuckets],
-        bucketBoundsUs: [...scrape.bucketBoundsUs],
-      })),
-      skipDuplicates: true,
-    });
+  /** Stores all of it or nothing. Throws where the partition of a reading has not been prepared. */
+  async add(readings: readonly MetricReadings[]): Promise<void> {
+    const rows = readings.flatMap((each) => [
+      ...rowsOf(each.resolution, "broker", each.brokers ?? [], storedBroker),
+      ...rowsOf(each.resolution, "topics", each.topics ?? [], storedTopic),
+      ...rowsOf(each.resolution, "groups", each.lag ?? [], storedLag),
+    ]);
+    if (rows.length === 0) return;
+    await this.#client.metricReading.createMany({ data: rows, skipDuplicates: true });
   }
 
   /**
    * Readings of one cluster, or of one of its brokers, in order of (broker, time): the last one of each stretch of
-   * `stepSeconds`. Counters are cumulative, so nothing is lost by leaving out those between, but for these, which are
-   * there too: the first one, without which the growth up to the second is unknown; each last one before a broker
-   * restarted and its counters were reset; and the two at the ends of a gap.
+   * `stepSeconds`, and those around restarts and gaps.
    */
   async scrapes(
     clusterId: ClusterId,
@@ -71,40 +85,40 @@ export class MetricRepository {
     stepSeconds: number,
     brokerId?: number,
   ): Promise<MetricScrape[]> {
-    const ofBroker =
-      brokerId === undefined ? Prisma.empty : Prisma.sql`AND broker_id = ${brokerId}::int`;
-    const readings = eachResolution(
-      stepSeconds,
-      (resolution) => Prisma.sql`
-        SELECT * FROM metric_scrape WHERE cluster_id = ${clusterId} AND resolution = ${resolution}::int
-          AND at >= ${range.from} AND at < ${range.to} ${ofBroker}`,
-    );
-    const requests = Prisma.sql`produce_buckets[cardinality(produce_buckets)]
-      + fetch_buckets[cardinality(fetch_buckets)]`;
-    const rows = await this.#client.$queryRaw<ScrapeRow[]>(
-      thinned(readings, Prisma.sql`broker_id`, requests, stepSeconds),
-    );
-    return rows.map((row): MetricScrape => toScrape(clusterId, row));
+    const source = brokerId === undefined ? undefined : `${brokerId}`;
+    const selection: Selection = { clusterId, kind: "broker", source, brokerId };
+    const blocks = await this.#blocks(selection, range, stepSeconds);
+    const readings = thinned(blocks, { ...range, stepSeconds, totalAt: requestsAt });
+    return readings
+      .map((reading) => brokerOf(clusterId, reading))
+      .sort((a, b) => a.brokerId - b.brokerId);
   }
 
   /** The last stored reading of a cluster, or of one of its brokers; nothing is stored for longer than 400 days. */
   async newest(clusterId: ClusterId, brokerId?: number): Promise<MetricScrape | undefined> {
-    const row = await this.#client.metricScrape.findFirst({
-      where: { clusterId, ...(brokerId !== undefined && { brokerId }) },
-      orderBy: { at: "desc" },
-    });
-    return row ? withoutResolution({ ...row, clusterId }) : undefined;
-  }
-
-  /** Throws where the partition of a reading has not been prepared. */
-  async addTopicScrapes(
-    resolution: MetricResolution,
-    scrapes: readonly TopicScrape[],
-  ): Promise<void> {
-    await this.#client.topicScrape.createMany({
-      data: scrapes.map((scrape) => ({ ...scrape, resolution })),
-      skipDuplicates: true,
-    });
+    const ofBroker =
+      brokerId === undefined ? Prisma.empty : Prisma.sql`AND broker_id = ${brokerId}::int`;
+    const ofSource =
+      brokerId === undefined ? Prisma.empty : Prisma.sql`AND source = ${`${brokerId}`}`;
+    const readingsSince = (from: Prisma.Sql) => (resolution: MetricResolution) =>
+      Prisma.sql`
+      (SELECT at, data FROM metric_reading
+       WHERE cluster_id = ${clusterId} AND kind = 'broker' AND resolution = ${resolution}::int
+         AND at >= ${from} ${ofBroker} ORDER BY at DESC LIMIT 1)`;
+    const chunks = (resolution: MetricResolution) => Prisma.sql`
+      (SELECT at, data FROM metric_chunk
+       WHERE cluster_id = ${clusterId} AND kind = 'broker' AND resolution = ${resolution}::int
+         ${ofSource} ORDER BY at DESC LIMIT 1)`;
+    const selects = [readingsSince(RECENT), readingsSince(Prisma.sql`'-infinity'`), chunks];
+    for (const select of selects) {
+      const rows = await this.#client.$queryRaw<ReadingRow[]>(
+        Prisma.join(METRIC_RESOLUTIONS.map(select), " UNION ALL "),
+      );
+      const readings = rows.flatMap(({ at, data }) => decodeBlocks(data, at)).flatMap(readingsOf);
+      const [newest] = readings.sort((a, b) => b.atMs - a.atMs);
+      if (newest) return brokerOf(clusterId, newest);
+    }
+    return undefined;
   }
 
   /** As `scrapes`, of one topic. */
@@ -114,39 +128,15 @@ export class MetricRepository {
     range: TimeRange,
     stepSeconds: number,
   ): Promise<TopicScrape[]> {
-    const readings = eachResolution(
-      stepSeconds,
-      (resolution) => Prisma.sql`
-        SELECT * FROM topic_scrape WHERE cluster_id = ${clusterId} AND topic = ${topic}
-          AND resolution = ${resolution}::int AND at >= ${range.from} AND at < ${range.to}`,
-    );
-    const bytes = Prisma.sql`bytes_in + bytes_out`;
-    const rows = await this.#client.$queryRaw<TopicRow[]>(
-      thinned(readings, Prisma.sql`broker_id`, bytes, stepSeconds),
-    );
-    return rows.map((row) => ({
-      clusterId,
-      topic,
-      brokerId: row.broker_id,
-      at: row.at,
-      afterGap: row.after_gap,
-      bytesIn: row.bytes_in,
-      bytesOut: row.bytes_out,
-      recordsIn: row.records_in,
-    }));
-  }
-
-  /** Throws where the partition of a sample has not been prepared. */
-  async addLag(resolution: MetricResolution, samples: readonly LagSample[]): Promise<void> {
-    await this.#client.lagSample.createMany({
-      data: samples.map((sample) => ({ ...sample, resolution })),
-      skipDuplicates: true,
-    });
+    const selection: Selection = { clusterId, kind: "topics", source: topic };
+    const blocks = await this.#blocks(selection, range, stepSeconds);
+    const readings = thinned(blocks, { ...range, stepSeconds, totalAt: topicBytesAt });
+    return readings.map((reading) => topicOf(clusterId, reading));
   }
 
   /**
    * Lag of every group of one cluster, or of one group, in order of (group, time): the last reading of each stretch of
-   * `stepSeconds`, so that a long range does not bring every reading of every group into memory.
+   * `stepSeconds`.
    */
   async lag(
     clusterId: ClusterId,
@@ -154,21 +144,17 @@ export class MetricRepository {
     stepSeconds: number,
     groupId?: string,
   ): Promise<LagSample[]> {
-    const ofGroup = groupId === undefined ? Prisma.empty : Prisma.sql`AND group_id = ${groupId}`;
-    const samples = eachResolution(
-      stepSeconds,
-      (resolution) => Prisma.sql`
-        SELECT * FROM consumer_lag_sample
-        WHERE cluster_id = ${clusterId} AND resolution = ${resolution}::int
-          AND at >= ${range.from} AND at < ${range.to} ${ofGroup}`,
-    );
-    const rows = await this.#client.$queryRaw<{ group_id: string; at: Date; lag: bigint }[]>`
-      SELECT DISTINCT ON (group_id, stretch) group_id, at, lag
-      FROM (
-        SELECT *, floor(extract(epoch FROM at) / ${stepSeconds}::int) AS stretch FROM (${samples}) AS s
-      ) AS sample
-      ORDER BY group_id, stretch, at DESC`;
-    return rows.map((row) => ({ clusterId, groupId: row.group_id, at: row.at, lag: row.lag }));
+    const selection: Selection = { clusterId, kind: "groups", source: groupId };
+    const blocks = await this.#blocks(selection, range, stepSeconds);
+    return thinned(blocks, { ...range, stepSeconds }).map((each) => lagOf(clusterId, each));
+  }
+
+  /**
+   * Puts the cluster's readings of times that are over into chunks, a bounded number of them; whether more is left to be done.
+   * Readings that come later are added to their chunk.
+   */
+  async compact(clusterId: ClusterId, now: Date): Promise<boolean> {
+    return new ChunkStore(this.#client, clusterId).compact(now);
   }
 
   /** Makes the partitions for readings of this time, if they are missing; the number of those made. */
@@ -184,67 +170,59 @@ export class MetricRepository {
       SELECT drop_metric_partitions(${now}) AS dropped`;
     return row?.dropped ?? 0;
   }
+
+  /** Chunks and single readings in one statement: none is seen twice or not at all while a chunk is made. */
+  async #blocks(
+    { clusterId, kind, source, brokerId }: Selection,
+    { from, to }: TimeRange,
+    stepSeconds: number,
+  ): Promise<ReadingBlock[]> {
+    const ofSource = source === undefined ? Prisma.empty : Prisma.sql`AND source = ${source}`;
+    const ofBroker =
+      brokerId === undefined ? Prisma.empty : Prisma.sql`AND broker_id = ${brokerId}::int`;
+    const selects = resolutionsFrom(stepSeconds).map((resolution) => {
+      const chunkFrom = ChunkStore.beginOf(resolution, from);
+      return Prisma.sql`
+        SELECT at, data FROM metric_chunk
+        WHERE cluster_id = ${clusterId} AND kind = ${kind} AND resolution = ${resolution}::int
+          AND at >= ${chunkFrom} AND at < ${to} ${ofSource}
+        UNION ALL
+        SELECT at, data FROM metric_reading
+        WHERE cluster_id = ${clusterId} AND kind = ${kind} AND resolution = ${resolution}::int
+          AND at >= ${from} AND at < ${to} ${ofBroker}`;
+    });
+    const rows = await this.#client.$queryRaw<ReadingRow[]>(Prisma.join(selects, " UNION ALL "));
+    return rows.flatMap(({ at, data }) => decodeBlocks(data, at, source));
+  }
+}
+
+/** One row for all readings of one broker at one time. */
+function rowsOf<T extends { clusterId: ClusterId; brokerId?: number; at: Date }>(
+  resolution: MetricResolution,
+  kind: ReadingKind,
+  readings: readonly T[],
+  stored: (reading: T) => StoredReading,
+) {
+  const groups = new Map<string, T[]>();
+  for (const reading of readings) {
+    const key = `${reading.clusterId} ${reading.brokerId} ${reading.at.getTime()}`;
+    const group = groups.get(key);
+    if (group) group.push(reading);
+    else groups.set(key, [reading]);
+  }
+  return [...groups.values()].flatMap((group) =>
+    group.slice(0, 1).map(({ clusterId, brokerId = 0, at }) => {
+      const data = Buffer.from(encodeReadings(group.map(stored)));
+      return { clusterId, kind, brokerId, resolution, at, data };
+    }),
+  );
 }
 
 /**
- * The readings that a query with this step takes. One statement per resolution, because the planner leaves out
+ * The resolutions whose readings a query with this step takes. One statement for each, because the planner leaves out
  * partitions of other times only where the resolution is one value.
  */
-function eachResolution(
-  stepSeconds: number,
-  select: (resolution: MetricResolution) => Prisma.Sql,
-): Prisma.Sql {
+function resolutionsFrom(stepSeconds: number): MetricResolution[] {
   const finest = resolutionFor(stepSeconds);
-  const taken = METRIC_RESOLUTIONS.filter((resolution) => resolution >= finest);
-  return Prisma.join(taken.map(select), " UNION ALL ");
-}
-
-/** What `scrapes` describes; `total` is a counter that shrinks when the broker restarts. */
-function thinned(
-  readings: Prisma.Sql,
-  source: Prisma.Sql,
-  total: Prisma.Sql,
-  stepSeconds: number,
-): Prisma.Sql {
-  return Prisma.sql`
-    SELECT * FROM (
-      SELECT *,
-        at = min(at) OVER source AS is_first,
-        at = max(at) OVER (PARTITION BY ${source}, stretch) AS is_last,
-        total > lead(total) OVER in_order AS restarts,
-        lead(after_gap) OVER in_order AS gap_follows
-      FROM (
-        SELECT *, floor(extract(epoch FROM at) / ${stepSeconds}::int) AS stretch, ${total} AS total
-        FROM (${readings}) AS reading
-      ) AS reading
-      WINDOW source AS (PARTITION BY ${source}), in_order AS (PARTITION BY ${source} ORDER BY at)
-    ) AS reading
-    WHERE is_first OR is_last OR restarts OR after_gap OR gap_follows
-    ORDER BY ${source}, at`;
-}
-
-function withoutResolution(row: MetricScrape & { resolution: number }): MetricScrape {
-  const { resolution: _, ...scrape } = row;
-  return scrape;
-}
-
-function toScrape(clusterId: ClusterId, row: ScrapeRow): MetricScrape {
-  return {
-    clusterId,
-    brokerId: row.broker_id,
-    at: row.at,
-    afterGap: row.after_gap,
-    bytesIn: row.bytes_in,
-    bytesOut: row.bytes_out,
-    recordsIn: row.records_in,
-    produceBuckets: row.produce_buckets,
-    fetchBuckets: row.fetch_buckets,
-    bucketBoundsUs: row.bucket_bounds_us,
-    connections: row.connections,
-    cacheHits: row.cache_hits,
-    cacheMisses: row.cache_misses,
-    cacheFetchedBytes: row.cache_fetched_bytes,
-    cacheDeliveredBytes: row.cache_delivered_bytes,
-    networkWaitUs: row.network_wait_us,
-  };
+  return METRIC_RESOLUTIONS.filter((resolution) => resolution >= finest);
 }

@@ -71,6 +71,21 @@ test("two clusters never hold the same port", async () => {
   expect((await db.clusters.load(b.id))?.placement).toEqual(placement);
 });
 
+test("clusters without an admin port hold their other ports", async () => {
+  const tenant = await newTenant(fixture.db);
+  const { db } = tenant;
+  const [a, b] = [await newCluster(tenant, "a"), await newCluster(tenant, "b")];
+  const placement = { host: "127.0.0.2", kafkaPort: 19092, tlsPort: 20092 };
+  await db.clusters.recordPlacement(a.id, placement);
+  expect((await db.clusters.load(a.id))?.placement).toEqual(placement);
+  await expect(db.clusters.recordPlacement(b.id, placement)).rejects.toThrow("19092, 20092");
+  await db.clusters.recordPlacement(b.id, { ...placement, kafkaPort: 19093, tlsPort: 20093 });
+  const held = (await db.clusters.placements()).filter(({ host }) => host === placement.host);
+  expect(held).toHaveLength(2);
+  await db.clusters.releasePlacement(a.id);
+  await db.clusters.releasePlacement(b.id);
+});
+
 test("pages cover a list once, newest first", async () => {
   const tenant = await newTenant(fixture.db);
   const { db } = tenant;

@@ -70,7 +70,7 @@ test("nobody issues a credential for another tenant's broker", async () => {
     newHash(),
   );
   await expect(issued).rejects.toThrow(/row-level security/);
-  expect(await ours.rows.brokerLinks.list(theirs.clusterId)).toEqual([]);
+  expect(await ours.rows.brokerLinks.list([theirs.clusterId])).toEqual([]);
 });
 
 test("the newest link has the slot, and an older one cannot take it back", async () => {
@@ -89,7 +89,7 @@ test("the newest link has the slot, and an older one cannot take it back", async
   );
   // What the older one's gateway says afterwards does not count.
   await gateway.gateways.lost([{ linkId: older.linkId, silentMs: 0, endedMs: 0 }]);
-  expect(await rows.brokerLinks.list(clusterId)).toMatchObject([{ state: "connected" }]);
+  expect(await rows.brokerLinks.list([clusterId])).toMatchObject([{ state: "connected" }]);
   await rows.brokerLinks.revokeCredentials(clusterId);
   expect(await gateway.gateways.ended([held(newer.linkId)])).toEqual(
     new Map([[newer.linkId, "revoked"]]),
@@ -100,19 +100,19 @@ test("a link tells since when its broker is connected, or was last heard from", 
   const { clusterId, rows } = await slot();
   const { id } = await newGateway();
   const link = newLink(clusterId, 5_000);
-  expect(await rows.brokerLinks.list(clusterId)).toEqual([]);
+  expect(await rows.brokerLinks.list([clusterId])).toEqual([]);
   await gateway.gateways.claim(id, link);
-  const [connected] = await rows.brokerLinks.list(clusterId);
+  const [connected] = await rows.brokerLinks.list([clusterId]);
   expect(connected).toMatchObject({ state: "connected", brokerId: 0, brokerVersion: "0.1.0" });
   expect(connected!.lastHeardAt.getTime() - connected!.since.getTime()).toBeGreaterThan(4_900);
   const held = { linkId: link.linkId, secretHash: newHash(), silentMs: 3_000 };
   await gateway.gateways.lost([{ ...held, endedMs: 0 }]);
-  const [lost] = await rows.brokerLinks.list(clusterId);
+  const [lost] = await rows.brokerLinks.list([clusterId]);
   expect(lost?.state).toBe("disconnected");
   expect(lost!.since.getTime() - lost!.lastHeardAt.getTime()).toBeGreaterThan(2_900);
   // Its gateway still has it: somebody else was wrong about it.
   await gateway.gateways.heard([{ ...held, silentMs: 0 }]);
-  expect(await rows.brokerLinks.list(clusterId)).toMatchObject([{ state: "connected" }]);
+  expect(await rows.brokerLinks.list([clusterId])).toMatchObject([{ state: "connected" }]);
 });
 
 test("the links of a gateway that ended are disconnected, at once where its successor has its address", async () => {
@@ -120,7 +120,7 @@ test("the links of a gateway that ended are disconnected, at once where its succ
   const killed = await newGateway();
   await gateway.gateways.claim(killed.id, newLink(clusterId));
   await gateway.gateways.register({ id: randomUUID(), internalUrl: killed.internalUrl });
-  expect(await rows.brokerLinks.list(clusterId)).toMatchObject([{ state: "disconnected" }]);
+  expect(await rows.brokerLinks.list([clusterId])).toMatchObject([{ state: "disconnected" }]);
   expect(await gateway.gateways.holderOf({ clusterId, brokerId: 0 })).toMatchObject({
     gateway: undefined,
   });
@@ -131,7 +131,7 @@ test("the links of a gateway that ended are disconnected, at once where its succ
     fixture.url,
     `UPDATE gateway SET last_seen_at = now() - interval '1 minute' WHERE id = '${silent.id}'`,
   );
-  expect(await rows.brokerLinks.list(clusterId)).toMatchObject([{ state: "disconnected" }]);
+  expect(await rows.brokerLinks.list([clusterId])).toMatchObject([{ state: "disconnected" }]);
   const living = await newGateway();
   // Nobody else has its address now.
   await gateway.gateways.register({ id: randomUUID(), internalUrl: silent.internalUrl });

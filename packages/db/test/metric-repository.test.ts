@@ -37,6 +37,8 @@ function scrape(clusterId: MetricScrape["clusterId"], second: number): MetricScr
     cacheFetchedBytes: 2n ** 62n,
     cacheDeliveredBytes: 6n,
     networkWaitUs: 7n,
+    tierBytes: [1n, 2n, 3n, 4n, 5n],
+    tierWaitUs: [0n, 6n, 7n, 8n, 9n],
   };
 }
 
@@ -44,8 +46,8 @@ test("a reading comes back to the last digit, once, however often it is written"
   const tenant = await newTenant(fixture.db);
   const { db } = tenant;
   const { id } = await newCluster(tenant);
-  await db.metrics.addScrapes(10, [scrape(id, 0)]);
-  await db.metrics.addScrapes(10, [scrape(id, 0)]);
+  await db.metrics.add([{ resolution: 10, brokers: [scrape(id, 0)] }]);
+  await db.metrics.add([{ resolution: 10, brokers: [scrape(id, 0)] }]);
   const range = { from: new Date(T0), to: new Date(T0 + 1000) };
   expect(await db.metrics.scrapes(id, range, 1)).toEqual([scrape(id, 0)]);
   expect(await db.metrics.newest(id)).toEqual(scrape(id, 0));
@@ -56,10 +58,8 @@ test("a coarser step keeps the last reading of each stretch, and the very first"
   const tenant = await newTenant(fixture.db);
   const { db } = tenant;
   const { id } = await newCluster(tenant);
-  await db.metrics.addScrapes(
-    10,
-    Array.from({ length: 20 }, (_, second) => scrape(id, second)),
-  );
+  const brokers = Array.from({ length: 20 }, (_, second) => scrape(id, second));
+  await db.metrics.add([{ resolution: 10, brokers }]);
   const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
   const rows = await db.metrics.scrapes(id, range, 10);
   expect(rows.map((row) => row.recordsIn)).toEqual([0n, 9n, 19n]);
@@ -70,10 +70,11 @@ test("a coarser step keeps what a broker had counted when it restarted", async (
   const { db } = tenant;
   const { id } = await newCluster(tenant);
   const counts = [0n, 5n, 8n, 2n, 4n, 6n, 7n, 8n];
-  await db.metrics.addScrapes(
-    10,
-    counts.map((count, second) => ({ ...scrape(id, second), fetchBuckets: [0n, count] })),
-  );
+  const brokers = counts.map((count, second) => ({
+    ...scrape(id, second),
+    fetchBuckets: [0n, count],
+  }));
+  await db.metrics.add([{ resolution: 10, brokers }]);
   const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
   const rows = await db.metrics.scrapes(id, range, 10);
   expect(rows.map((row) => row.recordsIn)).toEqual([0n, 2n, 7n]);
@@ -84,10 +85,8 @@ test("a coarser step keeps both ends of a gap", async () => {
   const { db } = tenant;
   const { id } = await newCluster(tenant);
   const readings = Array.from({ length: 20 }, (_, second) => scrape(id, second));
-  await db.metrics.addScrapes(
-    10,
-    readings.map((each, second) => ({ ...each, afterGap: second === 5 })),
-  );
+  const brokers = readings.map((each, second) => ({ ...each, afterGap: second === 5 }));
+  await db.metrics.add([{ resolution: 10, brokers }]);
   const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
   const rows = await db.metrics.scrapes(id, range, 10);
   expect(rows.map((row) => row.recordsIn)).toEqual([0n, 4n, 5n, 9n, 19n]);
@@ -103,8 +102,8 @@ test("a query takes the readings of its resolution and of coarser ones", async (
     const at = new Date(T0 + second * 1000);
     const reading = { clusterId: id, brokerId: 1, at, afterGap: false };
     const topic = { ...reading, topic: "t", bytesIn: 1n, bytesOut: 1n, recordsIn: BigInt(second) };
-    await db.metrics.addScrapes(resolutionAt(before, at), [scrape(id, second)]);
-    await db.metrics.addTopicScrapes(resolutionAt(before, at), [topic]);
+    const resolution = resolutionAt(before, at);
+    await db.metrics.add([{ resolution, brokers: [scrape(id, second)], topics: [topic] }]);
   }
   const range = { from: new Date(T0), to: new Date(T0 + 721_000) };
   const timesAt = async (step: number) => {
@@ -128,8 +127,9 @@ test("the retention drops the partitions of each resolution in its time, and not
   const at = new Date(begin + 1_000);
   await db.fleet.metrics.preparePartitions({ from: at, to: at });
   for (const resolution of METRIC_RESOLUTIONS) {
-    await db.metrics.addScrapes(resolution, [{ ...scrape(id, 0), at, brokerId: resolution }]);
-    await db.metrics.addLag(resolution, [{ clusterId: id, groupId: `${resolution}`, at, lag: 1n }]);
+    const brokers = [{ ...scrape(id, 0), at, brokerId: resolution }];
+    const lag = [{ clusterId: id, groupId: `${resolution}`, at, lag: 1n }];
+    await db.metrics.add([{ resolution, brokers, lag }]);
   }
   const range = { from: at, to: new Date(begin + HOUR_MS) };
   const left = async () => (await db.metrics.scrapes(id, range, 2)).map((each) => each.brokerId);
@@ -148,7 +148,7 @@ test("the retention drops the partitions of each resolution in its time, and not
   // A wrong clock of a worker drops nothing that is not old.
   const now = new Date();
   await db.fleet.metrics.preparePartitions({ from: now, to: now });
-  await db.metrics.addScrapes(2, [{ ...scrape(id, 0), at: now }]);
+  await db.metrics.add([{ resolution: 2, brokers: [{ ...scrape(id, 0), at: now }] }]);
   await db.fleet.metrics.dropPartitions(new Date(now.getTime() + 1000 * 24 * HOUR_MS));
   expect((await db.metrics.newest(id))?.at).toEqual(now);
 });
@@ -158,8 +158,8 @@ test("partitions are made once, by two at the same time, and for a bounded range
   const range = { from, to: new Date(from.getTime() + HOUR_MS) };
   const prepare = () => fixture.db.fleet.metrics.preparePartitions(range);
   const made = await Promise.all([prepare(), prepare()]);
-  // Three tables; two hours, two days' partitions and one of thirty days.
-  expect(made.toSorted((a, b) => a - b)).toEqual([0, 15]);
+  // Two tables; two hours, two days' partitions and one of thirty days.
+  expect(made.toSorted((a, b) => a - b)).toEqual([0, 10]);
   const wrong = { from: new Date(0), to: new Date() };
   await expect(fixture.db.fleet.metrics.preparePartitions(wrong)).rejects.toThrow(/at once/);
 });
@@ -178,17 +178,15 @@ test("lag over a coarse step is one reading per group and stretch, the last one"
   const tenant = await newTenant(fixture.db);
   const { db } = tenant;
   const { id } = await newCluster(tenant);
-  await db.metrics.addLag(
-    10,
-    ["a", "b"].flatMap((groupId) =>
-      Array.from({ length: 20 }, (_, second) => ({
-        clusterId: id,
-        groupId,
-        at: new Date(T0 + second * 1000),
-        lag: BigInt(second),
-      })),
-    ),
+  const lag = ["a", "b"].flatMap((groupId) =>
+    Array.from({ length: 20 }, (_, second) => ({
+      clusterId: id,
+      groupId,
+      at: new Date(T0 + second * 1000),
+      lag: BigInt(second),
+    })),
   );
+  await db.metrics.add([{ resolution: 10, lag }]);
   const range = { from: new Date(T0), to: new Date(T0 + 20_000) };
   const samples = await db.metrics.lag(id, range, 10);
   expect(samples.map((sample) => [sample.groupId, sample.lag])).toEqual([

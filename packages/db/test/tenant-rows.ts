@@ -185,27 +185,13 @@ export async function fillTenant(client: pg.Client): Promise<string> {
         broker_start: "s",
       },
     },
-    metric_scrape: {
-      ...{
-        cluster_id: clu,
-        broker_id: 0,
-        resolution: 10,
-        at: new Date(),
-        after_gap: false,
-        bytes_in: 1,
-        bytes_out: 1,
-        records_in: 1,
-      },
-      ...{ produce_buckets: [], fetch_buckets: [], bucket_bounds_us: [], connections: 1 },
-      ...{ cache_hits: 1, cache_misses: 1, cache_fetched_bytes: 1, cache_delivered_bytes: 1 },
-      network_wait_us: 1,
+    metric_reading: {
+      ...{ cluster_id: clu, kind: "broker", broker_id: 0, resolution: 10, at: new Date() },
+      data: Buffer.of(1),
     },
-    topic_scrape: {
-      ...{ cluster_id: clu, broker_id: 0, topic: "t", resolution: 10, at: new Date() },
-      ...{ after_gap: false, bytes_in: 1, bytes_out: 1, records_in: 1 },
-    },
-    consumer_lag_sample: {
-      ...{ cluster_id: clu, group_id: "g", resolution: 10, at: new Date(), lag: 1 },
+    metric_chunk: {
+      ...{ cluster_id: clu, kind: "broker", source: "0", resolution: 10, at: new Date() },
+      data: Buffer.of(1),
     },
     scrape_lease: { cluster_id: clu, worker_id: "w", lease_until: new Date() },
   };

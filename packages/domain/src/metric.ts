@@ -17,6 +17,15 @@ export const METRIC_NAMES = [
   "cache_fetched_per_delivered",
   "catch_up_read_rate",
   "network_waiting",
+  "network_rate_wal_upload",
+  "network_rate_tail_read",
+  "network_rate_catch_up_miss",
+  "network_rate_prefetch",
+  "network_rate_compaction",
+  "network_waiting_tail_read",
+  "network_waiting_catch_up_miss",
+  "network_waiting_prefetch",
+  "network_waiting_compaction",
 ] as const;
 export type MetricName = (typeof METRIC_NAMES)[number];
 
@@ -42,6 +51,17 @@ export const METRIC_UNITS: Record<MetricName, MetricUnit> = {
   catch_up_read_rate: "bytes_per_second",
   /** How many requests waited for the network at a time, on average, whatever their tier. */
   network_waiting: "count",
+  /** Bytes that the tier moved, in both directions. */
+  network_rate_wal_upload: "bytes_per_second",
+  network_rate_tail_read: "bytes_per_second",
+  network_rate_catch_up_miss: "bytes_per_second",
+  network_rate_prefetch: "bytes_per_second",
+  network_rate_compaction: "bytes_per_second",
+  /** As `network_waiting`, of the tier. */
+  network_waiting_tail_read: "count",
+  network_waiting_catch_up_miss: "count",
+  network_waiting_prefetch: "count",
+  network_waiting_compaction: "count",
 };
 
 /** A point is [milliseconds since the epoch, value]; `null` where nothing was measured. */
@@ -80,6 +100,10 @@ export interface MetricScrape {
   readonly cacheDeliveredBytes: bigint;
   /** Microseconds that requests have waited for the network, all of them added. */
   readonly networkWaitUs: bigint;
+  /** Bytes moved in both directions, per tier of `NETWORK_TIERS`; empty where they were not read. */
+  readonly tierBytes: readonly bigint[];
+  /** `networkWaitUs` per tier; empty where they were not read. */
+  readonly tierWaitUs: readonly bigint[];
 }
 
 /** The lag of a group that is read: idle groups have no samples. */
@@ -118,6 +142,17 @@ export const METRIC_KEEP_SECONDS: Record<MetricResolution, number> = {
   10: 2 * 86_400,
   60: 15 * 86_400,
   600: 400 * 86_400,
+};
+
+/**
+ * How much time a chunk of readings covers, in seconds. Readings are first stored one by one, and together once the chunk's
+ * time is over. The partitions of the database hold whole chunks.
+ */
+export const METRIC_CHUNK_SECONDS: Record<MetricResolution, number> = {
+  2: 600,
+  10: 1_800,
+  60: 3_600,
+  600: 43_200,
 };
 
 /** The coarsest resolution of which a reading at `at` begins a stretch, after a reading at `before`. */

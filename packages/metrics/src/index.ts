@@ -1,4 +1,5 @@
 export { queryMetrics } from "./query-metrics.ts";
 export { readScrape } from "./read-scrape.ts";
+export { ReadingWriter } from "./reading-writer.ts";
 export { keepPartitions } from "./retention.ts";
 export { hasRestarted } from "./segment.ts";

@@ -26,6 +26,8 @@ function scrape(seconds: number, counters: Partial<MetricScrape> = {}): MetricSc
     cacheFetchedBytes: 0n,
     cacheDeliveredBytes: 0n,
     networkWaitUs: 0n,
+    tierBytes: [],
+    tierWaitUs: [],
     ...counters,
   };
 }
@@ -187,6 +189,20 @@ describe("the block cache and the network", () => {
     ]);
     expect(await valuesOf("catch_up_read_rate", readings, 2, 2)).toEqual([100]);
     expect(await valuesOf("network_waiting", readings, 2, 2)).toEqual([3]);
+  });
+
+  test("are shown by tier, and not where a reading is of before there were tiers", async () => {
+    const readings = readingsOf([
+      scrape(0),
+      scrape(2, { tierBytes: [800n, 0n, 0n, 0n, 0n], tierWaitUs: [0n, 0n, 0n, 0n, 0n] }),
+      scrape(4, { tierBytes: [1_000n, 0n, 0n, 60n, 0n], tierWaitUs: [0n, 4_000_000n, 0n, 0n, 0n] }),
+      scrape(2, { brokerId: 1 }),
+      scrape(4, { brokerId: 1, bytesIn: 5n }),
+    ]);
+    expect(await valuesOf("network_rate_wal_upload", readings, 4, 2)).toEqual([null, 100]);
+    expect(await valuesOf("network_rate_prefetch", readings, 4, 2)).toEqual([null, 30]);
+    expect(await valuesOf("network_waiting_tail_read", readings, 4, 2)).toEqual([null, 2]);
+    expect(await valuesOf("network_waiting_compaction", readings, 4, 2)).toEqual([null, 0]);
   });
 
   test("have no ratio where nobody reads", async () => {

@@ -6,6 +6,8 @@ import {
   type MetricName,
   type MetricScrape,
   type MetricSeries,
+  NETWORK_TIERS,
+  type NetworkTier,
   resolutionFor,
   type TopicScrape,
 } from "@millrace/domain";
@@ -133,6 +135,8 @@ function asScrape({ topic: _, ...reading }: TopicScrape): MetricScrape {
     cacheFetchedBytes: 0n,
     cacheDeliveredBytes: 0n,
     networkWaitUs: 0n,
+    tierBytes: [],
+    tierWaitUs: [],
   };
 }
 
@@ -152,6 +156,9 @@ interface Interval {
   bucketBoundsUs: readonly number[];
   produceBuckets: number[];
   fetchBuckets: number[];
+  /** Growth per second and tier; empty where no broker told it. */
+  readonly tierBytes: number[];
+  readonly tierWaitUs: number[];
 }
 
 function counterValues(
@@ -165,6 +172,13 @@ function counterValues(
       const microseconds = quantile(q, interval.bucketBoundsUs, pick(interval));
       return microseconds === undefined ? null : microseconds / 1_000;
     });
+  const ofTier = (tier: NetworkTier, pick: (interval: Interval) => readonly number[], scale = 1) =>
+    intervals.map((interval) => {
+      const value = interval && pick(interval)[NETWORK_TIERS.indexOf(tier)];
+      return value === undefined ? null : value * scale;
+    });
+  const rateOf = (tier: NetworkTier) => ofTier(tier, (interval) => interval.tierBytes);
+  const waitingOf = (tier: NetworkTier) => ofTier(tier, (interval) => interval.tierWaitUs, 1e-6);
   return {
     bytes_in_rate: derived((rates) => rates.bytesIn),
     bytes_out_rate: derived((rates) => rates.bytesOut),
@@ -178,6 +192,15 @@ function counterValues(
     catch_up_read_rate: derived((rates) => rates.cacheDeliveredBytes),
     // Time waited per time passed is the mean number of those who wait (Little's law).
     network_waiting: derived((rates) => rates.networkWaitUs / 1e6),
+    network_rate_wal_upload: rateOf("wal_upload"),
+    network_rate_tail_read: rateOf("tail_read"),
+    network_rate_catch_up_miss: rateOf("catch_up_miss"),
+    network_rate_prefetch: rateOf("prefetch"),
+    network_rate_compaction: rateOf("compaction"),
+    network_waiting_tail_read: waitingOf("tail_read"),
+    network_waiting_catch_up_miss: waitingOf("catch_up_miss"),
+    network_waiting_prefetch: waitingOf("prefetch"),
+    network_waiting_compaction: waitingOf("compaction"),
     produce_latency_p50: latencyMs(0.5, (interval) => interval.produceBuckets),
     produce_latency_p99: latencyMs(0.99, (interval) => interval.produceBuckets),
     produce_latency_p999: latencyMs(0.999, (interval) => interval.produceBuckets),
@@ -237,6 +260,10 @@ function withSegments(
     for (const counter of COUNTERS) {
       interval.rates[counter] += (segment.growth[counter] * share) / seconds;
     }
+    if (segment.tiers) {
+      addCounts(interval.tierBytes, segment.tiers.bytes, share / seconds);
+      addCounts(interval.tierWaitUs, segment.tiers.waitUs, share / seconds);
+    }
     // Buckets of another layout, from before an upgrade, cannot be added; the newest layout wins.
     if (!isSameBounds(segment.bucketBoundsUs, interval.bucketBoundsUs)) continue;
     addCounts(interval.produceBuckets, segment.produceBuckets, share);
@@ -251,6 +278,8 @@ function emptyInterval(bucketBoundsUs: readonly number[]): Interval {
     bucketBoundsUs,
     produceBuckets: bucketBoundsUs.map(() => 0).concat(0),
     fetchBuckets: bucketBoundsUs.map(() => 0).concat(0),
+    tierBytes: [],
+    tierWaitUs: [],
   };
 }
 

@@ -53,6 +53,8 @@ test("reads the block cache, and the time waited over directions and tiers", () 
     sample("millrace_block_cache_delivered_bytes_total", {}, 4_000),
     sample(waited, { direction: "ingress", tier: "prefetch" }, 0.25),
     sample(waited, { direction: "egress", tier: "catch_up_miss" }, 1.5),
+    sample("millrace_network_bytes_total", { direction: "ingress", tier: "prefetch" }, 10),
+    sample("millrace_network_bytes_total", { direction: "egress", tier: "prefetch" }, 2),
   ]);
   expect(broker).toMatchObject({
     cacheHits: 3n,
@@ -60,6 +62,8 @@ test("reads the block cache, and the time waited over directions and tiers", () 
     cacheFetchedBytes: 4_096n,
     cacheDeliveredBytes: 4_000n,
     networkWaitUs: 1_750_000n,
+    tierBytes: [0n, 0n, 0n, 12n, 0n],
+    tierWaitUs: [0n, 0n, 1_500_000n, 250_000n, 0n],
   });
 });
 

@@ -1,4 +1,9 @@
-import type { ClusterId, MetricScrape, TopicScrape } from "@millrace/domain";
+import {
+  type ClusterId,
+  type MetricScrape,
+  NETWORK_TIERS,
+  type TopicScrape,
+} from "@millrace/domain";
 import { LATENCY_BOUNDS_US } from "./latency-bounds.ts";
 
 /** One sample of a broker's Prometheus text. */
@@ -54,6 +59,8 @@ export function readScrape(from: ScrapeSource, samples: readonly ScrapedSample[]
       cacheDeliveredBytes: total(samples, "millrace_block_cache_delivered_bytes_total"),
       // A histogram in seconds per direction and tier; its sum is the time waited.
       networkWaitUs: total(samples, "millrace_network_wait_seconds_sum", 1e6),
+      tierBytes: byTier(samples, "millrace_network_bytes_total"),
+      tierWaitUs: byTier(samples, "millrace_network_wait_seconds_sum", 1e6),
     },
     topics: [...names].sort().map((topic) => ({
       ...source,
@@ -69,6 +76,14 @@ export function readScrape(from: ScrapeSource, samples: readonly ScrapedSample[]
 function total(samples: readonly ScrapedSample[], name: string, scale = 1): bigint {
   const values = samples.filter((sample) => sample.name === name);
   return sum(values.map((sample) => wholeNumber(sample.value * scale)));
+}
+
+/** As `total`, per tier of `NETWORK_TIERS`. */
+function byTier(samples: readonly ScrapedSample[], name: string, scale = 1): bigint[] {
+  return NETWORK_TIERS.map((tier) => {
+    const ofTier = samples.filter(({ labels }) => labels.tier === tier);
+    return total(ofTier, name, scale);
+  });
 }
 
 function byTopic(samples: readonly ScrapedSample[], name: string): Map<string, bigint> {

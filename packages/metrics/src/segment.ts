@@ -34,6 +34,10 @@ export interface Segment {
   readonly produceBuckets: readonly number[];
   readonly fetchBuckets: readonly number[];
   readonly bucketBoundsUs: readonly number[];
+  /** Per tier; undefined where one of the readings lacks them. */
+  readonly tiers:
+    | { readonly bytes: readonly number[]; readonly waitUs: readonly number[] }
+    | undefined;
 }
 
 /** The readings are one broker's, in order of their time. Of a gap between two nothing is known. */
@@ -56,6 +60,15 @@ function segmentBetween(before: MetricScrape, next: MetricScrape): Segment | und
     produceBuckets: increases(base?.produceBuckets, next.produceBuckets),
     fetchBuckets: increases(base?.fetchBuckets, next.fetchBuckets),
     bucketBoundsUs: next.bucketBoundsUs,
+    tiers: tierIncreases(before, next, base),
+  };
+}
+
+function tierIncreases(before: MetricScrape, next: MetricScrape, base: MetricScrape | undefined) {
+  if (before.tierBytes.length === 0 || next.tierBytes.length === 0) return undefined;
+  return {
+    bytes: increases(base?.tierBytes, next.tierBytes),
+    waitUs: increases(base?.tierWaitUs, next.tierWaitUs),
   };
 }
 

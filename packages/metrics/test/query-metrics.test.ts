@@ -61,9 +61,8 @@ async function addMinute(): Promise<void> {
       },
     ]);
     const resolution = resolutionAt(new Date(source.at.getTime() - 2_000), source.at);
-    await db.metrics.addScrapes(resolution, [broker]);
-    await db.metrics.addTopicScrapes(resolution, topics);
-    await db.metrics.addLag(resolution, [{ clusterId, groupId: "g", at: source.at, lag: 7n }]);
+    const lag = [{ clusterId, groupId: "g", at: source.at, lag: 7n }];
+    await db.metrics.add([{ resolution, brokers: [broker], topics, lag }]);
   }
 }
 
@@ -98,11 +97,12 @@ test("partitions for the time to come are there before it comes, and old ones go
   for (const minutes of [-50, 0, 110]) {
     const at = new Date(now + minutes * 60_000);
     const { broker } = readScrape({ clusterId, brokerId: 9, at }, []);
-    for (const resolution of METRIC_RESOLUTIONS) await db.metrics.addScrapes(resolution, [broker]);
+    const brokers = [broker];
+    await db.metrics.add(METRIC_RESOLUTIONS.map((resolution) => ({ resolution, brokers })));
   }
   const old = new Date(T0);
   await db.fleet.metrics.preparePartitions({ from: old, to: old });
   await keepPartitions(db.fleet.metrics, new Date(now));
   const { broker } = readScrape({ clusterId, brokerId: 9, at: old }, []);
-  await expect(db.metrics.addScrapes(2, [broker])).rejects.toThrow(/partition/);
+  await expect(db.metrics.add([{ resolution: 2, brokers: [broker] }])).rejects.toThrow(/partition/);
 });

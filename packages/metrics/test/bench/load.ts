@@ -1,33 +1,34 @@
 /**
- * `npm run bench:metrics`: what metrics of many clusters cost in PostgreSQL. Fills a day of history, then stores readings of
- * every broker every ten seconds, as workers do, while 24-hour charts are queried; prints how late the readings were, how long the
- * queries took and how much the database grows per day. Brokers are simulated: nothing is read over HTTP.
+ * `npm run bench:load`: what metrics of many clusters cost in PostgreSQL. Fills a day of history, then stores readings of every
+ * broker every ten seconds, as a worker does, while 24-hour charts are queried; prints how long each round of readings took,
+ * how long the queries took, and what a day of readings takes on the disk. Brokers are simulated: nothing is read over HTTP.
  *
- *   --clusters 500 --brokers 2 --topics 10 --seconds 120
+ *   --organizations 50 --clusters 500 --brokers 2 --topics 10 --seconds 600
  */
 import { parseArgs } from "node:util";
-import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
-import {
-  type ClusterId,
-  METRIC_KEEP_SECONDS,
-  METRIC_RESOLUTIONS,
-  type MetricScrape,
-  newId,
-  resolutionAt,
-} from "@millrace/domain";
+import { type Database, type MetricReadings, openDatabase } from "@millrace/db";
+import { type ClusterId, newId, type OrganizationId, resolutionAt } from "@millrace/domain";
 import { withPostgres } from "@millrace/testkit";
 import pg from "pg";
-import { keepPartitions, queryMetrics, readScrape } from "../../src/index.ts";
+import { keepPartitions, queryMetrics, ReadingWriter } from "../../src/index.ts";
+import { SimulatedCluster } from "./simulated-cluster.ts";
 
 const DAY_MS = 86_400_000;
 const INTERVAL_MS = 10_000;
+/** Each cluster's readings are put into chunks this often, as the worker does. */
+const COMPACT_ROUNDS = 60;
+/** Compactions at a time: those of one round are spread over it. */
+const COMPACTIONS = 2;
 /** As many connections as the pool of a worker has. */
-const WRITERS = 16;
+const CONNECTIONS = 16;
 /** Between two queries: charts of a few people. */
 const QUERY_PAUSE_MS = 200;
+/** Readings of one transaction while the history is filled. */
+const HISTORY_BATCH = 60;
 
 /** Each option with its default and its bound. */
 const BOUNDS = {
+  organizations: [50, 500],
   clusters: [500, 2_000],
   brokers: [2, 10],
   topics: [10, 1_000],
@@ -35,13 +36,19 @@ const BOUNDS = {
 } as const;
 type Options = Record<keyof typeof BOUNDS, number>;
 
+interface Target {
+  readonly id: ClusterId;
+  readonly organizationId: OrganizationId;
+  readonly simulated: SimulatedCluster;
+}
+
 const options = optionsOf(process.argv.slice(2));
 const postgres = await withPostgres();
 const owner = new pg.Client({ connectionString: postgres.url });
 await owner.connect();
-const db = openDatabase({ url: postgres.arrangeUrl, connectionsMax: WRITERS });
+const db = openDatabase({ url: postgres.arrangeUrl, connectionsMax: CONNECTIONS });
 try {
-  await run();
+  await run(db);
 } finally {
   await db.close();
   await owner.end();
@@ -63,164 +70,171 @@ function optionsOf(args: string[]): Options {
   return Object.fromEntries(entries) as Options;
 }
 
-async function run(): Promise<void> {
-  const tenant = await newTenant(db);
-  const clusterIds = await addClusters(tenant);
-  await db.fleet.metrics.preparePartitions({ from: new Date(Date.now() - DAY_MS), to: new Date() });
-  await keepPartitions(db.fleet.metrics, new Date());
-  await time("a day of history at 1 min", () => fillHistory(clusterIds));
+async function run(database: Database): Promise<void> {
+  const targets = await addClusters(database);
+  const now = Date.now();
+  const range = { from: new Date(now - 1.5 * DAY_MS), to: new Date(now) };
+  await database.fleet.metrics.preparePartitions(range);
+  await keepPartitions(database.fleet.metrics, new Date());
+  await time("a day of history", () => fillHistory(database, targets));
+  await printDay();
   const written = new AbortController();
-  const queried = queries(tenant, clusterIds, written.signal);
-  const late = await readAll(tenant, clusterIds);
+  const queried = queries(database, targets, written.signal);
+  const { rounds, compactions } = await readAll(database, targets);
   written.abort();
-  print("one round of readings [ms]", late);
+  print("one round of readings [ms]", rounds);
+  print("one cluster's compaction [ms]", compactions);
   print("24-hour chart of a cluster [ms]", await queried);
-  await printGrowth();
-}
-
-async function newTenant(database: Database): Promise<TenantDatabase & { environmentId: string }> {
-  const id = newId("org");
-  const tenant = database.tenant(id);
-  await tenant.organizations.create({ id, name: "Bench", slug: "bench" });
-  const environment = await tenant.organizations.ensureEnvironment(id, "default");
-  return { ...tenant, environmentId: environment.id };
-}
-
-async function addClusters(tenant: { environmentId: string }): Promise<ClusterId[]> {
-  const ids = Array.from({ length: options.clusters }, () => newId("clu"));
-  await owner.query(
-    `INSERT INTO cluster (id, organization_id, environment_id, name, region, size, phase, updated_at)
-     SELECT id, (SELECT organization_id FROM environment WHERE environment.id = $2), $2,
-       'bench-' || row_number() OVER (), 'local', 'dev', 'RUNNING', now()
-     FROM unnest($1::text[]) AS id`,
-    [ids, tenant.environmentId],
+  console.log(
+    `rounds that took longer than the interval: ${rounds.filter((ms) => ms > INTERVAL_MS).length}`,
   );
-  return ids;
 }
 
-/** Cumulative counters of a broker with 100 produces and fetches per second. */
-function reading(clusterId: ClusterId, brokerId: number, at: Date): MetricScrape {
-  const requests = BigInt(Math.floor(at.getTime() / 10));
-  const { broker } = readScrape({ clusterId, brokerId, at }, []);
-  const buckets = broker.produceBuckets.map((_, index) => (requests * BigInt(index + 1)) / 28n);
-  return {
-    ...broker,
-    bytesIn: requests * 10_000n,
-    bytesOut: requests * 20_000n,
-    recordsIn: requests * 100n,
-    produceBuckets: buckets,
-    fetchBuckets: buckets,
-    connections: 100,
-  };
+async function addClusters(database: Database): Promise<Target[]> {
+  const organizations: { id: OrganizationId; environmentId: string }[] = [];
+  for (let index = 0; index < options.organizations; index += 1) {
+    const id = newId("org");
+    const tenant = database.tenant(id);
+    await tenant.organizations.create({ id, name: "Bench", slug: `bench-${index}` });
+    const environment = await tenant.organizations.ensureEnvironment(id, "default");
+    organizations.push({ id, environmentId: environment.id });
+  }
+  const targets: Target[] = [];
+  for (let index = 0; index < options.clusters; index += 1) {
+    const of = organizations[index % organizations.length];
+    if (of === undefined) continue;
+    const id = newId("clu");
+    targets.push({
+      id,
+      organizationId: of.id,
+      simulated: new SimulatedCluster(id, options.brokers, options.topics),
+    });
+    await owner.query(
+      `INSERT INTO cluster (id, organization_id, environment_id, name, region, size, phase, updated_at)
+       VALUES ($1, $2, $3, $4, 'local', 'dev', 'RUNNING', now())`,
+      [id, of.id, of.environmentId, `bench-${index}`],
+    );
+  }
+  return targets;
 }
 
-/** Written by one statement per broker's day: the same rows as readings, without the time for single inserts. */
-async function fillHistory(clusterIds: readonly ClusterId[]): Promise<void> {
-  const sample = reading(clusterIds[0] ?? newId("clu"), 0, new Date());
-  await owner.query(
-    `INSERT INTO metric_scrape
-     SELECT cluster_id, broker_id, CASE WHEN minute % 10 = 0 THEN 600 ELSE 60 END,
-       to_timestamp(minute * 60), false, minute * 600000, minute * 1200000, minute * 6000,
-       (SELECT array_agg(minute * 214 * bucket ORDER BY bucket) FROM generate_series(1, $4::int) AS bucket),
-       (SELECT array_agg(minute * 214 * bucket ORDER BY bucket) FROM generate_series(1, $4::int) AS bucket),
-       $3::int[], 100, 0, 0, 0, 0, 0
-     FROM generate_series(
-       floor(extract(epoch FROM now() - interval '1 day') / 60)::bigint + 1,
-       floor(extract(epoch FROM now()) / 60)::bigint) AS minute,
-       unnest($1::text[]) AS cluster_id, generate_series(0, $2::int - 1) AS broker_id`,
-    [clusterIds, options.brokers, sample.bucketBoundsUs, sample.produceBuckets.length],
-  );
-  await owner.query("VACUUM ANALYZE metric_scrape");
+/** A day of one cluster as the worker stores it, and copies of its rows for the others. */
+async function fillHistory(database: Database, targets: readonly Target[]): Promise<void> {
+  const [first] = targets;
+  if (first === undefined) return;
+  const { metrics } = database.tenant(first.organizationId);
+  const end = Math.floor(Date.now() / INTERVAL_MS) * INTERVAL_MS;
+  let batch: MetricReadings[] = [];
+  for (let atMs = end - DAY_MS; atMs < end; atMs += INTERVAL_MS) {
+    batch.push(
+      first.simulated.read(
+        new Date(atMs),
+        resolutionAt(new Date(atMs - INTERVAL_MS), new Date(atMs)),
+      ),
+    );
+    if (batch.length < HISTORY_BATCH) continue;
+    await metrics.add(batch);
+    batch = [];
+  }
+  await metrics.add(batch);
+  let more = true;
+  while (more) more = await metrics.compact(first.id, new Date());
+  const others = targets.slice(1).map(({ id }) => id);
+  for (const [table, columns] of [
+    ["metric_chunk", "kind, source, resolution, at, data"],
+    ["metric_reading", "kind, broker_id, resolution, at, data"],
+  ]) {
+    await owner.query(
+      `INSERT INTO ${table} SELECT other, ${columns} FROM ${table}, unnest($2::text[]) AS other WHERE cluster_id = $1`,
+      [first.id, others],
+    );
+    await owner.query(`VACUUM ANALYZE ${table}`);
+  }
 }
 
 /** Rounds of readings until the time is up; how long each one took, in milliseconds. */
-async function readAll(tenant: TenantDatabase, clusterIds: readonly ClusterId[]) {
+async function readAll(database: Database, targets: readonly Target[]) {
+  const writer = new ReadingWriter(database);
   const rounds: number[] = [];
+  const compactions: number[] = [];
   const begin = performance.now();
-  let before: Date | undefined;
+  let before = new Date(Date.now() - INTERVAL_MS);
+  let compacting = Promise.resolve();
   for (let round = 0; round * INTERVAL_MS < options.seconds * 1_000; round += 1) {
     const due = begin + round * INTERVAL_MS;
     await new Promise((done) => setTimeout(done, Math.max(0, due - performance.now())));
     const at = new Date();
-    const resolution = resolutionAt(before ?? new Date(at.getTime() - INTERVAL_MS), at);
+    const resolution = resolutionAt(before, at);
     before = at;
-    const waiting = [...clusterIds];
-    const writer = async () => {
-      for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-        await store(tenant, id, at, resolution);
-      }
-    };
-    await Promise.all(Array.from({ length: WRITERS }, writer));
+    await Promise.all(
+      targets.map(({ organizationId, simulated }) =>
+        writer.add(organizationId, [simulated.read(at, resolution)]),
+      ),
+    );
     rounds.push(performance.now() - due);
+    const turn = targets.filter((_, index) => index % COMPACT_ROUNDS === round % COMPACT_ROUNDS);
+    await compacting;
+    compacting = compact(database, turn, compactions);
   }
-  return rounds;
+  await compacting;
+  return { rounds, compactions };
 }
 
-async function store(
-  { metrics }: TenantDatabase,
-  clusterId: ClusterId,
-  at: Date,
-  resolution: ReturnType<typeof resolutionAt>,
+async function compact(
+  database: Database,
+  targets: readonly Target[],
+  times: number[],
 ): Promise<void> {
-  const brokers = Array.from({ length: options.brokers }, (_, id) => reading(clusterId, id, at));
-  await metrics.addScrapes(resolution, brokers);
-  const topics = brokers.flatMap(({ brokerId, bytesIn, bytesOut, recordsIn, afterGap }) =>
-    Array.from({ length: options.topics }, (_, index) => ({
-      ...{ clusterId, brokerId, topic: `topic-${index}`, at, afterGap },
-      ...{ bytesIn, bytesOut, recordsIn },
-    })),
-  );
-  await metrics.addTopicScrapes(resolution, topics);
-  await metrics.addLag(resolution, [{ clusterId, groupId: "readers", at, lag: 5n }]);
+  const waiting = [...targets];
+  const worker = async () => {
+    for (let target = waiting.pop(); target !== undefined; target = waiting.pop()) {
+      const begin = performance.now();
+      const { metrics } = database.tenant(target.organizationId);
+      while (await metrics.compact(target.id, new Date())) {}
+      times.push(performance.now() - begin);
+    }
+  };
+  await Promise.all(Array.from({ length: COMPACTIONS }, worker));
 }
 
-/** Charts of random clusters until the signal; how long each took, in milliseconds. */
+/** Charts of clusters in turn until the signal; how long each took, in milliseconds. */
 async function queries(
-  tenant: TenantDatabase,
-  clusterIds: readonly ClusterId[],
+  database: Database,
+  targets: readonly Target[],
   signal: AbortSignal,
 ): Promise<number[]> {
   const times: number[] = [];
   for (let index = 0; !signal.aborted; index += 7) {
-    const clusterId = clusterIds[index % clusterIds.length];
-    if (clusterId === undefined) break;
+    const target = targets[index % targets.length];
+    if (target === undefined) break;
     const to = new Date();
     const from = new Date(to.getTime() - DAY_MS);
     const begin = performance.now();
+    const { metrics } = database.tenant(target.organizationId);
     // What the API does for a range of a day: 300 points.
-    await queryMetrics(tenant.metrics, { clusterId, from, to, stepSeconds: DAY_MS / 300_000 });
+    const query = { clusterId: target.id, from, to, stepSeconds: DAY_MS / 300_000 };
+    await queryMetrics(metrics, query);
+    await metrics.newest(target.id);
     times.push(performance.now() - begin);
     await new Promise((done) => setTimeout(done, QUERY_PAUSE_MS));
   }
   return times;
 }
 
-async function printGrowth(): Promise<void> {
-  const perDay = METRIC_RESOLUTIONS.filter((each) => each === INTERVAL_MS / 1_000);
-  const rowsPerDay = perDay.reduce((sum, each) => sum + 86_400 / each, 0);
-  for (const table of ["metric_scrape", "topic_scrape", "consumer_lag_sample"]) {
+/** What a day of all clusters takes, with its indexes. */
+async function printDay(): Promise<void> {
+  for (const table of ["metric_chunk", "metric_reading"]) {
     const { rows } = await owner.query(
-      `SELECT sum(pg_total_relation_size(i.inhrelid))::float8 AS bytes,
-         (SELECT count(*) FROM ${table})::float8 AS count
-       FROM pg_inherits i WHERE i.inhparent = $1::regclass`,
+      `SELECT substring(c.relname FROM '_(\\d+)_\\d+$')::int AS resolution, sum(c.reltuples)::float8 AS count,
+         sum(pg_total_relation_size(c.oid))::float8 AS bytes
+       FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+       WHERE i.inhparent = $1::regclass AND c.reltuples > 0 GROUP BY 1 ORDER BY 1`,
       [table],
     );
-    const { bytes, count } = rows[0];
-    const series =
-      table === "metric_scrape"
-        ? options.brokers
-        : table === "topic_scrape"
-          ? options.brokers * options.topics
-          : 1;
-    const perRow = bytes / count;
-    const gib = (perRow * rowsPerDay * series * options.clusters) / 2 ** 30;
-    console.log(
-      `${table}: ${count} rows, ${perRow.toFixed(0)} bytes per row, ${gib.toFixed(2)} GiB per day`,
-    );
+    for (const { resolution, count, bytes } of rows) {
+      console.log(`${table}, ${resolution} s: ${count} rows, ${(bytes / 2 ** 20).toFixed(0)} MiB`);
+    }
   }
-  console.log(
-    `kept: ${METRIC_RESOLUTIONS.map((each) => `${each} s for ${METRIC_KEEP_SECONDS[each] / 3_600} h`).join(", ")}`,
-  );
 }
 
 async function time(name: string, work: () => Promise<void>): Promise<void> {
