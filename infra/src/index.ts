@@ -1,4 +1,3 @@
-export { ADMIN_TOKEN_VARIABLE } from "./constructs/admin-token/admin-token.ts";
 export type { PolicyDocument, Statement as PolicyStatement } from "./iam/document.ts";
 export { type AccessRequest, isAllowed } from "./iam/evaluation.ts";
 export { sessionPolicy } from "./iam/index.ts";
@@ -10,14 +9,18 @@ export {
 } from "./stacks/cluster/check-spec.ts";
 export { synthesizeCluster } from "./stacks/cluster/cluster-stack.ts";
 export {
-  ADMIN_PORT_SLOT_0,
   type ClusterNames,
   clusterNames,
   clusterPrefix,
   KAFKA_PORT_BOOTSTRAP,
 } from "./stacks/cluster/names.ts";
 export { slotTags } from "./stacks/cluster/slot-permissions.ts";
-export type { BrokerArtefact, ClusterStackMode, ClusterStackSpec } from "./stacks/cluster/spec.ts";
+export type {
+  BrokerArtefact,
+  ClusterStackMode,
+  ClusterStackSpec,
+  ControlLinkService,
+} from "./stacks/cluster/spec.ts";
 export {
   type AssumeRole,
   type ImportTarget,

@@ -31,7 +31,11 @@ export const SPEC: ClusterStackSpec = {
   properties: { "s3.wal.cache.size": "805306368" },
   provisionerRoleArn: "arn:aws:iam::111122223333:role/millrace/provisioner",
   permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/millrace-boundary",
-  controlPlaneCidr: "10.99.0.0/16",
+  controlLink: {
+    name: "com.amazonaws.vpce.eu-central-1.vpce-svc-0123456789abcdef0",
+    domain: "link.millrace.example.com",
+    zones: ["eu-central-1a", "eu-central-1b", "eu-central-1c"],
+  },
   alarmTopicArns: ["arn:aws:sns:eu-central-1:111122223333:alarms"],
 };
 

@@ -7,31 +7,43 @@ import { createHash } from "node:crypto";
 import { chmodSync, closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { consume, freePorts, produce, untilHealthy, untilListening } from "./slot-machine/kafka.ts";
-import { INSTANCE, isThere, SlotMachine, unitsOf, VOLUME, whyNot } from "./slot-machine/machine.ts";
+import { startGateway } from "./slot-machine/gateway.ts";
+import { consume, freePort, produce, untilHealthy } from "./slot-machine/kafka.ts";
+import {
+  CREDENTIAL,
+  INSTANCE,
+  isThere,
+  SlotMachine,
+  unitsOf,
+  VOLUME,
+  whyNot,
+} from "./slot-machine/machine.ts";
+import { LINK_SECRET } from "./slot-machine/slot-spec.ts";
 
 const brokerBin = process.env.MILLRACE_BROKER_BIN;
 const reason = whyNot(brokerBin);
-const TOKEN = "0123456789abcdef0123456789abcdef";
 const SELF = "/usr/local/sbin/millrace-slot";
+/** A broker that was cut off dials again after seconds. */
+const LINK_MS_MAX = 60_000;
+const LINK_FILE = "/run/millrace/link.credential";
 /** How exposed the broker's unit may be by systemd's own analysis. */
 const EXPOSURE_MAX = 2.5;
 
 describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`, () => {
   let machine: SlotMachine;
-  let ports: { kafkaPort: number; adminPort: number };
+  let ports: { kafkaPort: number };
 
   beforeEach(async () => {
     machine = await SlotMachine.create(brokerBin as string);
-    ports = await freePorts();
+    ports = { kafkaPort: await freePort() };
   });
 
   afterEach(async () => {
     await machine.remove();
   });
 
-  async function bootOk(): Promise<string> {
-    const installed = await machine.firstBoot(ports);
+  async function bootOk(options: { readonly linkPort?: number } = {}): Promise<string> {
+    const installed = await machine.firstBoot({ ...ports, ...options });
     expect(installed).toMatchObject({ code: 0 });
     const prepared = await machine.start("millrace-slot.service");
     expect(prepared, prepared.output).toMatchObject({ code: 0 });
@@ -40,7 +52,7 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
 
   async function serve(): Promise<void> {
     await machine.startBroker();
-    await untilHealthy(ports.adminPort);
+    await untilHealthy(ports.kafkaPort);
   }
 
   /** Boots, and expects a refusal that leaves every byte of the volume as it was. */
@@ -108,7 +120,7 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
       ["mkfs", ""],
       ["mount", ""],
       ["mv", "1"],
-      ["mv", "2"],
+      // The second is the credential's, without which a slot goes on.
       ["mv", "3"],
       ["mv", "4"],
     ])("cut off at %s %s, the next attempt goes on", async (program, nth) => {
@@ -185,7 +197,7 @@ describe.skipIf(reason)(`user data on a machine${reason ? ` (${reason})` : ""}`,
         ...["--override", `listeners=PLAINTEXT://127.0.0.1:${ports.kafkaPort}`],
         ...["--override", `s3.wal.path=0@file://${machine.device}?capacity=0`],
       );
-      await untilListening(ports.kafkaPort);
+      await untilHealthy(ports.kafkaPort);
       await produce(ports.kafkaPort, ["one"]);
       await machine.powerOff();
       await run;
@@ -384,9 +396,8 @@ esac
     test("permissions that are a moment old", async () => {
       await machine.publish();
       machine.write("faults/ec2.describe-volumes", "3");
-      machine.write("faults/secretsmanager.get-secret-value", "2");
       await machine.powerOn();
-      expect(await bootOk()).toContain("reading the admin token failed (attempt 2 of 10)");
+      expect(await bootOk()).toContain("finding the volume failed (attempt 3 of 10)");
     });
 
     test.each([
@@ -420,16 +431,71 @@ esac
   });
 
   describe("once it runs", () => {
-    test("the token stands in memory only, for the broker alone", async () => {
+    test("the credential of the link stands in memory only, for the broker alone", async () => {
       await machine.publish();
       await machine.powerOn();
       await bootOk();
-      const mode = await machine.run("stat", "-c", "%a %U", "/run/millrace/admin.token");
+      const mode = await machine.run("stat", "-c", "%a %U", LINK_FILE);
       expect(mode.output.trim()).toBe("600 millrace");
       const found = await machine.run(
-        ...["grep", "-rlF", TOKEN, "/etc", "/var", "/opt", "/root", "/usr/local"],
+        ...["grep", "-rlF", CREDENTIAL, "/etc", "/var", "/opt", "/root", "/usr/local"],
       );
       expect(found.output).toBe("");
+    });
+
+    test("a slot serves without a credential, and takes each one that comes", async () => {
+      const credential = async () => (await machine.run("cat", LINK_FILE)).output.trim();
+      machine.write(`secrets/${LINK_SECRET}`, "None");
+      await machine.publish();
+      await machine.powerOn();
+      expect(await bootOk()).toContain("no link credential yet");
+      await serve();
+      expect(await credential()).toContain("No such file");
+      for (const letter of ["b", "c"]) {
+        const next = `mlk_${letter.repeat(43)}`;
+        machine.write(`secrets/${LINK_SECRET}`, next);
+        expect(await machine.run(SELF, "tick")).toMatchObject({ code: 0 });
+        expect(await credential()).toBe(next);
+      }
+      machine.write("faults/secretsmanager.get-secret-value", "1");
+      expect(await machine.run(SELF, "tick")).toMatchObject({ code: 1 });
+      expect(await credential()).toBe(`mlk_${"c".repeat(43)}`);
+    });
+
+    test("the broker dials a gateway with the slot's credential, and with the next one after a rotation", async () => {
+      let valid = CREDENTIAL;
+      const gateway = await startGateway(machine.folder, (credential) => credential === valid);
+      try {
+        await machine.publish();
+        await machine.powerOn();
+        // The broker verifies the gateway by the roots of the system.
+        machine.trust(gateway.root);
+        await bootOk({ linkPort: gateway.port });
+        await serve();
+        const ready = () => gateway.status("/readyz");
+        await expect.poll(ready, { timeout: LINK_MS_MAX }).toBe(200);
+        expect(new Set(gateway.shown)).toEqual(new Set([CREDENTIAL]));
+
+        valid = `mlk_${"b".repeat(43)}`;
+        machine.write(`secrets/${LINK_SECRET}`, valid);
+        expect(await machine.run(SELF, "refresh_link")).toMatchObject({ code: 0 });
+        gateway.hangUp();
+        await expect.poll(ready, { timeout: LINK_MS_MAX }).toBe(200);
+        expect(gateway.shown.at(-1)).toBe(valid);
+      } finally {
+        await gateway.stop();
+      }
+    });
+
+    test("nobody but Kafka's clients can connect: the admin HTTP has no port", async () => {
+      await machine.publish();
+      await machine.powerOn();
+      await bootOk();
+      await serve();
+      const { output } = await machine.run("cat", "/etc/millrace/server.properties");
+      expect(output).not.toMatch(/^admin\./m);
+      expect(output).toContain(`control.link.credential.file=${LINK_FILE}\n`);
+      expect(await machine.listening()).toEqual([ports.kafkaPort]);
     });
 
     test("each minute: metrics, and log lines once each, none missing", async () => {

@@ -9,14 +9,29 @@ import { stackSpec } from "../../packages/provisioner/src/aws/stack-spec.ts";
 import { awsDeployment } from "../../packages/provisioner/test/moto.ts";
 import { synthesizeCluster } from "../src/index.ts";
 import { synthesizeControlPlane } from "../src/stacks/control-plane/control-plane-stack.ts";
+import { linkDomain } from "../src/stacks/control-plane/names.ts";
 import type { ControlPlaneSpec } from "../src/stacks/control-plane/spec.ts";
 import { CONTROL_PLANE } from "./control-plane-fixture.ts";
-import { type Attributes, OFFLINE, resource, type StackDocument } from "./stack-fixture.ts";
+import {
+  type Attributes,
+  OFFLINE,
+  reference,
+  resource,
+  type StackDocument,
+} from "./stack-fixture.ts";
 
 const DATABASE_URL = "postgres://localhost/millrace";
 const placement = {
-  allocate: async () => ({ host: "b0.test.internal", kafkaPort: 9092, adminPort: 9644 }),
+  allocate: async () => ({ host: "b0.test.internal", kafkaPort: 9092 }),
 };
+
+const LINK_SERVICE = "com.amazonaws.vpce.eu-central-1.vpce-svc-0123456789abcdef0";
+
+/** A value of the stack as it is once the endpoint service exists. */
+function known(value: string): string {
+  const name = "aws_vpc_endpoint_service.links_service_service.service_name";
+  return value === reference(name) ? LINK_SERVICE : value;
+}
 
 /** The worker's settings in an installation with this spec. */
 function workerOf(change: Partial<ControlPlaneSpec>) {
@@ -30,7 +45,7 @@ function workerOf(change: Partial<ControlPlaneSpec>) {
     readonly secrets: readonly { readonly name: string }[];
   }[];
   const worker = containers.find(({ name }) => name === "worker");
-  const plain = (worker?.environment ?? []).map(({ name, value }) => [name, value]);
+  const plain = (worker?.environment ?? []).map(({ name, value }) => [name, known(value)]);
   const secret = (worker?.secrets ?? []).map(({ name }) => [name, "a secret"]);
   const { aws } = readEnv({ ...Object.fromEntries([...plain, ...secret]), DATABASE_URL });
   if (aws === undefined) throw new Error("the worker has no account");
@@ -69,4 +84,16 @@ test("clusters' alarms notify the topics that the installation was given", async
   for (const { alarm_actions } of await alarmsOf({ alarmTopicArns: [] })) {
     expect(alarm_actions ?? []).toEqual([]);
   }
+});
+
+test("clusters' brokers dial the gateways, by a name of their certificate, in the zones that they are in", async () => {
+  const cluster = await clusterOf({ zones: ["eu-central-1b", "eu-central-1c"] });
+  const endpoint = resource(cluster, "aws_vpc_endpoint", "control-link_endpoint");
+  expect(endpoint.service_name).toBe(LINK_SERVICE);
+  // The only slot is in the first zone, where the gateways are not.
+  expect(endpoint.subnet_ids).toEqual([reference("aws_subnet.network_subnet-1.id")]);
+  const zone = resource(cluster, "aws_route53_zone", "control-link_names_zone");
+  expect(zone.name).toMatch(/^[a-z2-7]{10}\.link\.millrace\.example\.com$/);
+  expect(linkDomain(CONTROL_PLANE)).toBe("link.millrace.example.com");
+  expect(workerOf({}).gateways.url).toBe("http://gateway:4101");
 });

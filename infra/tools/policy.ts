@@ -14,6 +14,7 @@ import {
 import { clusterNames } from "../src/stacks/cluster/names.ts";
 
 const USAGE = `npm run aws:policy -- --account <12 digits>
+  --link-domain <domain of the gateways' names: link.<domain of the control plane>>
   [--artefact-bucket <bucket with broker builds>]
   [--boundary <ARN that the boundary of clusters' roles will have>]
   [--principal <ARN of a role that takes the provisioner's; repeat>]
@@ -25,6 +26,7 @@ const USAGE = `npm run aws:policy -- --account <12 digits>
 const { values: given } = parseArgs({
   options: {
     account: { type: "string" },
+    "link-domain": { type: "string" },
     "artefact-bucket": { type: "string" },
     boundary: { type: "string" },
     principal: { type: "string", multiple: true },
@@ -41,11 +43,13 @@ if (given.help === true) {
 }
 const accountId = given.account ?? "";
 if (!/^\d{12}$/.test(accountId)) fail(`--account: twelve digits\n\n${USAGE}`);
+const linkDomain = given["link-domain"] ?? "";
+if (linkDomain === "") fail(`--link-domain: as link.millrace.example.com\n\n${USAGE}`);
 
 const permissionsBoundaryArn =
   given.boundary ?? `arn:aws:iam::${accountId}:policy/millrace/mr-main-cluster-boundary`;
 const artefactBucket = given["artefact-bucket"] ?? `mr-main-artefacts-${accountId}-*`;
-const props = { accountId, permissionsBoundaryArn };
+const props = { accountId, permissionsBoundaryArn, linkDomain };
 const policies: Record<string, unknown> = {
   ...Object.fromEntries(
     provisionerPolicies(props).map(({ name, document }) => [`provisioner-${name}`, document]),
@@ -65,8 +69,8 @@ if (given.cluster !== undefined) {
   if (organizationId === undefined) {
     fail("--organization: give the id of the organization whose cluster it is, with --cluster");
   }
-  const { prefix, dnsZone } = clusterNames(clusterId, accountId);
-  policies.session = JSON.parse(sessionPolicy({ clusterId, organizationId, prefix, dnsZone }));
+  const { prefix } = clusterNames(clusterId, accountId);
+  policies.session = JSON.parse(sessionPolicy({ clusterId, organizationId, prefix }));
 }
 if (given.only !== undefined && !(given.only in policies)) {
   fail(`--only: one of ${Object.keys(policies).join(", ")}`);

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { ClusterDriver, TerraformStates } from "@millrace/provisioner";
+import type { ClusterDriver, LinkCredentials, TerraformStates } from "@millrace/provisioner";
 import {
   AwsDriver,
   type AwsDriverOptions,
@@ -16,15 +16,22 @@ import { TaskProtection } from "./task-protection.ts";
 /** Concurrent Terraform runs in one worker. */
 const TERRAFORM_RUNS_MAX = 2;
 
+/** What the driver has of the worker. */
+export interface AwsDriverParts {
+  readonly states: TerraformStates;
+  readonly linkCredentials: LinkCredentials;
+  readonly logger: Pick<Logger, "warn">;
+}
+
 /** The driver for clusters on AWS. Throws `ProvisionError` if the settings are wrong. */
 export async function awsDriver(
   env: AwsEnv,
   home: string,
-  states: TerraformStates,
-  logger: Pick<Logger, "warn">,
+  { logger, ...kept }: AwsDriverParts,
   changes: Partial<Pick<AwsDriverOptions, "graceMs">> & { without?: readonly string[] } = {},
 ): Promise<ClusterDriver> {
-  const { terraform: program, stateKeyArn, replacedStateKeyArns, taskAgentUri, ...account } = env;
+  const { terraform: program, gateways, ...others } = env;
+  const { stateKeyArn, replacedStateKeyArns, taskAgentUri, ...account } = others;
   const { without, ...options } = changes;
   const key =
     stateKeyArn === undefined
@@ -34,7 +41,8 @@ export async function awsDriver(
     home,
     program,
     account: { ...account, without },
-    states,
+    gateways,
+    ...kept,
     seal: new StateSeal(key, [
       ...(await replacedWrappingKeys(join(home, "keys", "replaced"))),
       ...replacedStateKeyArns.map((arn) => kmsWrappingKey(arn)),

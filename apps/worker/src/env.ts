@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import type { ControlLink } from "@millrace/provisioner";
+import type { ControlLink, Gateways } from "@millrace/provisioner";
 import { z } from "zod";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -56,8 +56,12 @@ const schema = z.object({
     .optional(),
   MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: optionalText,
   MILLRACE_AWS_PROVIDER_VERSION: optionalText,
-  /** Range from which this program reaches the brokers' admin listeners. */
-  MILLRACE_AWS_CONTROL_PLANE_CIDR: optionalText,
+  /** The endpoint service of the gateways, which clusters' brokers dial. */
+  MILLRACE_AWS_LINK_SERVICE: optionalText,
+  /** Its domain: the gateways' certificate is for each name directly below it. */
+  MILLRACE_AWS_LINK_DOMAIN: optionalText,
+  /** The zones that it is in, separated by commas. */
+  MILLRACE_AWS_LINK_ZONES: optionalText,
   /** SNS topics that clusters' alarms are sent to, separated by commas. */
   MILLRACE_AWS_ALARM_TOPICS: z
     .string()
@@ -89,7 +93,13 @@ export interface AwsEnv {
   readonly amiId: string;
   readonly permissionsBoundaryArn: string;
   readonly providerVersion: string | undefined;
-  readonly controlPlaneCidr: string | undefined;
+  readonly controlLink: {
+    readonly name: string;
+    readonly domain: string;
+    readonly zones: readonly string[];
+  };
+  /** Where brokers are called. */
+  readonly gateways: Gateways;
   readonly alarmTopicArns: readonly string[];
   readonly stateKeyArn: string | undefined;
   readonly replacedStateKeyArns: readonly string[];
@@ -114,7 +124,7 @@ export interface WorkerEnv {
   readonly stopBrokersOnExit: boolean;
   readonly logLevel: string;
   readonly driftIntervalMs: number;
-  /** Undefined where brokers are called at their admin ports. */
+  /** Undefined where brokers on this machine are called at their admin ports. */
   readonly gateway: ControlLink | undefined;
   /** Undefined where this installation has no account on AWS. */
   readonly aws: AwsEnv | undefined;
@@ -158,11 +168,15 @@ function gatewayIn(env: z.infer<typeof schema>): ControlLink | undefined {
     MILLRACE_GATEWAY_URL: url,
     MILLRACE_GATEWAY_TOKEN: token,
   } = env;
-  if (address && url && token) return { address, url: url.replace(/\/+$/, ""), token };
+  if (address && url && token) return { address, url: withoutSlash(url), token };
   if (!address && !url === !token) return undefined;
   throw new Error(
     "the environment is wrong\nMILLRACE_GATEWAY_URL and MILLRACE_GATEWAY_TOKEN must be set together, and with MILLRACE_GATEWAY_ADDRESS, or none of them",
   );
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/+$/, "");
 }
 
 /** Throws an error that names each variable that is missing beside the role. */
@@ -174,6 +188,11 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
     "MILLRACE_AWS_BROKER_ARTEFACT",
     "MILLRACE_AWS_AMI_ID",
     "MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN",
+    "MILLRACE_AWS_LINK_SERVICE",
+    "MILLRACE_AWS_LINK_DOMAIN",
+    "MILLRACE_AWS_LINK_ZONES",
+    "MILLRACE_GATEWAY_URL",
+    "MILLRACE_GATEWAY_TOKEN",
   ] as const;
   const missing = required.filter((name) => env[name] === undefined);
   if (missing.length > 0) {
@@ -196,7 +215,15 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
     amiId: env.MILLRACE_AWS_AMI_ID ?? "",
     permissionsBoundaryArn: env.MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN ?? "",
     providerVersion: env.MILLRACE_AWS_PROVIDER_VERSION,
-    controlPlaneCidr: env.MILLRACE_AWS_CONTROL_PLANE_CIDR,
+    controlLink: {
+      name: env.MILLRACE_AWS_LINK_SERVICE ?? "",
+      domain: env.MILLRACE_AWS_LINK_DOMAIN ?? "",
+      zones: listOf(env.MILLRACE_AWS_LINK_ZONES ?? ""),
+    },
+    gateways: {
+      url: withoutSlash(env.MILLRACE_GATEWAY_URL ?? ""),
+      token: env.MILLRACE_GATEWAY_TOKEN ?? "",
+    },
     alarmTopicArns: env.MILLRACE_AWS_ALARM_TOPICS,
     stateKeyArn: env.MILLRACE_AWS_STATE_KEY_ARN,
     replacedStateKeyArns: env.MILLRACE_AWS_STATE_KEY_ARNS_REPLACED,

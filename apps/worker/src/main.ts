@@ -6,7 +6,7 @@ import {
   type TerraformStates,
 } from "@millrace/provisioner";
 import { pino } from "pino";
-import { type AwsEnv, readEnv, type WorkerEnv } from "./env.ts";
+import { readEnv, type WorkerEnv } from "./env.ts";
 import { startWorker, stopAllBrokers, type Worker } from "./worker.ts";
 
 /**
@@ -36,8 +36,8 @@ try {
     drivers: async (states, linkCredentials) => {
       const local = localDriver(linkCredentials);
       // A gateway that starts waits for it.
-      if (env.gateway) await local.ensureGatewayCertificate();
-      return new ClusterDrivers({ local, aws: env.aws && (await awsDriver(env.aws, states)) });
+      await local.ensureGatewayCertificate();
+      return new ClusterDrivers({ local, aws: await awsDriver(states, linkCredentials) });
     },
     driftIntervalMs: env.driftIntervalMs,
     logger,
@@ -64,9 +64,13 @@ function localDriver(linkCredentials?: LinkCredentials): LocalDriver {
 }
 
 /** Loaded only with an AWS account, because the AWS SDK is larger than everything else. */
-async function awsDriver(aws: AwsEnv, states: TerraformStates): Promise<ClusterDriver> {
+async function awsDriver(
+  states: TerraformStates,
+  linkCredentials: LinkCredentials,
+): Promise<ClusterDriver | undefined> {
+  if (!env.aws) return undefined;
   const module = await import("./aws-driver.ts");
-  return module.awsDriver(aws, env.home, states, logger);
+  return module.awsDriver(env.aws, env.home, { states, linkCredentials, logger });
 }
 
 async function stopped(): Promise<void> {

@@ -2,7 +2,12 @@ import type { ClusterDeployment, ClusterDriver } from "@millrace/provisioner";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeEcs } from "../test/fake-ecs.ts";
 import { boundedDriver } from "./bounded-driver.ts";
-import { PROTECTED_MINUTES_MAX, TaskProtection } from "./task-protection.ts";
+import {
+  ATTEMPTS_MAX,
+  PROTECTED_MINUTES,
+  RENEWALS_MAX,
+  TaskProtection,
+} from "./task-protection.ts";
 
 let ecs: FakeEcs;
 let agentUri: string;
@@ -47,7 +52,7 @@ test("a deployment finds the task protected from the first apply's start to the 
   await vi.waitFor(() => expect(ecs.protectedTask).toBe(false));
   const path = "/api/task/task-protection/v1/state";
   expect(ecs.asked).toEqual([
-    ["PUT", path, true, { ExpiresInMinutes: PROTECTED_MINUTES_MAX }],
+    ["PUT", path, true, { ExpiresInMinutes: PROTECTED_MINUTES }],
     ["PUT", path, false, {}],
   ]);
   const third = driver.apply(deployment, "c");
@@ -55,6 +60,7 @@ test("a deployment finds the task protected from the first apply's start to the 
   expect(during[2]).toBe(true);
   ends[2]?.();
   await third;
+  await vi.waitFor(() => expect(ecs.protectedTask).toBe(false));
 });
 
 test("a failed apply ends the protection", async () => {
@@ -67,9 +73,34 @@ test("a failed apply ends the protection", async () => {
 test("where ECS refuses, or is not there, the work is done", async () => {
   ecs.refuses = true;
   for (const uri of [agentUri, "http://127.0.0.1:1", undefined]) {
-    const protection = new TaskProtection({ agentUri: uri, logger });
+    const protection = new TaskProtection({ agentUri: uri, logger, retryMs: 1 });
     expect(await protection.during(async () => "done")).toBe("done");
   }
   await vi.waitFor(() => expect(warnings).toHaveLength(4));
   expect(JSON.stringify(warnings[0])).toContain("did not change the protection");
+});
+
+test("a refusal is followed by further attempts, up to a bound", async () => {
+  ecs.refuses = true;
+  const protection = new TaskProtection({ agentUri, logger, retryMs: 1 });
+  await protection.during(async () => {
+    expect(ecs.asked).toHaveLength(ATTEMPTS_MAX);
+    ecs.refuses = false;
+  });
+  await vi.waitFor(() => expect(ecs.asked).toHaveLength(ATTEMPTS_MAX + 1));
+  ecs.failures = 1;
+  await protection.during(async () => expect(ecs.protectedTask).toBe(true));
+  await vi.waitFor(() => expect(ecs.protectedTask).toBe(false));
+  expect(warnings).toHaveLength(1);
+});
+
+test("the protection of long work is renewed, up to a bound", async () => {
+  const protection = new TaskProtection({ agentUri, logger, renewalMs: 1 });
+  await protection.during(async () => {
+    await vi.waitFor(() => expect(warnings).toHaveLength(1));
+    await vi.waitFor(() => expect(ecs.asked).toHaveLength(1 + RENEWALS_MAX));
+    expect(ecs.asked.every(([, , enabled]) => enabled)).toBe(true);
+  });
+  await vi.waitFor(() => expect(ecs.protectedTask).toBe(false));
+  expect(ecs.asked).toHaveLength(1 + RENEWALS_MAX + 1);
 });

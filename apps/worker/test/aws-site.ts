@@ -9,7 +9,12 @@ import { type Database, openDatabase, type TenantDatabase } from "@millrace/db";
 import { newId, type OrganizationId } from "@millrace/domain";
 import { type TestDatabase, tablesWith, withPostgres } from "@millrace/testkit";
 import {
+  type FakeGateway,
+  startFakeGateway,
+} from "../../../packages/provisioner/test/fake-gateway.ts";
+import {
   ACCOUNT_ID,
+  CONTROL_LINK,
   type Moto,
   program,
   startMoto,
@@ -25,11 +30,13 @@ export class AwsSite {
   readonly endpoint: string;
   readonly #database: TestDatabase;
   readonly #moto: Moto;
+  readonly #gateway: FakeGateway;
   #worker: ChildProcess | undefined;
 
-  private constructor(database: TestDatabase, moto: Moto, home: string) {
+  private constructor(database: TestDatabase, moto: Moto, gateway: FakeGateway, home: string) {
     this.#database = database;
     this.#moto = moto;
+    this.#gateway = gateway;
     this.endpoint = moto.endpoint;
     this.home = home;
     const arranging = openDatabase({ url: database.arrangeUrl });
@@ -41,6 +48,7 @@ export class AwsSite {
     return new AwsSite(
       database,
       await startMoto({ patched: true }),
+      await startFakeGateway(),
       await mkdtemp(join(tmpdir(), "millrace-site-")),
     );
   }
@@ -50,6 +58,7 @@ export class AwsSite {
     for (const pid of this.terraforms()) process.kill(pid, "SIGKILL");
     await this.db.close();
     await this.#moto.stop();
+    await this.#gateway.stop();
     await this.#database.drop();
     await rm(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
@@ -69,6 +78,11 @@ export class AwsSite {
         MILLRACE_AWS_BROKER_ARTEFACT: `millrace#${"a".repeat(64)}`,
         MILLRACE_AWS_AMI_ID: "ami-0123456789abcdef0",
         MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: `arn:aws:iam::${ACCOUNT_ID}:policy/boundary`,
+        MILLRACE_AWS_LINK_SERVICE: CONTROL_LINK.name,
+        MILLRACE_AWS_LINK_DOMAIN: CONTROL_LINK.domain,
+        MILLRACE_AWS_LINK_ZONES: CONTROL_LINK.zones.join(","),
+        MILLRACE_GATEWAY_URL: this.#gateway.url,
+        MILLRACE_GATEWAY_TOKEN: this.#gateway.token,
         MILLRACE_AWS_ENDPOINT: this.endpoint,
         AWS_ACCESS_KEY_ID: "test",
         AWS_SECRET_ACCESS_KEY: "test",

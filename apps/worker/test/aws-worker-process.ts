@@ -22,10 +22,15 @@ const logger = pino({ level: env.logLevel }, destination(2));
 
 const worker = await startWorker({
   databaseUrl: env.databaseUrl,
-  drivers: async (states) =>
+  drivers: async (states, linkCredentials) =>
     new ClusterDrivers({
       local: new LocalDriver({ home: env.home, program: { command: ["none"], environment: {} } }),
-      aws: await awsDriver(aws, env.home, states, logger, { without, graceMs: GRACE_MS }),
+      aws: await awsDriver(
+        aws,
+        env.home,
+        { states, linkCredentials, logger },
+        { without, graceMs: GRACE_MS },
+      ),
     }),
   logger,
   leaseMs: LEASE_MS,

@@ -4,8 +4,10 @@ import type { AddressInfo } from "node:net";
 
 /** ECS and its agent: it protects a task for as long as the task asks. */
 export class FakeEcs {
-  readonly asked: unknown[] = [];
+  readonly asked: [method: unknown, url: unknown, enabled: boolean, rest: unknown][] = [];
   refuses = false;
+  /** How many of the next requests fail. */
+  failures = 0;
   protectedTask = false;
   readonly #server: Server;
 
@@ -15,6 +17,11 @@ export class FakeEcs {
       for await (const chunk of request) body += String(chunk);
       const { ProtectionEnabled: on, ...rest } = JSON.parse(body);
       this.asked.push([request.method, request.url, on, rest]);
+      if (this.failures > 0) {
+        this.failures -= 1;
+        response.writeHead(500).end(JSON.stringify({ error: { Code: "ServerException" } }));
+        return;
+      }
       if (this.refuses) {
         response.end(JSON.stringify({ failure: { Reason: "TASK_NOT_VALID" } }));
         return;

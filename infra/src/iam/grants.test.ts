@@ -20,7 +20,11 @@ describe("what the provisioner may do follows from the stack", () => {
 
 test("each action that makes something by tag names what it makes", () => {
   const text = JSON.stringify(
-    provisionerPolicies({ accountId: SPEC.accountId, permissionsBoundaryArn: "arn" }),
+    provisionerPolicies({
+      accountId: SPEC.accountId,
+      permissionsBoundaryArn: "arn",
+      linkDomain: SPEC.controlLink.domain,
+    }),
   );
   expect(text).not.toContain("undefined");
 });

@@ -300,13 +300,9 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
       "UntagResource",
       "RestoreSecret",
       "DeleteSecret",
+      // The driver's own: brokers' credentials, which Terraform never has. It cannot read them.
+      "PutSecretValue",
     ]),
-    scope: "secret",
-  },
-  aws_secretsmanager_secret_version: {
-    read: prefixed("secretsmanager", ["GetSecretValue", "ListSecretVersionIds"]),
-    create: [],
-    change: prefixed("secretsmanager", ["PutSecretValue", "UpdateSecretVersionStage"]),
     scope: "secret",
   },
   aws_cloudwatch_log_group: {

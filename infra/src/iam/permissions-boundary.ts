@@ -18,7 +18,7 @@ export interface BoundaryProps {
 
 /**
  * The maximum that any role of a cluster can do, whatever its policies: read broker
- * builds, use a cluster's bucket, attach a volume of ours, read and write its secret and its logs.
+ * builds, use a cluster's bucket, attach a volume of ours, read its secret, write its logs.
  */
 export function permissionsBoundary(props: BoundaryProps): PolicyDocument {
   const { accountId, artefactBucket } = props;
@@ -61,7 +61,7 @@ export function permissionsBoundary(props: BoundaryProps): PolicyDocument {
     {
       Sid: "Secrets",
       Effect: "Allow",
-      Action: ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"],
+      Action: "secretsmanager:GetSecretValue",
       Resource: own("secretsmanager", `secret:${ANY_CLUSTER_PREFIX}/*`),
     },
     {

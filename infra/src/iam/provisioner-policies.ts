@@ -20,6 +20,8 @@ export interface ProvisionerProps {
   readonly accountId: string;
   /** The policy that every role of a cluster must have as its boundary. */
   readonly permissionsBoundaryArn: string;
+  /** Domain of the gateways' names: each cluster's network has a zone of its own below it. */
+  readonly linkDomain: string;
 }
 
 export interface NamedPolicy {
@@ -400,7 +402,7 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
 }
 
 function identity(props: ProvisionerProps): Statement[] {
-  const { accountId, permissionsBoundaryArn } = props;
+  const { accountId, permissionsBoundaryArn, linkDomain } = props;
   const roles = `arn:aws:iam::${accountId}:role/${ANY_CLUSTER_PREFIX}-*`;
   const bounded = ["iam:CreateRole", "iam:PutRolePolicy"];
   const all = actions("iam", "change").filter(
@@ -455,7 +457,10 @@ function identity(props: ProvisionerProps): Statement[] {
       Resource: zones,
       Condition: {
         "ForAllValues:StringLike": {
-          "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["*.millrace.internal"],
+          "route53:ChangeResourceRecordSetsNormalizedRecordNames": [
+            "*.millrace.internal",
+            `??????????.${linkDomain}`,
+          ],
         },
       },
     },

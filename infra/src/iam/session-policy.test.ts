@@ -18,18 +18,15 @@ const BOUNDARY = `arn:aws:iam::${ACCOUNT}:policy/millrace/boundary`;
 const OURS = "clu_01jd00000000000000000000aa";
 const OTHER = "clu_01jd00000000000000000000bb";
 const ORGANIZATION = "org_01jd00000000000000000000aa";
-const { prefix, dnsZone } = clusterNames(OURS, ACCOUNT);
-const { prefix: otherPrefix, dnsZone: otherZone } = clusterNames(OTHER, ACCOUNT);
+const { prefix, dnsZone, linkHost } = clusterNames(OURS, ACCOUNT);
+const { prefix: otherPrefix, dnsZone: otherZone, ...other } = clusterNames(OTHER, ACCOUNT);
+const DOMAIN = "link.millrace.example.com";
+const LIMITS = { accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY, linkDomain: DOMAIN };
 
-const identity = provisionerPolicies({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }).map(
-  ({ document }) => document,
-);
-const boundary = provisionerBoundary({
-  accountId: ACCOUNT,
-  permissionsBoundaryArn: BOUNDARY,
-});
+const identity = provisionerPolicies(LIMITS).map(({ document }) => document);
+const boundary = provisionerBoundary(LIMITS);
 const session = JSON.parse(
-  sessionPolicy({ clusterId: OURS, organizationId: ORGANIZATION, prefix, dnsZone }),
+  sessionPolicy({ clusterId: OURS, organizationId: ORGANIZATION, prefix }),
 ) as PolicyDocument;
 
 const volume = `arn:aws:ec2:eu-west-1:${ACCOUNT}:volume/vol-1`;
@@ -162,6 +159,15 @@ const allowed: Record<string, AccessRequest> = {
       ],
     },
   },
+  "makes the record of the gateways": {
+    action: "route53:ChangeResourceRecordSets",
+    resource: "arn:aws:route53:::hostedzone/Z1",
+    context: { "route53:ChangeResourceRecordSetsNormalizedRecordNames": [linkHost(DOMAIN)] },
+  },
+  "gives its slots credentials of the control link": {
+    action: "secretsmanager:PutSecretValue",
+    resource: `arn:aws:secretsmanager:eu-west-1:${ACCOUNT}:secret:${prefix}/link-0-AbCdEf`,
+  },
   "makes its group in a VPC that its tenant brought": {
     action: "ec2:CreateSecurityGroup",
     resource: ec2("vpc/vpc-1"),
@@ -229,6 +235,22 @@ const refused: Record<string, AccessRequest> = {
     context: {
       "route53:ChangeResourceRecordSetsNormalizedRecordNames": [`b0.${dnsZone}`, `b0.${otherZone}`],
     },
+  },
+  "leads another cluster's brokers to other gateways": {
+    action: "route53:ChangeResourceRecordSets",
+    resource: "arn:aws:route53:::hostedzone/Z1",
+    context: { "route53:ChangeResourceRecordSetsNormalizedRecordNames": [other.linkHost(DOMAIN)] },
+  },
+  "changes a record of the control plane's own domain": {
+    action: "route53:ChangeResourceRecordSets",
+    resource: "arn:aws:route53:::hostedzone/Z1",
+    context: {
+      "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["millrace.example.com"],
+    },
+  },
+  "reads a slot's credential of its own": {
+    action: "secretsmanager:GetSecretValue",
+    resource: `arn:aws:secretsmanager:eu-west-1:${ACCOUNT}:secret:${prefix}/link-0-AbCdEf`,
   },
   "works in a VPC that nobody marked as a tenant's": {
     action: "ec2:CreateSecurityGroup",
@@ -320,9 +342,9 @@ const refused: Record<string, AccessRequest> = {
     resource: `arn:aws:s3:::${otherPrefix}-data-${ACCOUNT}/object`,
   },
   "deletes any other bucket": { action: "s3:DeleteBucket", resource: "arn:aws:s3:::backups" },
-  "reads another cluster's secret": {
-    action: "secretsmanager:GetSecretValue",
-    resource: `arn:aws:secretsmanager:eu-west-1:${ACCOUNT}:secret:${otherPrefix}/admin-token-x`,
+  "replaces another cluster's credential": {
+    action: "secretsmanager:PutSecretValue",
+    resource: `arn:aws:secretsmanager:eu-west-1:${ACCOUNT}:secret:${otherPrefix}/link-0-AbCdEf`,
   },
   "stops another cluster's group": {
     action: "autoscaling:UpdateAutoScalingGroup",
@@ -419,7 +441,7 @@ describe("a key that was just created", () => {
 
 describe("the sizes that AWS takes", () => {
   it("holds for the longest cluster id", () => {
-    const session = { organizationId: "o".repeat(36), prefix, dnsZone };
+    const session = { organizationId: "o".repeat(36), prefix };
     const text = sessionPolicy({ clusterId: "c".repeat(36), ...session });
     expect(text.length).toBeLessThanOrEqual(SESSION_POLICY_CHARACTERS_MAX);
     expect(() => sessionPolicy({ clusterId: "c".repeat(900), ...session })).toThrow(RangeError);
@@ -427,10 +449,10 @@ describe("the sizes that AWS takes", () => {
 
   it("holds for every managed policy", () => {
     const policies = [
-      ...provisionerPolicies({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }),
+      ...provisionerPolicies(LIMITS),
       {
         name: "provisioner-boundary",
-        document: provisionerBoundary({ accountId: ACCOUNT, permissionsBoundaryArn: BOUNDARY }),
+        document: provisionerBoundary(LIMITS),
       },
       {
         name: "boundary",

@@ -12,8 +12,6 @@ export interface SessionPolicyProps {
   readonly organizationId: string;
   /** Of `clusterNames`. */
   readonly prefix: string;
-  /** Of `clusterNames`. */
-  readonly dnsZone: string;
 }
 
 /** STS's limit on an inline session policy, in characters. */
@@ -41,7 +39,7 @@ const SERVICES = [
  * or, without tag conditions, by name. Throws a RangeError if STS would reject the text.
  */
 export function sessionPolicy(props: SessionPolicyProps): string {
-  const { clusterId, organizationId, prefix, dnsZone } = props;
+  const { clusterId, organizationId, prefix } = props;
   const text = JSON.stringify(
     policyDocument(
       { Effect: "Allow", Action: SERVICES.map((service) => `${service}:*`), Resource: "*" },
@@ -62,7 +60,8 @@ export function sessionPolicy(props: SessionPolicyProps): string {
         Resource: "*",
         Condition: {
           "ForAnyValue:StringNotLike": {
-            "route53:ChangeResourceRecordSetsNormalizedRecordNames": `*.${dnsZone}`,
+            // Of the zone of its brokers and of that of the gateways, whose names the hash is in.
+            "route53:ChangeResourceRecordSetsNormalizedRecordNames": `*${hashIn(prefix)}.*`,
           },
         },
       },
@@ -101,6 +100,11 @@ export function sessionPolicy(props: SessionPolicyProps): string {
     );
   }
   return text;
+}
+
+/** The hash of the cluster's id. */
+function hashIn(prefix: string): string {
+  return prefix.slice(prefix.lastIndexOf("-") + 1);
 }
 
 /** Denies access to resources and requests with this tag and another value than `own`. */

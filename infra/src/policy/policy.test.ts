@@ -360,8 +360,8 @@ const wrong: Record<string, Spoiled> = {
   "a secret's value": {
     rule: "plain-secrets",
     spoil: (stack) =>
-      Object.assign(first(stack, "aws_secretsmanager_secret_version"), {
-        secret_string: "hunter2",
+      Object.assign(stack.resource, {
+        aws_secretsmanager_secret_version: { value: { secret_string: "hunter2" } },
       }),
   },
   "a secret in a task's environment": {
@@ -395,6 +395,20 @@ describe("the rules on a stack", () => {
     const findings = checkPolicies(stack, { kind });
     expect(findings.map((finding) => finding.rule)).toContain(rule);
     expect(findings.every(({ message }) => message.length > 10)).toBe(true);
+  });
+
+  it("let the endpoint of a service that knows no policy be, as AWS shows it, and no other", () => {
+    const everything = JSON.stringify({
+      Statement: [{ Effect: "Allow", Principal: "*", Action: "*", Resource: "*" }],
+    });
+    const findings = (endpoint: string) => {
+      const stack = structuredClone(cluster);
+      const values = stack.resource.aws_vpc_endpoint?.[endpoint];
+      Object.assign(values ?? {}, { policy: everything });
+      return checkPolicies(stack, { kind: "cluster" }).map(({ rule }) => rule);
+    };
+    expect(findings("control-link_endpoint")).toEqual([]);
+    expect(findings("aws-access_ec2")).toContain("policy-wildcards");
   });
 
   it("are all tried here", () => {

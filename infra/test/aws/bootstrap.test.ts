@@ -117,9 +117,10 @@ describe("what is wrong is refused before anything is made", () => {
 });
 
 describe("aws:policy", () => {
+  const DOMAIN = ["--link-domain", "link.millrace.example.com"];
   const tool = resolve(import.meta.dirname, "../../tools/policy.ts");
   const policies = (...args: string[]) =>
-    promisify(execFile)(process.execPath, [tool, "--account", ACCOUNT, ...args]);
+    promisify(execFile)(process.execPath, [tool, "--account", ACCOUNT, ...DOMAIN, ...args]);
 
   test("prints every document, and only what is asked for", async () => {
     const all = JSON.parse(

@@ -151,7 +151,11 @@ function withPolicies(plan: Plan, stack: string): Plan {
 function provisionerPlan(): Plan {
   const accountId = SPEC.accountId;
   const policies = [
-    ...provisionerPolicies({ accountId, permissionsBoundaryArn: SPEC.permissionsBoundaryArn }),
+    ...provisionerPolicies({
+      accountId,
+      permissionsBoundaryArn: SPEC.permissionsBoundaryArn,
+      linkDomain: SPEC.controlLink.domain,
+    }),
     { name: "boundary", document: permissionsBoundary({ accountId, artefactBucket: "builds" }) },
   ];
   const resources = policies.map(

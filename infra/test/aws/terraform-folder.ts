@@ -73,7 +73,6 @@ export class TerraformFolder {
           GOGC: process.env.GOGC,
           TF_CLI_CONFIG_FILE: join(this.path, "cli.tfrc"),
           TF_IN_AUTOMATION: "1",
-          TF_VAR_admin_token: "a-token-that-must-stay-out",
           TF_VAR_database_password: "a-password-that-must-stay-out",
           TF_VAR_api_database_password: "a-password-that-must-stay-out",
           TF_VAR_worker_database_password: "a-password-that-must-stay-out",

@@ -9,42 +9,25 @@ const TOPIC = "records";
 const READY_SECONDS_MAX = 90;
 const IDLE_MS_MAX = 90_000;
 
-/** Two ports that nobody listens on. */
-export async function freePorts(): Promise<{ kafkaPort: number; adminPort: number }> {
-  const servers = [createServer(), createServer()];
-  for (const server of servers) await once(server.listen(0, "127.0.0.1"), "listening");
-  const [kafkaPort, adminPort] = servers.map((server) => {
-    const address = server.address();
-    return typeof address === "object" && address !== null ? address.port : 0;
-  }) as [number, number];
-  for (const server of servers) await once(server.close(), "close");
-  return { kafkaPort, adminPort };
+/** A port that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  await once(server.close(), "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
 }
-
-/** What a load balancer waits for an answer to an HTTP health check, unless it is told otherwise. */
-const HEALTH_TIMEOUT_MS = 6_000;
 
 /**
- * Waits until the load balancer of a cluster's stack would find the broker healthy. It asks as AWS does: a GET without
- * credentials, that follows no redirect, within its time.
+ * Waits until the load balancer of a cluster's stack would find the broker healthy: it takes connections at the port of
+ * clients' traffic.
  */
-export async function untilHealthy(adminPort: number): Promise<void> {
+export async function untilHealthy(kafkaPort: number): Promise<void> {
   const group = resource(clusterStack(), "aws_lb_target_group", "endpoint_kafka-0-targets");
-  const check = group.health_check as { protocol: string; path: string; matcher: string };
-  const url = `${check.protocol.toLowerCase()}://127.0.0.1:${adminPort}${check.path}`;
-  let last = "no answer";
-  for (let waited = 0; waited < READY_SECONDS_MAX * 10; waited++) {
-    const signal = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
-    const answer = await fetch(url, { redirect: "manual", signal }).catch(() => undefined);
-    if (String(answer?.status) === check.matcher) return;
-    if (answer) last = `status ${answer.status}`;
-    await sleep(100);
+  const check = group.health_check as { protocol: string; port?: string };
+  if (check.protocol !== "TCP" || check.port !== undefined) {
+    throw new Error(`the load balancer checks ${JSON.stringify(check)}`);
   }
-  throw new Error(`the broker is not healthy after ${READY_SECONDS_MAX} s: ${last} to ${url}`);
-}
-
-/** Waits until a broker takes connections. */
-export async function untilListening(kafkaPort: number): Promise<void> {
   for (let waited = 0; waited < READY_SECONDS_MAX * 10; waited++) {
     const socket = connect(kafkaPort, "127.0.0.1");
     try {

@@ -23,7 +23,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { userData } from "../../src/constructs/broker-slot/user-data.ts";
-import { type SlotSpecOptions, slotSpec } from "./slot-spec.ts";
+import { LINK_SECRET, type SlotSpecOptions, slotSpec } from "./slot-spec.ts";
 
 const ENTER = join(import.meta.dirname, "enter.sh");
 const VOLUME_MIB = 512;
@@ -33,10 +33,18 @@ const OUTPUT_BYTES_MAX = 16 << 20;
 /** The environment that cloud-init and systemd give, in short. */
 const PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** Ports of the sockets in the state LISTEN that a program of the machine holds. */
+const LISTENING = `awk '$4 == "0A" { split($2, at, ":"); print at[2], $10 }' /proc/net/tcp /proc/net/tcp6 |
+while read -r port inode; do
+  if ls -l /proc/[0-9]*/fd 2>/dev/null | grep -qF "socket:[$inode]"; then echo "$((16#$port))"; fi
+done | sort -nu`;
+
 /** Where cloud-init keeps what it runs. */
 const CLOUD_INIT_DIR = "/var/lib/cloud/instance/scripts";
 
 export const VOLUME = "vol-0123456789abcdef0";
+/** Of the control link. */
+export const CREDENTIAL = `mlk_${"a".repeat(43)}`;
 export const INSTANCE = "i-00000000000000001";
 
 export interface Ran {
@@ -94,7 +102,7 @@ export class SlotMachine {
     chmodSync(join(folder, "outside/bucket"), 0o777);
     machine.addVolume(VOLUME);
     machine.write("instance", INSTANCE);
-    machine.write("secrets/millrace-test/admin-token", "0123456789abcdef0123456789abcdef");
+    machine.write(`secrets/${LINK_SECRET}`, CREDENTIAL);
     return machine;
   }
 
@@ -108,6 +116,13 @@ export class SlotMachine {
   read(path: string): string {
     const file = join(this.folder, "outside", path);
     return existsSync(file) ? readFileSync(file, "utf8") : "";
+  }
+
+  /** Makes a certificate the only root that the machine's programs trust. The machine must be on. */
+  trust(certificate: string): void {
+    const file = join(this.folder, "root/etc/ssl/certs/ca-certificates.crt");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, certificate);
   }
 
   lines(path: string): string[] {
@@ -226,6 +241,15 @@ export class SlotMachine {
       const { code, output } = await this.run("env", `EXIT_STATUS=${exitStatus}`, ...command);
       if (code !== 0) throw new Error(output);
     }
+  }
+
+  /** TCP ports that the machine's programs listen on. */
+  async listening(): Promise<number[]> {
+    const { output } = await this.run("bash", "-c", LISTENING);
+    return output
+      .split("\n")
+      .filter((line) => line !== "")
+      .map(Number);
   }
 
   brokerLog(): string {

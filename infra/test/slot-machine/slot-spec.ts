@@ -4,10 +4,13 @@ import { createReadStream } from "node:fs";
 import type { BrokerSlotSpec } from "../../src/constructs/broker-slot/user-data.ts";
 
 const MIB = 1024 ** 2;
+/** Of the slot's credential of the control link. */
+export const LINK_SECRET = "millrace-test/link-0";
 
 export interface SlotSpecOptions {
   readonly kafkaPort: number;
-  readonly adminPort: number;
+  /** Of a gateway on this machine; nobody listens at the default. */
+  readonly linkPort?: number;
   readonly sha256?: string;
   readonly walCapacityBytes?: number;
 }
@@ -26,8 +29,8 @@ export async function slotSpec(
       sha256: options.sha256 ?? (await sha256Of(brokerBin)),
     },
     dataBucket: { name: "data", uri: "file:///outside/bucket" },
-    adminTokenSecret: "millrace-test/admin-token",
-    listen: { kafkaPort: options.kafkaPort, adminPort: options.adminPort },
+    link: { address: `127.0.0.1:${options.linkPort ?? 9}`, credentialSecret: LINK_SECRET },
+    kafkaPort: options.kafkaPort,
     advertised: { host: "127.0.0.1", port: options.kafkaPort },
     wal: { capacityBytes: options.walCapacityBytes ?? 64 * MIB, ioDepth: 8, iops: 3000 },
     logGroup: "/millrace/clu_test",

@@ -26,7 +26,9 @@ test("three small brokers in us-east-1: instances, volumes and endpoints by hand
   const items = itemsOf();
   expect(items.get("EC2 instance m7g.large")).toBe(178.7); // 3 × 730 h × 0.0816
   expect(items.get("EBS WAL volume gp3")).toBe(4.8); // 3 × 20 GiB × 0.08
-  expect(items.get("VPC interface endpoints")).toBe(87.6); // 4 × 3 zones × 730 h × 0.01
+  expect(items.get("VPC interface endpoints")).toBe(109.5); // 5 × 3 zones × 730 h × 0.01
+  expect(items.get("VPC interface endpoint traffic")).toBe(1.8); // 3 × 60 GiB × 0.01
+  expect(items.get("Secrets Manager secrets")).toBe(1.2); // 3 × 0.40
   expect(items.get("CloudWatch metrics")).toBe(8.1); // 3 × 9 × 0.30
   expect(items.get("Network load balancer")).toBe(16.43); // 730 h × 0.0225, rounded
   expect(items.has("EBS WAL volume IOPS above 3,000")).toBe(false);
@@ -57,11 +59,12 @@ test("a pause saves the machines, a deletion leaves what holds data", () => {
   expect(paused.has("EC2 instance m7g.large")).toBe(false);
   expect(paused.has("EBS WAL volume gp3")).toBe(true);
   expect(paused.has("Network load balancer")).toBe(true);
+  expect(paused.has("VPC interface endpoint traffic")).toBe(false);
   const retained = [...itemsOf({ retained: true }).keys()];
   expect(retained).toEqual(["EBS WAL volume gp3", "S3 storage", "KMS key"]);
 });
 
-test("a VPC and a key of the tenant's cost the tenant what they cost already", () => {
+test("a VPC and a key of the tenant's cost what they cost already, and the way to the control plane", () => {
   const aws = defaultAwsSpec("small");
   const own = {
     ...aws,
@@ -69,7 +72,7 @@ test("a VPC and a key of the tenant's cost the tenant what they cost already", (
     storage: { kmsKeyArn: "arn:aws:kms:us-east-1:111122223333:key/1" },
   };
   const items = itemsOf({ aws: own });
-  expect(items.has("VPC interface endpoints")).toBe(false);
+  expect(items.get("VPC interface endpoints")).toBe(21.9); // 3 zones × 730 h × 0.01
   expect(items.has("KMS key")).toBe(false);
 });
 

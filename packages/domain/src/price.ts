@@ -138,6 +138,11 @@ function volumeLines(wal: WalVolume, slots: number, prices: RegionPrices): CostL
   ];
 }
 
+/** Private zones with the brokers' names and with that of the gateways. */
+export const ZONES_PER_CLUSTER = 2;
+/** What the control link carries: 240 KiB of metrics every ten seconds. */
+const LINK_GIB_PER_SLOT = 60;
+
 function networkLines(
   cluster: PricedCluster,
   aws: AwsSpec,
@@ -148,20 +153,25 @@ function networkLines(
   const ownVpc = aws.network.vpcId === undefined;
   if (cluster.retained) return [];
   const zonesWithSlot = Math.min(zones, cluster.brokers);
-  const addresses = ownVpc ? INTERFACE_ENDPOINT_SERVICES.length * zonesWithSlot : 0;
-  const endpoints = addresses * HOURS_PER_MONTH;
+  // One more for the control link, also in a VPC that the tenant brought.
+  const services = (ownVpc ? INTERFACE_ENDPOINT_SERVICES.length : 0) + 1;
+  const endpoints = services * zonesWithSlot * HOURS_PER_MONTH;
+  const linked = cluster.paused ? 0 : LINK_GIB_PER_SLOT * cluster.brokers;
   // A unit is one GB an hour; each record passes once when produced and once when consumed.
   const units = cluster.paused ? 0 : 2 * use.producedGib;
   return [
     line("Network load balancer", HOURS_PER_MONTH, "hour", prices.balancerHour),
     line("Network load balancer capacity", units, "unit-hour", prices.balancerUnitHour),
     line("VPC interface endpoints", endpoints, "endpoint-hour", prices.endpointHour),
-    line("Route 53 private zone", 1, "zone-month", HOSTED_ZONE_MONTH),
+    line("VPC interface endpoint traffic", linked, "GiB", ENDPOINT_GIB),
+    line("Route 53 private zones", ZONES_PER_CLUSTER, "zone-month", HOSTED_ZONE_MONTH),
   ];
 }
 
 /** The same in every region. */
 const HOSTED_ZONE_MONTH = 0.5;
+/** Of the first petabyte. */
+const ENDPOINT_GIB = 0.01;
 const KMS_KEY_MONTH = 1;
 const SECRET_MONTH = 0.4;
 const ALARM_MONTH = 0.1;
@@ -213,7 +223,7 @@ function observationLines(cluster: PricedCluster, aws: AwsSpec, prices: RegionPr
   const logs = running * LOGS_GIB_PER_SLOT * cluster.brokers;
   return [
     key,
-    line("Secrets Manager secret", 1, "secret-month", SECRET_MONTH),
+    line("Secrets Manager secrets", cluster.brokers, "secret-month", SECRET_MONTH),
     line("CloudWatch alarms", alarms, "alarm-month", ALARM_MONTH),
     line("CloudWatch metrics", metrics, "metric-month", METRIC_MONTH),
     line("CloudWatch logs", logs, "GiB", prices.logsGib),

@@ -26,9 +26,16 @@ export function plaintextAddress(placement: Placement): KafkaAddress {
   return { bootstrapServers: `${placement.host}:${placement.kafkaPort}` };
 }
 
-/** Base address of the broker's admin HTTP, without a path. */
-export function adminUrlOf(placement: Placement): string {
-  return `http://${placement.host}:${placement.adminPort}`;
+/**
+ * Base address of the broker's admin HTTP at its own port, without a path. Throws `ProvisionError` `unconfigured`
+ * where it has none.
+ */
+export function adminUrlOf({ host, adminPort }: Placement): string {
+  if (adminPort === undefined) {
+    const message = "the broker has no admin port, and this program no gateway to reach it by";
+    throw new ProvisionError("unconfigured", message);
+  }
+  return `http://${host}:${adminPort}`;
 }
 
 /** Settings of a cluster on AWS. Absent for a cluster on this machine. */
@@ -116,8 +123,6 @@ export interface DriverCapabilities {
    * that serves may still run with settings that were replaced since.
    */
   readonly startsBrokers: boolean;
-  /** The control plane can connect to every broker. Otherwise listeners may be private to their network. */
-  readonly reachesBrokers: boolean;
   /** No other installation has clusters here, so unknown clusters are not in use. */
   readonly exclusive: boolean;
   /** Shortest time between two observations of a cluster, in milliseconds; 0 where they cost nothing. */

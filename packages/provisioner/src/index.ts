@@ -24,7 +24,12 @@ export {
   type StartOptions,
 } from "./cluster-driver.ts";
 export { ClusterDrivers, type ClusterPlanner } from "./cluster-drivers.ts";
-export type { ControlLink, LinkCredentials } from "./local/control-link.ts";
+export {
+  awsAccess,
+  type ControlLink,
+  type Gateways,
+  type LinkCredentials,
+} from "./control-link.ts";
 export { LocalDriver, localAccess } from "./local/local-driver.ts";
 export { systemProcessTable } from "./local/process-table.ts";
 export { recoveryPlan } from "./recovery-plan.ts";

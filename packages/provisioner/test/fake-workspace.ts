@@ -1,10 +1,7 @@
 /** A stack's folder and its Terraform in memory: records commands and returns given plans. */
+import type { RunOptions } from "../src/change-plan.ts";
 import type { StateDocument } from "../src/terraform/state-copy.ts";
-import type {
-  SessionOptions,
-  TerraformPlanOptions,
-  Workspace,
-} from "../src/terraform/workspace.ts";
+import type { TerraformPlanOptions, Workspace } from "../src/terraform/workspace.ts";
 
 interface PlannedResource {
   readonly address: string;
@@ -33,7 +30,7 @@ export class FakeWorkspace {
     return this as unknown as Workspace;
   }
 
-  async session<T>(_options: SessionOptions, work: (run: unknown) => Promise<T>): Promise<T> {
+  async session<T>(_options: RunOptions, work: (run: unknown) => Promise<T>): Promise<T> {
     const self = this;
     return await work({
       get state() {

@@ -104,14 +104,25 @@ describe("allocate", () => {
     const first = await driver.allocate("clu_a", []);
     const second = await driver.allocate("clu_a", [first]);
     expect(second.kafkaPort).not.toBe(first.kafkaPort);
-    const squatter = createServer().listen(second.adminPort, "127.0.0.1");
+    const squatter = createServer().listen(second.tlsPort, "127.0.0.1");
     await once(squatter, "listening");
     try {
       const third = await driver.allocate("clu_a", [first]);
-      expect(third.adminPort).not.toBe(second.adminPort);
+      expect(third.tlsPort).not.toBe(second.tlsPort);
     } finally {
       squatter.close();
     }
+  });
+
+  test("picks an admin port only where no gateway reaches the broker", async () => {
+    expect(await driver.allocate("clu_a", [])).toHaveProperty("adminPort");
+    const link = { address: "127.0.0.1:4100", url: "http://127.0.0.1:4101", token: "t" };
+    const linked = new LocalDriver({
+      home,
+      program: { command: ["false"], environment: {} },
+      link,
+    });
+    expect(await linked.allocate("clu_a", [])).not.toHaveProperty("adminPort");
   });
 
   test("clusters of different installations rarely collide", async () => {

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { IAMClient } from "@aws-sdk/client-iam";
 import { ResourceGroupsTaggingAPIClient } from "@aws-sdk/client-resource-groups-tagging-api";
+import { linkCredential } from "@millrace/domain";
 import { type AwsDriverOptions, StateSeal, type TerraformProgram } from "../src/aws.ts";
 import type { ClusterDeployment, Placement } from "../src/index.ts";
 import { SymmetricWrappingKey } from "../src/terraform/state-seal.ts";
@@ -34,6 +35,13 @@ export const program: TerraformProgram = {
   home: "/nonexistent",
   credentials: {},
   gogc: process.env.GOGC,
+};
+
+/** Where clusters' brokers would reach the control plane. */
+export const CONTROL_LINK = {
+  name: `com.amazonaws.vpce.${REGION}.vpce-svc-0123456789abcdef0`,
+  domain: "link.millrace.example.com",
+  zones: ["a", "b", "c"].map((letter) => `${REGION}${letter}`),
 };
 
 export interface Moto {
@@ -79,12 +87,18 @@ export function driverOptions(
     program,
     states: new MemoryStates(),
     seal: new StateSeal(new SymmetricWrappingKey(randomBytes(32))),
+    gateways: { url: "http://127.0.0.1:9", token: "nobody listens" },
+    linkCredentials: {
+      issue: async () => linkCredential(randomBytes(32).toString("base64url")),
+      revoke: async () => {},
+    },
     account: {
       roleArn: `arn:aws:iam::${ACCOUNT_ID}:role/millrace-provisioner`,
       externalId: "a secret of the tests",
       artefact: { bucket: "artefacts", key: "millrace", sha256: "a".repeat(64) },
       amiId: "ami-0123456789abcdef0",
       permissionsBoundaryArn: `arn:aws:iam::${ACCOUNT_ID}:policy/millrace-boundary`,
+      controlLink: CONTROL_LINK,
       endpoint,
       without: EMULATOR_GAPS.map((gap) => gap.without),
     },

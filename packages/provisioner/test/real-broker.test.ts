@@ -25,6 +25,8 @@ const CANDIDATES = [
   join(ROOT, "dataplane/target/debug/millrace"),
 ];
 const program = CANDIDATES.find((path) => path !== undefined && existsSync(path));
+/** Where the broker's pages are listed. */
+const ROUTER = "dataplane/crates/millrace-broker/src/admin/mod.rs";
 const MIB = 1024 ** 2;
 const TIMEOUT_MS = 60_000;
 
@@ -96,6 +98,32 @@ describe.skipIf(program === undefined)("the real broker", () => {
     expect(produced.find(({ labels }) => labels.le === "+Inf")?.value).toBeGreaterThan(0);
     const stranger = new BrokerHttp({ ...access, adminToken: "0".repeat(64) });
     await expect(stranger.status()).rejects.toMatchObject({ code: "unauthorized" });
+  });
+
+  test("every page but the health checks needs the token, and every answer names the broker", async () => {
+    const { adminUrl, adminToken } = await driver.access(deployment);
+    const router = await readFile(join(ROOT, ROUTER), "utf8");
+    const pages = [...router.matchAll(/\.route\(\s*"([^"]+)"/g)].map(([, path = ""]) => path);
+    expect(pages).toEqual(expect.arrayContaining(["/metrics", "/v1/acls", "/v1/topics/{topic}"]));
+    const ask = async (path: string, method: string, token?: string) => {
+      const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      const url = adminUrl + path.replace(/\{\w+\}/g, "none");
+      const { status, headers, body } = await fetch(url, { method, headers: authorization });
+      await body?.cancel();
+      const ids = [headers.get("millrace-cluster"), headers.get("millrace-broker")];
+      expect(ids, `${method} ${path}`).toEqual(["clu_real", "0"]);
+      return status;
+    };
+    const health = ["/healthz", "/readyz"];
+    for (const path of pages.filter((page) => !health.includes(page))) {
+      for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]) {
+        expect(await ask(path, method), `${method} ${path}`).toBe(401);
+        expect(await ask(path, method, "0".repeat(64)), `${method} ${path}`).toBe(401);
+      }
+      expect(await ask(path, "GET", adminToken), path).not.toBe(401);
+    }
+    for (const path of health) expect(await ask(path, "GET"), path).toBe(200);
+    expect(await ask("/nothing-here", "GET")).toBe(404);
   });
 
   test("its TLS listener shows a certificate of this installation, and a renewed one without a restart", {

@@ -113,7 +113,7 @@ export function deploymentOf(file: unknown): AwsDeploymentFile {
     ...{ clusterId: "clu_EXAMPLE", organizationId: "org_EXAMPLE", environmentId: "env_EXAMPLE" },
     ...{ name, region, size, brokers, paused, labels },
     aws: { ...aws, zones: zones.length > 0 ? zones : regionFacts(region).zones },
-    placement: { host: "none", kafkaPort: 9092, adminPort: 9200 },
+    placement: { host: "none", kafkaPort: 9092 },
     walCapacityBytes: baselines.walCapacityBytes,
     plaintextListener: true,
     properties: {

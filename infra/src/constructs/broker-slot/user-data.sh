@@ -316,20 +316,17 @@ fetch_broker() {
   ln -sfn "$folder" "$OPT/current"
 }
 
-read_secret() {
-  aws_api secretsmanager get-secret-value --secret-id "$ADMIN_TOKEN_SECRET" --query SecretString
-}
-
-# In memory only: the root volume outlives no instance, but may be copied.
-write_token() {
-  local token
-  install -d -m 0755 "$RUN"
-  token=$(insist 'reading the admin token' read_secret) ||
-    die "the secret $ADMIN_TOKEN_SECRET cannot be read; check the role and the endpoint"
-  [ "${#token}" -ge 32 ] || die "the secret $ADMIN_TOKEN_SECRET has fewer than 32 characters"
-  install -m 0600 -o millrace -g millrace /dev/null "$RUN/token.new"
-  printf '%s\n' "$token" >"$RUN/token.new"
-  mv "$RUN/token.new" "$RUN/admin.token"
+# The credential of the control link, which the broker reads each time it dials the gateway. Each apply issues
+# another one. In memory only: the root volume outlives no instance, but may be copied.
+refresh_link() {
+  local file=$RUN/link.credential credential
+  credential=$(aws_api secretsmanager get-secret-value \
+    --secret-id "$LINK_SECRET" --query SecretString)
+  [[ $credential == mlk_* ]] || { say "the secret $LINK_SECRET holds no credential"; return 1; }
+  [ "$credential" != "$(cat "$file" 2>/dev/null)" ] || return 0
+  install -m 0600 -o millrace -g millrace /dev/null "$file.new"
+  printf '%s\n' "$credential" >"$file.new"
+  mv "$file.new" "$file"
 }
 
 # A log that exists keeps its capacity, whatever the settings ask for: the broker refuses to open it
@@ -356,8 +353,8 @@ node.id=$SLOT
 cluster.id=$CLUSTER_ID
 listeners=PLAINTEXT://0.0.0.0:$KAFKA_PORT
 advertised.listeners=PLAINTEXT://$ADVERTISED_HOST:$ADVERTISED_PORT
-admin.listener=0.0.0.0:$ADMIN_PORT
-admin.token.file=$RUN/admin.token
+control.link.address=$LINK_ADDRESS
+control.link.credential.file=$RUN/link.credential
 data.dir=$VOLUME/data
 shutdown.drain.ms=20000
 s3.wal.path=0@file://$VOLUME/wal/wal?capacity=$capacity$WAL_PARAMETERS
@@ -385,7 +382,10 @@ prepare() {
   attach_volume "$volume" "$instance"
   device=$(find_device "$volume")
   fetch_broker
-  write_token
+  install -d -m 0755 "$RUN"
+  # The control plane writes the first one after the apply that creates the instance, and clients are served
+  # without it.
+  "$SELF" refresh_link || say 'no link credential yet; trying each minute'
   mount_volume "$device"
   write_properties
   recover_volume
@@ -408,10 +408,8 @@ backoff() {
 # ---------------------------------------------------------------------------------------------------
 # Each minute
 
-is_ready() {
-  curl -sf -m 5 -o /dev/null -H @- "http://127.0.0.1:$ADMIN_PORT/readyz" \
-    <<<"Authorization: Bearer $(cat "$RUN/admin.token" 2>/dev/null)"
-}
+# As the load balancer checks it: a broker listens once it serves.
+is_ready() { timeout 5 bash -c ": </dev/tcp/127.0.0.1/$KAFKA_PORT" 2>/dev/null; }
 
 report() {
   local ready=0 used dimensions="[{Name=Cluster,Value=$CLUSTER_ID},{Name=Slot,Value=$SLOT}]" data
@@ -456,7 +454,7 @@ put_events() {
 # Each part for itself: what the network refuses must not keep the volume from growing.
 tick() {
   local part failed=0
-  for part in grow identify report ship_logs; do
+  for part in grow refresh_link identify report ship_logs; do
     # As a child: the shell ignores errors inside a function that is tested.
     "$SELF" "$part" || { say "$part failed"; failed=1; }
   done
@@ -584,6 +582,6 @@ install_slot() {
 
 case "${1:-install}" in
   install) install_slot ;;
-  prepare | backoff | ended | tick | grow | identify | report | ship_logs) "$1" ;;
+  prepare | backoff | ended | tick | grow | refresh_link | identify | report | ship_logs) "$1" ;;
   *) die "unknown step $1" ;;
 esac

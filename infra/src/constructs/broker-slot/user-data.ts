@@ -14,9 +14,13 @@ export interface BrokerSlotSpec {
   readonly broker: { readonly bucket: string; readonly key: string; readonly sha256: string };
   /** The data bucket; `uri` as in `s3.data.buckets`, without a number. */
   readonly dataBucket: { readonly name: string; readonly uri: string };
-  /** ARN or name of the secret whose text is the token of the broker's admin HTTP. */
-  readonly adminTokenSecret: string;
-  readonly listen: { readonly kafkaPort: number; readonly adminPort: number };
+  /**
+   * The control link: `host:port` of the gateways, and ARN or name of the secret whose text is the slot's
+   * credential there.
+   */
+  readonly link: { readonly address: string; readonly credentialSecret: string };
+  /** Where the broker listens. */
+  readonly kafkaPort: number;
   /** The address that clients receive: the slot's own name and listener at the load balancer. */
   readonly advertised: { readonly host: string; readonly port: number };
   readonly wal: WalSettings;
@@ -101,9 +105,9 @@ function head(spec: BrokerSlotSpec): string {
     BROKER_SHA256: checksum(spec.broker.sha256),
     DATA_BUCKET: spec.dataBucket.name,
     DATA_BUCKET_URI: spec.dataBucket.uri,
-    ADMIN_TOKEN_SECRET: spec.adminTokenSecret,
-    KAFKA_PORT: port("listen.kafkaPort", spec.listen.kafkaPort),
-    ADMIN_PORT: port("listen.adminPort", spec.listen.adminPort),
+    LINK_ADDRESS: spec.link.address,
+    LINK_SECRET: spec.link.credentialSecret,
+    KAFKA_PORT: port("kafkaPort", spec.kafkaPort),
     ADVERTISED_HOST: spec.advertised.host,
     ADVERTISED_PORT: port("advertised.port", spec.advertised.port),
     WAL_CAPACITY_BYTES: whole("wal.capacityBytes", spec.wal.capacityBytes, 1),

@@ -11,15 +11,14 @@ function endpoint() {
       vpcId: "vpc-1",
       subnetIds: ["subnet-1", "subnet-2"],
       securityGroupId: "sg-1",
-      healthPort: 9644,
     });
     made.listen({ name: "bootstrap", port: 9092, targetPort: 9092 });
-    made.listen({ name: "admin-0", port: 9200, targetPort: 9644 });
+    made.listen({ name: "kafka-0", port: 9093, targetPort: 9092 });
     new PrivateNames(scope, "names", {
       zone: "test.internal",
       comment: "Test",
       vpcId: "vpc-1",
-      balancer: made.balancer,
+      target: made.balancer,
       names: { bootstrap: "bootstrap.test.internal" },
     });
     new PrivateLink(scope, "link", {
@@ -43,20 +42,20 @@ test("the balancer is internal, and each zone's address reaches the slots of all
   });
 });
 
-test("a target is healthy where the broker is ready", () => {
+test("a target is healthy where the broker takes connections", () => {
   const stack = endpoint();
-  for (const name of ["endpoint_bootstrap-targets", "endpoint_admin-0-targets"])
-    expect(resource(stack, "aws_lb_target_group", name).health_check).toMatchObject({
-      protocol: "HTTP",
-      port: "9644",
-      path: "/readyz",
-    });
-  expect(resource(stack, "aws_lb_listener", "endpoint_admin-0-listener")).toMatchObject({
-    port: 9200,
+  for (const name of ["endpoint_bootstrap-targets", "endpoint_kafka-0-targets"]) {
+    const { health_check: check } = resource(stack, "aws_lb_target_group", name);
+    expect(check).toMatchObject({ protocol: "TCP" });
+    // Absent, it is the port that clients' traffic goes to.
+    expect(check).not.toHaveProperty("port");
+  }
+  expect(resource(stack, "aws_lb_listener", "endpoint_kafka-0-listener")).toMatchObject({
+    port: 9093,
     default_action: [
       {
         type: "forward",
-        target_group_arn: reference("aws_lb_target_group.endpoint_admin-0-targets.arn"),
+        target_group_arn: reference("aws_lb_target_group.endpoint_kafka-0-targets.arn"),
       },
     ],
   });

@@ -10,8 +10,6 @@ export interface EndpointProps {
   /** One per zone. */
   readonly subnetIds: readonly string[];
   readonly securityGroupId: string;
-  /** Port of the broker's admin HTTP, whose `/readyz` is the health check. */
-  readonly healthPort: number;
 }
 
 export interface ListenerProps {
@@ -68,11 +66,9 @@ export class Endpoint extends Construct {
       // The brokers' group admits the balancer's group, so packets must come from the balancer.
       preserveClientIp: "false",
       deregistrationDelay: String(DRAIN_SECONDS),
+      // A broker listens once it serves.
       healthCheck: {
-        protocol: "HTTP",
-        port: String(this.#props.healthPort),
-        path: "/readyz",
-        matcher: "200",
+        protocol: "TCP",
         interval: HEALTH_INTERVAL_SECONDS,
         healthyThreshold: HEALTHY_CHECKS,
         unhealthyThreshold: UNHEALTHY_CHECKS,

@@ -1,4 +1,3 @@
-import type { Lb } from "@cdktn/provider-aws/lib/lb/index.js";
 import { Route53Record } from "@cdktn/provider-aws/lib/route53-record/index.js";
 import { Route53Zone } from "@cdktn/provider-aws/lib/route53-zone/index.js";
 import { Construct } from "constructs";
@@ -7,13 +6,14 @@ export interface PrivateNamesProps {
   readonly zone: string;
   readonly comment: string;
   readonly vpcId: string;
-  readonly balancer: Lb;
+  /** The load balancer or endpoint that the names lead to: its own name, and the zone of that. */
+  readonly target: { readonly dnsName: string; readonly zoneId: string };
   /** Whole names inside the zone, by the id of their record. */
   readonly names: Readonly<Record<string, string>>;
 }
 
 /**
- * Names that resolve inside the network: known before the balancer exists and the same after it was
+ * Names that resolve inside the network: known before the target exists and the same after it was
  * replaced, so that brokers advertise them and clients keep them.
  */
 export class PrivateNames extends Construct {
@@ -32,8 +32,8 @@ export class PrivateNames extends Construct {
         // The zone belongs to the cluster: an existing record is from a run that lost the response.
         allowOverwrite: true,
         alias: {
-          name: props.balancer.dnsName,
-          zoneId: props.balancer.zoneId,
+          name: props.target.dnsName,
+          zoneId: props.target.zoneId,
           evaluateTargetHealth: false,
         },
       });

@@ -70,10 +70,10 @@ const SCRATCH = "tmp";
 const STOP_SECONDS = 120;
 const NICE_START_SECONDS = 120;
 /**
- * A start fails after three tasks that fail. A change also has to end the tasks before, which may be protected for an
- * hour (the worker's PROTECTED_MINUTES_MAX), and to start them again where it fails.
+ * A start fails after three tasks that fail. A change also has to end the tasks before, which may be protected for
+ * two hours (the worker's RENEWALS_MAX), and to start them again where it fails.
  */
-const STEADY = { create: "20m", update: "100m" };
+const STEADY = { create: "20m", update: "160m" };
 
 /** One program of the control plane, kept running on Fargate. */
 export class FargateService extends Construct {

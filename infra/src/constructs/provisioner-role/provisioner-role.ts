@@ -14,6 +14,8 @@ export interface ProvisionerRoleProps {
   readonly accountId: string;
   /** The boundary that every role of a cluster must have. */
   readonly permissionsBoundaryArn: string;
+  /** Domain of the gateways' names in clusters' networks. */
+  readonly linkDomain: string;
   /** The roles that take this one. */
   readonly principalArns: readonly string[];
   readonly externalId: string;
@@ -25,7 +27,8 @@ const SESSION_SECONDS_MAX = 3_600;
 export class ProvisionerRole extends Construct {
   constructor(scope: Construct, id: string, props: ProvisionerRoleProps) {
     super(scope, id);
-    const { prefix, accountId, permissionsBoundaryArn } = props;
+    const { prefix, accountId, permissionsBoundaryArn, linkDomain } = props;
+    const limits = { accountId, permissionsBoundaryArn, linkDomain };
     const [folder, name] = props.role.split("/") as [string, string];
     const path = `/${folder}/`;
     const policy = (suffix: string, description: string, document: unknown) =>
@@ -38,7 +41,7 @@ export class ProvisionerRole extends Construct {
     const boundary = policy(
       "boundary",
       "The most that the provisioner can do",
-      provisionerBoundary({ accountId, permissionsBoundaryArn }),
+      provisionerBoundary(limits),
     );
     const role = new IamRole(this, "role", {
       name,
@@ -50,7 +53,7 @@ export class ProvisionerRole extends Construct {
         trustPolicy({ principalArns: props.principalArns, externalId: props.externalId }),
       ),
     });
-    const policies = provisionerPolicies({ accountId, permissionsBoundaryArn });
+    const policies = provisionerPolicies(limits);
     const attached = policies.map(({ name: concern, document }) => {
       const part = policy(concern, `What the provisioner does: ${concern}`, document);
       return new IamRolePolicyAttachment(this, `${concern}-attached`, {

@@ -2,10 +2,14 @@ import type { AwsNetwork } from "@millrace/domain";
 import { expect, test } from "vitest";
 import { SPEC } from "../../../test/stack-fixture.ts";
 import { checkClusterStackSpec, forbiddenChanges, StackSpecError } from "./check-spec.ts";
-import type { ClusterStackSpec } from "./spec.ts";
+import type { ClusterStackSpec, ControlLinkService } from "./spec.ts";
 
 function network(change: Partial<AwsNetwork>): Partial<ClusterStackSpec> {
   return { network: { ...SPEC.network, ...change } };
+}
+
+function link(change: Partial<ControlLinkService>): Partial<ClusterStackSpec> {
+  return { controlLink: { ...SPEC.controlLink, ...change } };
 }
 
 const EXISTING = {
@@ -35,6 +39,9 @@ test.each<[string, Partial<ClusterStackSpec>]>([
     network({ ...EXISTING, access: "private", allowedPrincipals: [], allowedCidrs: [] }),
   ],
   ["/wal/iops", { wal: { ...SPEC.wal, iops: 100 } }],
+  ["/control_link/name", link({ name: "com.amazonaws.vpce.us-east-1.vpce-svc-0" })],
+  ["/control_link/domain", link({ domain: "link" })],
+  ["/control_link/zones", link({ zones: ["eu-central-1d"] })],
   ["/storage/kms_key_arn", { storage: { kmsKeyArn: "arn:aws:kms:us-east-1:1:key/a" } }],
 ])("%s: what cannot stand is refused with its place", (pointer, change) => {
   const check = () => checkClusterStackSpec({ ...SPEC, ...change });

@@ -12,7 +12,7 @@ import {
   regionFacts,
   ZONES_MAX,
 } from "@millrace/domain";
-import { type ClusterStackSpec, slotsOf } from "./spec.ts";
+import { type ClusterStackSpec, linkZonesOf, slotsOf } from "./spec.ts";
 
 /** The spec is not valid. `fields` says what to fix. */
 export class StackSpecError extends Error {
@@ -40,6 +40,7 @@ export function checkClusterStackSpec(spec: ClusterStackSpec): void {
       pointer: `/wal${error.pointer}`,
     })),
     ...keyErrors(spec),
+    ...linkErrors(spec),
   ];
   if (errors.length > 0) throw new StackSpecError(errors);
 }
@@ -98,6 +99,24 @@ function keyErrors({ storage, region }: ClusterStackSpec): FieldError[] {
   if (arn === undefined || arn.startsWith(`arn:aws:kms:${region}:`)) return [];
   const message = `is not a key of ${region}: volumes and bucket need one of their own region.`;
   return [refuse("/storage/kms_key_arn", "wrong_region", message)];
+}
+
+function linkErrors(spec: ClusterStackSpec): FieldError[] {
+  const { name, domain, zones } = spec.controlLink;
+  const errors: FieldError[] = [];
+  if (!name.startsWith(`com.amazonaws.vpce.${spec.region}.vpce-svc-`)) {
+    const message = `is ${name}; the control plane's endpoint service must be one of ${spec.region}.`;
+    errors.push(refuse("/control_link/name", "wrong_region", message));
+  }
+  if (!/^(?:[a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/.test(domain)) {
+    const message = `is ${domain}; it must be the domain of the gateways' certificate.`;
+    errors.push(refuse("/control_link/domain", "invalid", message));
+  }
+  if (linkZonesOf(spec).length === 0) {
+    const message = `are ${zones.join(", ")}; the cluster has none of them, so its brokers cannot reach the control plane.`;
+    errors.push(refuse("/control_link/zones", "mismatch", message));
+  }
+  return errors;
 }
 
 /**

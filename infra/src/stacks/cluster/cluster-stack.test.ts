@@ -4,10 +4,10 @@ import {
   awsSizing,
   baselinesOf,
   INTERFACE_ENDPOINT_SERVICES,
+  ZONES_PER_CLUSTER,
 } from "@millrace/domain";
 import { describe, expect, test } from "vitest";
 import {
-  type Attributes,
   addresses,
   clusterStack,
   OFFLINE,
@@ -127,13 +127,13 @@ test("what a tenant asked for goes before what follows from the machine", () => 
   expect(script).toMatch(/s3\.network\.ingress\.baseline\.bandwidth=\d+/);
 });
 
-test("no instance begins before its volume, rights, token and ways to AWS are there", () => {
+test("no instance begins before its volume, rights, secret and ways to AWS are there", () => {
   const group = resource(clusterStack(), "aws_autoscaling_group", "slot-1_group");
   expect(group.depends_on).toEqual(
     expect.arrayContaining([
       "aws_ebs_volume.wal-1_volume",
       "aws_iam_role_policy.role-1_policy",
-      "aws_secretsmanager_secret_version.admin-token_version",
+      "aws_secretsmanager_secret.link-credential-1_secret",
       "aws_vpc_endpoint.aws-access_s3",
       "aws_vpc_endpoint.aws-access_ec2",
       "aws_route_table_association.network_routed-1",
@@ -197,32 +197,22 @@ describe("who may talk to whom", () => {
         `${cidr_ipv4 ?? referenced_security_group_id} ${from_port}-${to_port}`,
     );
 
-  test("clients reach the Kafka listeners, the control plane alone the admin listeners", () => {
+  test("clients reach the Kafka listeners, brokers the control plane, and nobody the admin HTTP", () => {
     expect(ingress().sort()).toEqual([
       `${reference("aws_security_group.balancer_group.id")} 9092-9092`,
-      `${reference("aws_security_group.balancer_group.id")} 9644-9644`,
+      `${reference("aws_security_group.brokers_group.id")} 443-443`,
       "10.40.0.0/16 443-443",
       "10.40.0.0/16 9092-9095",
       "10.8.0.0/16 9092-9095",
-      "10.99.0.0/16 9092-9095",
-      "10.99.0.0/16 9200-9202",
     ]);
-  });
-
-  test("without a control plane nobody reaches the admin listeners", () => {
-    const { controlPlaneCidr: _, ...without } = SPEC;
-    const { resource: closed } = JSON.parse(synthesizeCluster(without, OFFLINE));
-    const rules = Object.values(closed.aws_vpc_security_group_ingress_rule) as Attributes[];
-    expect(rules.map(({ from_port }) => from_port).sort()).toEqual([443, 9092, 9092, 9092, 9644]);
   });
 
   test("a range that is asked for twice stands once", () => {
     const { network } = SPEC;
     const rules = ingress({
-      network: { ...network, allowedCidrs: [network.cidr, "10.99.0.0/16"] },
+      network: { ...network, allowedCidrs: [network.cidr] },
     });
     expect(rules.filter((rule) => rule.startsWith("10.40.0.0/16 9092"))).toHaveLength(1);
-    expect(rules.filter((rule) => rule.startsWith("10.99.0.0/16 9092"))).toHaveLength(1);
   });
 
   test("a network of the tenant's is used as it is", () => {
@@ -233,8 +223,9 @@ describe("who may talk to whom", () => {
         subnetIds: ["subnet-0a000000", "subnet-0b000000", "subnet-0c000000"],
       },
     });
-    for (const type of ["aws_vpc", "aws_subnet", "aws_vpc_endpoint", "aws_route_table"])
+    for (const type of ["aws_vpc", "aws_subnet", "aws_route_table"])
       expect(stack.resource[type]).toBeUndefined();
+    expect(Object.keys(stack.resource.aws_vpc_endpoint ?? {})).toEqual(["control-link_endpoint"]);
     expect(resource(stack, "aws_lb").subnets).toHaveLength(3);
     expect(resource(stack, "aws_autoscaling_group", "slot-2_group").vpc_zone_identifier).toEqual([
       "subnet-0c000000",
@@ -258,23 +249,31 @@ describe("what a slot may do", () => {
 
   test("it reads and writes only its cluster's bucket, secret and log group", () => {
     expect(of("Records")?.Resource).toEqual([`arn:aws:s3:::${NAMES.bucket}/*`]);
-    expect(of("AdminToken")?.Resource[0]).toContain(`secret:${NAMES.adminTokenSecret}-`);
+    expect(of("LinkCredential")?.Resource).toEqual([
+      `arn:aws:secretsmanager:${SPEC.region}:${SPEC.accountId}:secret:${NAMES.linkSecret(1)}-??????`,
+    ]);
     expect(of("Logs")?.Resource[0]).toContain(`log-group:${NAMES.logGroup}:`);
     expect(of("Broker")?.Resource).toEqual(["arn:aws:s3:::installation-artefacts/broker/abc"]);
   });
 
   test("the ways to AWS let through what the role allows", () => {
     const endpoints = clusterStack().resource.aws_vpc_endpoint ?? {};
-    const services = Object.keys(endpoints).map((name) => name.replace("aws-access_", ""));
+    const { "control-link_endpoint": _, ...ofAws } = endpoints;
+    const services = Object.keys(ofAws).map((name) => name.replace("aws-access_", ""));
     expect(services.sort()).toEqual(["s3", ...INTERFACE_ENDPOINT_SERVICES].sort());
     const allowed = new Set(role.flatMap(({ Action }) => Action));
-    for (const endpoint of Object.values(endpoints))
+    for (const endpoint of Object.values(ofAws))
       for (const { Action } of statements(endpoint))
         expect([...allowed]).toEqual(expect.arrayContaining(Action));
   });
 });
 
 describe("what the estimate counts is what the stack has", () => {
+  test("private zones", () => {
+    const zones = Object.keys(clusterStack().resource.aws_route53_zone ?? {});
+    expect(zones).toHaveLength(ZONES_PER_CLUSTER);
+  });
+
   test("alarms", () => {
     const alarms = clusterStack().resource.aws_cloudwatch_metric_alarm ?? {};
     expect(Object.keys(alarms)).toHaveLength(ALARMS_PER_CLUSTER + 3 * ALARMS_PER_SLOT);
@@ -285,6 +284,8 @@ describe("what the estimate counts is what the stack has", () => {
       resource(clusterStack({ slots }), "aws_vpc_endpoint", "aws-access_ec2").subnet_ids;
     expect(endpoint(1)).toHaveLength(1);
     expect(endpoint(3)).toHaveLength(3);
+    const link = resource(clusterStack({ slots: 2 }), "aws_vpc_endpoint", "control-link_endpoint");
+    expect(link.subnet_ids).toHaveLength(2);
     expect(resource(clusterStack({ slots: 1 }), "aws_lb").subnets).toHaveLength(3);
   });
 });
@@ -296,12 +297,57 @@ test("an endpoint service is there where it was asked for", () => {
   expect(clusterStack({ network }).resource.aws_vpc_endpoint_service).toBeUndefined();
 });
 
-test("the token passes through an ephemeral variable into a write-only attribute", () => {
-  const stack = clusterStack();
-  expect(stack.variable?.admin_token).toMatchObject({ ephemeral: true, sensitive: true });
-  const version = resource(stack, "aws_secretsmanager_secret_version");
-  expect(version.secret_string_wo).toBe(reference("var.admin_token"));
-  expect(version).not.toHaveProperty("secret_string");
+describe("the control link", () => {
+  const subnetsOf = (change: Parameters<typeof clusterStack>[0], zones: readonly string[]) =>
+    resource(
+      clusterStack({ ...change, controlLink: { ...SPEC.controlLink, zones } }),
+      "aws_vpc_endpoint",
+      "control-link_endpoint",
+    ).subnet_ids;
+  const subnet = (zone: number) => reference(`aws_subnet.network_subnet-${zone}.id`);
+
+  test("brokers dial a name of the gateways' certificate, which leads to the endpoint", () => {
+    const stack = clusterStack();
+    const host = NAMES.linkHost(SPEC.controlLink.domain);
+    expect(host).toMatch(/^[a-z2-7]{10}\.link\.millrace\.example\.com$/);
+    const template = resource(stack, "aws_launch_template", "slot-0_template");
+    const script = Buffer.from(String(template.user_data), "base64").toString();
+    expect(script).toContain(`LINK_ADDRESS='${host}:443'`);
+    expect(script).toContain(`LINK_SECRET='${NAMES.linkSecret(0)}'`);
+    expect(script).not.toContain("admin.");
+    expect(resource(stack, "aws_route53_zone", "control-link_names_zone").name).toBe(host);
+    expect(resource(stack, "aws_route53_record", "control-link_names_gateways")).toMatchObject({
+      name: host,
+      alias: {
+        name: reference("aws_vpc_endpoint.control-link_endpoint.dns_entry[0].dns_name"),
+        zone_id: reference("aws_vpc_endpoint.control-link_endpoint.dns_entry[0].hosted_zone_id"),
+      },
+    });
+  });
+
+  test("the endpoint is where slots are, as far as the service is there", () => {
+    const [a, b, c] = SPEC.zones as [string, string, string];
+    expect(subnetsOf({}, [a, b, c])).toEqual([0, 1, 2].map(subnet));
+    expect(subnetsOf({}, [b, c])).toEqual([1, 2].map(subnet));
+    // The only slot is in the first zone.
+    expect(subnetsOf({ slots: 1 }, [b, c])).toEqual([subnet(1)]);
+  });
+
+  test("no value of a credential is in the stack", () => {
+    const stack = clusterStack();
+    expect(Object.keys(stack.resource.aws_secretsmanager_secret ?? {})).toHaveLength(3);
+    expect(stack.resource.aws_secretsmanager_secret_version).toBeUndefined();
+    expect(stack.variable).toBeUndefined();
+  });
+
+  test("a secret's name is free at once when the cluster goes, for one that is restored", () => {
+    const secret = resource(
+      clusterStack(),
+      "aws_secretsmanager_secret",
+      "link-credential-0_secret",
+    );
+    expect(secret.recovery_window_in_days).toBe(0);
+  });
 });
 
 test("an emulator's stack can leave types out, and a sweep can bring resources back", () => {

@@ -6,10 +6,10 @@ const HASH_CHARACTERS = 10;
 /** Ports of the load balancer: one for all slots, then one for each, in one range. */
 export const KAFKA_PORT_BOOTSTRAP = 9092;
 export const KAFKA_PORT_SLOT_0 = 9093;
-export const ADMIN_PORT_SLOT_0 = 9200;
-/** Ports of a broker on its instance. */
+/** Port of a broker on its instance. */
 export const BROKER_KAFKA_PORT = 9092;
-export const BROKER_ADMIN_PORT = 9644;
+/** Where the gateways of the control plane listen. */
+export const LINK_PORT = 443;
 
 function hashOf(clusterId: string): string {
   const digest = createHash("sha256").update(clusterId).digest();
@@ -28,11 +28,14 @@ export function clusterPrefix(clusterId: string): string {
 export interface ClusterNames {
   readonly prefix: string;
   readonly bucket: string;
-  readonly adminTokenSecret: string;
+  /** The secret with a slot's credential of the control link. */
+  readonly linkSecret: (slot: number) => string;
   readonly logGroup: string;
   readonly dnsZone: string;
   readonly bootstrapHost: string;
   readonly slotHost: (slot: number) => string;
+  /** The gateways' name in the cluster's network, below the domain of their certificate. */
+  readonly linkHost: (domain: string) => string;
   readonly autoScalingGroup: (slot: number) => string;
   /** IAM's names are the account's, not the region's; so is the hash of the id. */
   readonly roleOf: (slot: number) => string;
@@ -44,11 +47,12 @@ export function clusterNames(clusterId: string, accountId: string): ClusterNames
   return {
     prefix,
     bucket: `${prefix}-data-${accountId}`,
-    adminTokenSecret: `${prefix}/admin-token`,
+    linkSecret: (slot) => `${prefix}/link-${slot}`,
     logGroup: `/millrace/${clusterId}`,
     dnsZone,
     bootstrapHost: `bootstrap.${dnsZone}`,
     slotHost: (slot) => `b${slot}.${dnsZone}`,
+    linkHost: (domain) => `${hashOf(clusterId)}.${domain}`,
     autoScalingGroup: (slot) => `${prefix}-b${slot}`,
     roleOf: (slot) => `${prefix}-b${slot}`,
   };

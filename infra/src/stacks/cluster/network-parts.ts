@@ -1,18 +1,18 @@
 import type { TerraformStack } from "cdktn";
 import type { Construct } from "constructs";
+import { ControlLink } from "../../constructs/control-link/control-link.ts";
 import { AwsAccess } from "../../constructs/network/aws-access.ts";
 import { Firewall, type Peer } from "../../constructs/network/firewall.ts";
 import { Network } from "../../constructs/network/network.ts";
 import {
-  ADMIN_PORT_SLOT_0,
-  BROKER_ADMIN_PORT,
   BROKER_KAFKA_PORT,
   type ClusterNames,
   KAFKA_PORT_BOOTSTRAP,
   KAFKA_PORT_SLOT_0,
+  LINK_PORT,
 } from "./names.ts";
 import { ENDPOINT_ACTIONS, s3EndpointStatements } from "./slot-permissions.ts";
-import { type ClusterStackSpec, slotsOf } from "./spec.ts";
+import { type ClusterStackSpec, linkZonesOf, slotsOf } from "./spec.ts";
 
 export interface NetworkParts {
   readonly vpcId: string;
@@ -26,9 +26,8 @@ export interface NetworkParts {
 
 const HTTPS = { from: 443, to: 443 };
 const KAFKA = { from: BROKER_KAFKA_PORT, to: BROKER_KAFKA_PORT };
-const ADMIN = { from: BROKER_ADMIN_PORT, to: BROKER_ADMIN_PORT };
 
-/** Subnets, endpoints and security groups. */
+/** Subnets, endpoints and security groups. Nothing but Kafka's port lets anybody in. */
 export function addNetworkParts(
   stack: TerraformStack,
   spec: ClusterStackSpec,
@@ -53,11 +52,20 @@ export function addNetworkParts(
   });
   admitClients(balancer, spec);
   balancer.release("kafka", "Kafka of the brokers", KAFKA, { group: brokers });
-  balancer.release("admin", "Admin HTTP and health of the brokers", ADMIN, { group: brokers });
   brokers.admit("kafka", "Kafka, through the balancer", KAFKA, { group: balancer });
-  brokers.admit("admin", "Admin HTTP and health checks", ADMIN, { group: balancer });
   const ways = waysOut(stack, spec, names, network);
   for (const [id, description, peer] of ways.rules) brokers.release(id, description, HTTPS, peer);
+  // No instance waits for it: a broker serves clients without it, and dials until it is there.
+  new ControlLink(stack, "control-link", {
+    name: `${names.prefix}-link`,
+    clusterId: spec.clusterId,
+    vpcId: network.vpcId,
+    subnetIds: linkZonesOf(spec).map((zone) => network.subnetIds[zone] as string),
+    serviceName: spec.controlLink.name,
+    host: names.linkHost(spec.controlLink.domain),
+    port: LINK_PORT,
+    brokers,
+  });
   return {
     vpcId: network.vpcId,
     subnetIds: network.subnetIds,
@@ -70,7 +78,6 @@ export function addNetworkParts(
 function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
   const last = spec.slots - 1;
   const kafka = { from: KAFKA_PORT_BOOTSTRAP, to: KAFKA_PORT_SLOT_0 + last };
-  const admin = { from: ADMIN_PORT_SLOT_0, to: ADMIN_PORT_SLOT_0 + last };
   const { vpcId, cidr, allowedCidrs } = spec.network;
   // EC2 rejects duplicate rules, so each range is listed once, with its first description.
   const ranges = new Map<string, readonly [id: string, description: string]>();
@@ -79,11 +86,6 @@ function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
     // Named by the range, so that removing one does not change the others' rules.
     const id = allowed.replaceAll(/[^0-9]/g, "-");
     if (!ranges.has(allowed)) ranges.set(allowed, [id, "Kafka clients that were allowed"]);
-  }
-  const control = spec.controlPlaneCidr;
-  if (control !== undefined) {
-    balancer.admit("admin", "Control plane", admin, { cidr: control });
-    if (!ranges.has(control)) ranges.set(control, ["control-plane", "Kafka's admin protocol"]);
   }
   for (const [range, [id, description]] of ranges) {
     balancer.admit(id, description, kafka, { cidr: range });

@@ -1,8 +1,8 @@
 import { awsSizing, baselinesOf } from "@millrace/domain";
 import { TerraformOutput, type TerraformStack } from "cdktn";
-import { AdminToken } from "../../constructs/admin-token/admin-token.ts";
 import { BrokerSlot } from "../../constructs/broker-slot/broker-slot.ts";
 import { userData } from "../../constructs/broker-slot/user-data.ts";
+import { LinkCredential } from "../../constructs/control-link/link-credential.ts";
 import { Endpoint } from "../../constructs/endpoint/endpoint.ts";
 import { PrivateLink } from "../../constructs/endpoint/private-link.ts";
 import { PrivateNames } from "../../constructs/endpoint/private-names.ts";
@@ -12,12 +12,11 @@ import type { WalVolume } from "../../constructs/wal-volume/wal-volume.ts";
 import type { Tags } from "../../tagging.ts";
 import type { DataParts } from "./data-parts.ts";
 import {
-  ADMIN_PORT_SLOT_0,
-  BROKER_ADMIN_PORT,
   BROKER_KAFKA_PORT,
   type ClusterNames,
   KAFKA_PORT_BOOTSTRAP,
   KAFKA_PORT_SLOT_0,
+  LINK_PORT,
 } from "./names.ts";
 import { addNetworkParts, type NetworkParts } from "./network-parts.ts";
 import { slotStatements, slotTags } from "./slot-permissions.ts";
@@ -32,17 +31,11 @@ export function addServingParts(
   tags: Tags,
 ): void {
   const network = addNetworkParts(stack, spec, names);
-  const token = new AdminToken(stack, "admin-token", {
-    name: names.adminTokenSecret,
-    description: `Admin token of the Kafka cluster ${spec.clusterId}`,
-    kmsKeyArn: data.kmsKeyArn,
-  });
   const endpoint = new Endpoint(stack, "endpoint", {
     prefix: names.prefix,
     vpcId: network.vpcId,
     subnetIds: network.subnetIds,
     securityGroupId: network.balancer.id,
-    healthPort: BROKER_ADMIN_PORT,
   });
   const bootstrap = endpoint.listen({
     name: "bootstrap",
@@ -51,11 +44,7 @@ export function addServingParts(
   });
   const topics = spec.alarmTopicArns ?? [];
   for (const slot of slotsOf(spec)) {
-    addSlot(
-      { stack, spec, names, data, tags, network, token, endpoint, topics },
-      slot,
-      bootstrap.arn,
-    );
+    addSlot({ stack, spec, names, data, tags, network, endpoint, topics }, slot, bootstrap.arn);
   }
   if (spec.mode === "running") {
     new EndpointAlarm(stack, "endpoint-alarm", {
@@ -69,7 +58,7 @@ export function addServingParts(
     zone: names.dnsZone,
     comment: `Kafka cluster ${spec.clusterId}`,
     vpcId: network.vpcId,
-    balancer: endpoint.balancer,
+    target: endpoint.balancer,
     names: {
       bootstrap: names.bootstrapHost,
       ...Object.fromEntries(
@@ -87,7 +76,6 @@ interface SlotSurroundings {
   readonly data: DataParts;
   readonly tags: Tags;
   readonly network: NetworkParts;
-  readonly token: AdminToken;
   readonly endpoint: Endpoint;
   /** SNS topics of the alarms. */
   readonly topics: readonly string[];
@@ -108,10 +96,10 @@ function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string)
     port: KAFKA_PORT_SLOT_0 + index,
     targetPort: BROKER_KAFKA_PORT,
   });
-  const admin = endpoint.listen({
-    name: `admin-${index}`,
-    port: ADMIN_PORT_SLOT_0 + index,
-    targetPort: BROKER_ADMIN_PORT,
+  const credential = new LinkCredential(stack, `link-credential-${index}`, {
+    name: names.linkSecret(index),
+    description: `Credential of the control link of slot ${index} of the Kafka cluster ${spec.clusterId}`,
+    kmsKeyArn: data.kmsKeyArn,
   });
   new BrokerSlot(stack, `slot-${index}`, {
     name,
@@ -120,12 +108,12 @@ function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string)
     subnetId: network.subnetIds[slot.zoneIndex] as string,
     securityGroupId: network.brokers.id,
     instanceProfileArn: role.instanceProfileArn,
-    targetGroupArns: [bootstrapTargets, kafka.arn, admin.arn],
+    targetGroupArns: [bootstrapTargets, kafka.arn],
     userData: slotUserData(spec, names, index),
     tags: { ...around.tags, ...slotTags(spec.clusterId, index) },
     running: spec.mode === "running",
     needs: [
-      ...[volume, data.bucket, data.logs, around.token, role],
+      ...[volume, data.bucket, data.logs, credential, role],
       ...[network.brokers, ...network.waysOut],
     ],
   });
@@ -151,8 +139,11 @@ function slotUserData(spec: ClusterStackSpec, names: ClusterNames, slot: number)
     region: spec.region,
     broker: { bucket, key, sha256 },
     dataBucket: { name: names.bucket, uri: `s3://${names.bucket}?region=${spec.region}` },
-    adminTokenSecret: names.adminTokenSecret,
-    listen: { kafkaPort: BROKER_KAFKA_PORT, adminPort: BROKER_ADMIN_PORT },
+    link: {
+      address: `${names.linkHost(spec.controlLink.domain)}:${LINK_PORT}`,
+      credentialSecret: names.linkSecret(slot),
+    },
+    kafkaPort: BROKER_KAFKA_PORT,
     advertised: { host: names.slotHost(slot), port: KAFKA_PORT_SLOT_0 + slot },
     wal: {
       capacityBytes: baselines.walCapacityBytes,

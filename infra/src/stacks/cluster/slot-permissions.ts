@@ -137,11 +137,11 @@ export function slotStatements(
       Condition: { StringEquals: Object.fromEntries(tagged) },
     },
     {
-      Sid: "AdminToken",
+      Sid: "LinkCredential",
       Effect: "Allow",
       Action: ENDPOINT_ACTIONS.secretsmanager,
       // Secrets Manager appends six random characters to each ARN.
-      Resource: [own("secretsmanager", `secret:${names.adminTokenSecret}-??????`)],
+      Resource: [own("secretsmanager", `secret:${names.linkSecret(slot)}-??????`)],
     },
     {
       Sid: "Logs",

@@ -22,6 +22,16 @@ export interface BrokerArtefact {
   readonly kmsKeyArn?: string;
 }
 
+/** The endpoint service of the control plane's gateways, which brokers dial. */
+export interface ControlLinkService {
+  /** `com.amazonaws.vpce.<region>.vpce-svc-…` */
+  readonly name: string;
+  /** Names directly below this domain are in the gateways' certificate. */
+  readonly domain: string;
+  /** Zones that the service is in, by name; an endpoint can be in no other. */
+  readonly zones: readonly string[];
+}
+
 export interface ClusterStackSpec extends AwsSpec {
   readonly mode: ClusterStackMode;
   readonly organizationId: string;
@@ -50,8 +60,7 @@ export interface ClusterStackSpec extends AwsSpec {
   readonly provisionerRoleArn: string;
   /** Put on every role that is made. */
   readonly permissionsBoundaryArn: string;
-  /** Range of the control plane, the only one that reaches the admin listeners. Absent: none does. */
-  readonly controlPlaneCidr?: string;
+  readonly controlLink: ControlLinkService;
   /** SNS topics that alarms are sent to. Absent: alarms are only shown. */
   readonly alarmTopicArns?: readonly string[];
 }
@@ -63,6 +72,21 @@ export interface Slot {
   readonly zone: string;
   /** Of the zone among the spec's. */
   readonly zoneIndex: number;
+}
+
+/**
+ * Indexes of the zones in which the endpoint of the control link has an address: those of slots, if the service is in
+ * any of them, or else one that it is in. Empty if the cluster has no zone of the service's.
+ */
+export function linkZonesOf(
+  spec: Pick<ClusterStackSpec, "slots" | "zones" | "controlLink">,
+): number[] {
+  const shared = spec.zones.flatMap((zone, index) =>
+    spec.controlLink.zones.includes(zone) ? [index] : [],
+  );
+  const used = new Set(slotsOf(spec).map(({ zoneIndex }) => zoneIndex));
+  const near = shared.filter((index) => used.has(index));
+  return near.length > 0 ? near : shared.slice(0, 1);
 }
 
 export function slotsOf(spec: Pick<ClusterStackSpec, "slots" | "zones">): Slot[] {

@@ -21,7 +21,12 @@ import { permissionsBoundary } from "../../iam/permissions-boundary.ts";
 import { type SynthRun, synthesize } from "../../synth.ts";
 import { tagEverything } from "../../tagging.ts";
 import { addDataParts } from "./data-parts.ts";
-import { type ControlPlaneNames, controlPlaneNames, PROVISIONER_ROLE } from "./names.ts";
+import {
+  type ControlPlaneNames,
+  controlPlaneNames,
+  linkDomain,
+  PROVISIONER_ROLE,
+} from "./names.ts";
 import {
   API_PORT,
   addServices,
@@ -243,6 +248,7 @@ function addRoles(
     prefix: names.prefix,
     accountId,
     permissionsBoundaryArn: names.clusterBoundaryArn,
+    linkDomain: linkDomain(spec),
     principalArns: [worker.arn],
     // The installation's own account takes each of its organizations.
     externalId: "millrace-*",

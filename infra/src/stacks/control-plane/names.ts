@@ -3,6 +3,11 @@ import type { ControlPlaneSpec } from "./spec.ts";
 /** The role that a tenant's account offers to the control plane, the same in every account. */
 export const PROVISIONER_ROLE = "millrace/provisioner";
 
+/** Below it brokers know the gateways, each cluster by a name of its own. */
+export function linkDomain({ domainName }: Pick<ControlPlaneSpec, "domainName">): string {
+  return `link.${domainName}`;
+}
+
 /**
  * Names of the installation's own parts. None begins as a cluster's parts do (`millrace-` and ten
  * characters), so the provisioner's policies never reach them by name; by tag neither, because

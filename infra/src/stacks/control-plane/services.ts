@@ -8,7 +8,7 @@ import type { ServiceRole } from "../../constructs/identity/service-role.ts";
 import type { LinkDoor } from "../../constructs/link-door/link-door.ts";
 import type { WorkFolder } from "../../constructs/work-folder/work-folder.ts";
 import type { ControlPlaneSecrets } from "./data-parts.ts";
-import { PROVISIONER_ROLE } from "./names.ts";
+import { linkDomain, PROVISIONER_ROLE } from "./names.ts";
 import type { ControlPlaneImages, ControlPlaneSpec } from "./spec.ts";
 
 export const API_PORT = 4000;
@@ -183,6 +183,9 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
       MILLRACE_AWS_AMI_ID: spec.amiId,
       MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: props.clusterBoundaryArn,
       MILLRACE_AWS_STATE_KEY_ARN: props.stateKeyArn,
+      MILLRACE_AWS_LINK_SERVICE: props.links.serviceName,
+      MILLRACE_AWS_LINK_DOMAIN: linkDomain(spec),
+      MILLRACE_AWS_LINK_ZONES: spec.zones.join(","),
       ...(spec.alarmTopicArns.length > 0 && {
         MILLRACE_AWS_ALARM_TOPICS: spec.alarmTopicArns.join(","),
       }),

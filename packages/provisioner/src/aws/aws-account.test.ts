@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
+import { CONTROL_LINK } from "../../test/moto.ts";
 import { AwsAccount } from "./aws-account.ts";
 
 const server = createServer();
@@ -19,6 +20,7 @@ test("a request to an endpoint that never answers times out", async () => {
   const account = new AwsAccount({
     roleArn: "arn:aws:iam::111122223333:role/millrace/provisioner",
     externalId: "external",
+    controlLink: CONTROL_LINK,
     providerVersion: "5.100.0",
     artefact: { bucket: "b", key: "k", sha256: "0".repeat(64) },
     amiId: "ami-0123456789abcdef0",

@@ -17,6 +17,7 @@ import { AssumeRoleCommand, STSClient } from "@aws-sdk/client-sts";
 import {
   type AssumeRole,
   type BrokerArtefact,
+  type ControlLinkService,
   clusterNames,
   type SynthRun,
   sessionPolicy,
@@ -43,8 +44,8 @@ export interface AwsAccountSettings {
   /** The AMI of their instances. A new one reaches a cluster with its next apply, which replaces its instances. */
   readonly amiId: string;
   readonly permissionsBoundaryArn: string;
-  /** Source range of requests to the brokers' admin listeners. */
-  readonly controlPlaneCidr?: string | undefined;
+  /** Where brokers reach the control plane. */
+  readonly controlLink: ControlLinkService;
   /** SNS topics that clusters' alarms are sent to. */
   readonly alarmTopicArns?: readonly string[] | undefined;
   /** Address of an emulator of all AWS services. */
@@ -134,11 +135,11 @@ export class AwsAccount {
   }
 
   #role({ clusterId, organizationId }: AwsPlace): AssumeRole {
-    const { prefix, dnsZone } = clusterNames(clusterId, this.accountId);
+    const { prefix } = clusterNames(clusterId, this.accountId);
     return {
       roleArn: this.settings.roleArn,
       externalId: externalIdOf(this.settings.externalId, organizationId),
-      sessionPolicy: sessionPolicy({ clusterId, organizationId, prefix, dnsZone }),
+      sessionPolicy: sessionPolicy({ clusterId, organizationId, prefix }),
       durationSeconds: SESSION_SECONDS,
     };
   }

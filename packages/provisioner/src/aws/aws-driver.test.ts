@@ -73,7 +73,7 @@ test("maintenance rewraps the state's key after a rotation", async () => {
   await states.save(await new StateSeal(key).seal(identity, state([vpc])), undefined);
   const next = new SymmetricWrappingKey(randomBytes(32));
   const ciphertext = states.saved[0]?.ciphertext;
-  const placement = { host: "none", kafkaPort: 9092, adminPort: 9200 };
+  const placement = { host: "none", kafkaPort: 9092 };
   const wanted = { ...LOCAL_DEPLOYMENT, clusterId: "clu_a", placement };
   await newDriver(new StateSeal(next, [key])).maintain(wanted);
   expect(states.saved[0]?.keyId).toBe(next.id);

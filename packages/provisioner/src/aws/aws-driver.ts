@@ -6,19 +6,12 @@
  * are found by their tags or names before each plan. So a run may be killed at any point, and the next one, on
  * this machine or another, continues.
  */
-import { randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { GetSecretValueCommand } from "@aws-sdk/client-secrets-manager";
-import type { BrokerExit } from "@millrace/domain";
-import {
-  ADMIN_PORT_SLOT_0,
-  ADMIN_TOKEN_VARIABLE,
-  type ClusterNames,
-  clusterNames,
-  KAFKA_PORT_BOOTSTRAP,
-} from "@millrace/infra";
+import { BrokerHttp } from "@millrace/broker-admin";
+import type { BrokerExit, ClusterId } from "@millrace/domain";
+import { type ClusterNames, clusterNames, KAFKA_PORT_BOOTSTRAP } from "@millrace/infra";
 import {
   type ChangePlan,
   isEmptyPlan,
@@ -27,7 +20,6 @@ import {
   type SweepReport,
 } from "../change-plan.ts";
 import {
-  adminUrlOf,
   type BrokerAccess,
   type ClusterDeployment,
   type ClusterDriver,
@@ -36,9 +28,9 @@ import {
   type Placement,
   ProvisionError,
   type ProvisionErrorCode,
-  plaintextAddress,
   type WaitOptions,
 } from "../cluster-driver.ts";
+import { awsAccess, type Gateways, type LinkCredentials, linkedAdmin } from "../control-link.ts";
 import { KeyedLock } from "../local/keyed-lock.ts";
 import { type ProcessTable, systemProcessTable } from "../local/process-table.ts";
 import { isRecoveryPlanId } from "../recovery-plan.ts";
@@ -53,11 +45,13 @@ import type { TerraformStates } from "../terraform/terraform-states.ts";
 import { Workspace } from "../terraform/workspace.ts";
 import { AwsAccount, type AwsAccountSettings } from "./aws-account.ts";
 import { type ClusterHealth, clusterHealth } from "./cluster-health.ts";
+import { issueCredentials } from "./issue-credentials.ts";
 import { OfflinePlanner } from "./offline-planner.ts";
 import { askingAws } from "./sdk-errors.ts";
 import { SlotRecovery } from "./slot-recovery.ts";
 import { nextToReplace, outdatedInstances, replaceInstance } from "./slot-roll.ts";
 import { lastDeployment, StackRun } from "./stack-run.ts";
+import { modeFor } from "./stack-spec.ts";
 
 export interface AwsDriverOptions {
   /** State folder of the installation; stacks lie in `<home>/terraform`. Absolute. */
@@ -66,12 +60,10 @@ export interface AwsDriverOptions {
   readonly account: AwsAccountSettings;
   readonly states: TerraformStates;
   readonly seal: StateSeal;
+  /** Where this program calls brokers. */
+  readonly gateways: Gateways;
+  readonly linkCredentials: LinkCredentials;
   readonly table?: ProcessTable;
-  /**
-   * Asks the brokers themselves whether they serve, if this program can reach them: through a peering or from
-   * within the VPC. If absent, the load balancer's health check decides alone.
-   */
-  readonly reach?: (deployment: ClusterDeployment) => Promise<boolean>;
   /** Time for an interrupted Terraform to end; ten minutes if absent. */
   readonly graceMs?: number;
 }
@@ -79,8 +71,6 @@ export interface AwsDriverOptions {
 /** An instance boots, fetches the broker and recovers its log within this. */
 const READY_TIMEOUT_MS = 15 * 60_000;
 const READY_POLL_MS = 5_000;
-/** A token is read again after this: it changes only with the cluster. */
-const TOKEN_AGE_MAX_MS = 5 * 60_000;
 /** Exit code of a broker whose metadata, log and bucket do not belong together. */
 const EXIT_DATA_MISMATCH = 65;
 /** An id becomes a folder name and so must not be able to leave its parent. */
@@ -90,7 +80,6 @@ export class AwsDriver implements ClusterDriver {
   readonly name = "aws";
   readonly capabilities: DriverCapabilities = {
     startsBrokers: false,
-    reachesBrokers: false,
     exclusive: false,
     // An observation costs several requests, and the Auto Scaling group replaces a dead instance anyway.
     observeIntervalMs: 30_000,
@@ -102,7 +91,6 @@ export class AwsDriver implements ClusterDriver {
   readonly #table: ProcessTable;
   /** Runs of one cluster never overlap within this program. */
   readonly #lock = new KeyedLock();
-  readonly #tokens = new Map<string, { readonly token: string; readonly at: number }>();
   #cliConfig: Promise<string> | undefined;
 
   /** Throws `ProvisionError` `unconfigured` if the account's settings are wrong. */
@@ -121,7 +109,7 @@ export class AwsDriver implements ClusterDriver {
   /** Known before anything exists: the names are the cluster's own. */
   async allocate(clusterId: string): Promise<Placement> {
     const { bootstrapHost } = this.#names(clusterId);
-    return { host: bootstrapHost, kafkaPort: KAFKA_PORT_BOOTSTRAP, adminPort: ADMIN_PORT_SLOT_0 };
+    return { host: bootstrapHost, kafkaPort: KAFKA_PORT_BOOTSTRAP };
   }
 
   /** Writes the stack, installs the providers and validates. */
@@ -141,7 +129,10 @@ export class AwsDriver implements ClusterDriver {
     throw new ProvisionError("not_prepared", message);
   }
 
-  /** Waits until every slot serves as the deployment says; replaces instances of older templates. */
+  /**
+   * Waits until every slot serves as the deployment says and is connected to a gateway; replaces instances of older
+   * templates.
+   */
   async waitReady(deployment: ClusterDeployment, options: WaitOptions = {}): Promise<void> {
     const timeoutMs = options.timeoutMs ?? READY_TIMEOUT_MS;
     let deadline = performance.now() + timeoutMs;
@@ -150,11 +141,13 @@ export class AwsDriver implements ClusterDriver {
         throw new ProvisionError("aborted", "waiting for the brokers was aborted");
       }
       const health = await this.#health(deployment);
-      const { observation, message } = health;
+      let { message } = health;
       if (await this.#replaceOutdated(deployment, health)) {
         deadline = performance.now() + timeoutMs;
-      } else if (observation === "ready" && (await this.#answers(deployment))) {
-        return;
+      } else if (health.observation === "ready") {
+        const slot = await this.#unlinkedSlot(deployment);
+        if (slot === undefined) return;
+        message = `The broker of slot ${slot} takes connections, but is not connected to a gateway of the control plane.`;
       }
       if (performance.now() >= deadline) {
         const detail = `${message} The slot's console output and the log group ${this.#names(deployment.clusterId).logGroup} tell more.`;
@@ -187,15 +180,7 @@ export class AwsDriver implements ClusterDriver {
   }
 
   async access(deployment: ClusterDeployment): Promise<BrokerAccess> {
-    const { clusterId, placement } = deployment;
-    const known = this.#tokens.get(clusterId);
-    const fresh = known !== undefined && performance.now() - known.at < TOKEN_AGE_MAX_MS;
-    const adminToken = fresh ? known.token : await this.#askForToken(deployment);
-    return {
-      kafka: async () => plaintextAddress(placement),
-      adminUrl: adminUrlOf(placement),
-      adminToken,
-    };
+    return await awsAccess(this.#options.gateways)(deployment);
   }
 
   async stop(clusterId: string, options: WaitOptions = {}): Promise<void> {
@@ -258,7 +243,13 @@ export class AwsDriver implements ClusterDriver {
       const apply = (recovery: SlotRecovery) => recovery.apply(planId);
       return await this.#recovering(deployment, "apply_failed", apply);
     }
-    await this.#locked(deployment, options, "apply_failed", (run) => run.apply(planId));
+    await this.#locked(deployment, options, "apply_failed", async (run) => {
+      const mode = modeFor(await run.apply(planId), deployment);
+      if (mode === "running") await this.#issueCredentials(deployment);
+      if (mode === "retained" || mode === "purge") {
+        await this.#options.linkCredentials.revoke(deployment.clusterId as ClusterId);
+      }
+    });
   }
 
   async drift(deployment: ClusterDeployment, options: RunOptions = {}): Promise<ChangePlan> {
@@ -306,9 +297,7 @@ export class AwsDriver implements ClusterDriver {
 
   async #runOf(deployment: ClusterDeployment, options: RunOptions): Promise<StackRun> {
     const workspace = await this.#workspace(deployment);
-    const variables = { [ADMIN_TOKEN_VARIABLE]: randomBytes(32).toString("base64url") };
-    const session = { ...options, variables };
-    return new StackRun({ workspace, deployment, account: this.#account, session });
+    return new StackRun({ workspace, deployment, account: this.#account, session: options });
   }
 
   async #workspace({ clusterId, organizationId }: ClusterDeployment): Promise<Workspace> {
@@ -376,28 +365,28 @@ export class AwsDriver implements ClusterDriver {
     });
   }
 
-  async #answers(deployment: ClusterDeployment): Promise<boolean> {
-    const { reach } = this.#options;
-    return reach === undefined || (await reach(deployment));
+  /** The first slot whose broker does not answer through a gateway. */
+  async #unlinkedSlot({ clusterId, brokers }: ClusterDeployment): Promise<number | undefined> {
+    for (let brokerId = 0; brokerId < brokers; brokerId++) {
+      const slot = { clusterId: clusterId as ClusterId, brokerId };
+      const broker = new BrokerHttp(linkedAdmin(this.#options.gateways, slot));
+      if (!(await broker.ready())) return brokerId;
+    }
+    return undefined;
   }
 
-  async #askForToken(deployment: ClusterDeployment): Promise<string> {
-    const { clusterId } = deployment;
+  async #issueCredentials(deployment: ClusterDeployment): Promise<void> {
+    const { clusterId, brokers } = deployment;
     const { secrets } = await this.#account.clients(deployment);
-    const { adminTokenSecret } = this.#names(clusterId);
-    const command = new GetSecretValueCommand({ SecretId: adminTokenSecret });
-    const token = await askingAws("not_ready_in_time", async () => {
-      try {
-        return (await secrets.send(command)).SecretString;
-      } catch (cause) {
-        if (!(cause instanceof Error) || cause.name !== "ResourceNotFoundException") throw cause;
-        const message = `cluster ${clusterId} has no admin token yet`;
-        throw new ProvisionError("not_prepared", message, { cause });
-      }
+    const slots = Array.from({ length: brokers }, (_, brokerId) => ({
+      clusterId: clusterId as ClusterId,
+      brokerId,
+    }));
+    await issueCredentials(secrets, {
+      credentials: this.#options.linkCredentials,
+      slots,
+      secretOf: this.#names(clusterId).linkSecret,
     });
-    if (!token) throw new ProvisionError("not_prepared", `secret ${adminTokenSecret} is empty`);
-    this.#tokens.set(clusterId, { token, at: performance.now() });
-    return token;
   }
 
   async #lastDeployment(clusterId: string): Promise<ClusterDeployment | undefined> {

@@ -17,8 +17,8 @@ export interface ClusterHealth {
 }
 
 /**
- * `ready` if each slot's group has its instance in service and the load balancer finds it healthy. The load
- * balancer requests `/readyz`, as the control plane would.
+ * `ready` if each slot's group has its instance in service and the load balancer finds it healthy: it takes
+ * connections, which a broker does once it serves.
  */
 export async function clusterHealth(
   clients: AwsClients,

@@ -39,14 +39,21 @@ const WAITING_MAX = 16;
 /** Terraform ends at once if it has made no requests. */
 const GRACE_MS = 10_000;
 
-/** Placeholder for values that only an account can provide. */
-const NO_ACCOUNT: StackAccount = {
-  accountId: "000000000000",
-  roleArn: "arn:aws:iam::000000000000:role/millrace/provisioner",
-  artefact: { bucket: "millrace-artefacts", key: "millrace", sha256: "0".repeat(64) },
-  amiId: "ami-00000000000000000",
-  permissionsBoundaryArn: "arn:aws:iam::000000000000:policy/millrace-boundary",
-};
+/** Placeholders for values that only an account can provide. */
+function noAccount({ region, aws }: ClusterDeployment): StackAccount {
+  return {
+    accountId: "000000000000",
+    roleArn: "arn:aws:iam::000000000000:role/millrace/provisioner",
+    artefact: { bucket: "millrace-artefacts", key: "millrace", sha256: "0".repeat(64) },
+    amiId: "ami-00000000000000000",
+    permissionsBoundaryArn: "arn:aws:iam::000000000000:policy/millrace-boundary",
+    controlLink: {
+      name: `com.amazonaws.vpce.${region}.vpce-svc-00000000000000000`,
+      domain: "link.millrace.internal",
+      zones: aws?.zones ?? [],
+    },
+  };
+}
 
 /** What an offline plan is made of. */
 export interface OfflinePlan {
@@ -85,11 +92,11 @@ export class OfflinePlanner implements ClusterPlanner {
   }
 
   async #make(deployment: ClusterDeployment, options: PlanOptions): Promise<OfflinePlan> {
-    const { program, providerVersion, account = NO_ACCOUNT, temporaryFolder } = this.#options;
+    const { program, providerVersion, account, temporaryFolder } = this.#options;
     const parent = await mkdtemp(join(temporaryFolder ?? tmpdir(), "millrace-plan-"));
     try {
       const mode = modeFor(options.purpose, deployment);
-      const spec = stackSpec(deployment, mode, account);
+      const spec = stackSpec(deployment, mode, account ?? noAccount(deployment));
       const stack = synthesizeCluster(spec, { providerVersion, offline: true });
       const limit = AbortSignal.timeout(TIMEOUT_MS);
       const cliConfig = await writeCliConfig(program, parent);
@@ -106,7 +113,6 @@ export class OfflinePlanner implements ClusterPlanner {
       const session = {
         ...(options.onEvent ? { onEvent: options.onEvent } : {}),
         signal: options.signal ? AbortSignal.any([options.signal, limit]) : limit,
-        variables: { admin_token: "offline" },
       };
       return await workspace.session(session, async (run) => {
         await run.prepare(STACK_FILE, stack);

@@ -65,7 +65,6 @@ function asked(): [string, Promise<unknown>][] {
     ["plan", driver.plan(deployment, { purpose: "apply" })],
     ["sweep", driver.sweep(deployment)],
     ["waitReady", driver.waitReady(deployment, { timeoutMs: 1 })],
-    ["access", driver.access(deployment)],
   ];
 }
 

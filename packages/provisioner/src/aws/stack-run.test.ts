@@ -23,7 +23,7 @@ const WANTED: ClusterDeployment = {
     labels: {},
   },
   aws: { ...defaultAwsSpec("small"), zones: ["eu-central-1a"] },
-  placement: { host: "none", kafkaPort: 9092, adminPort: 9200 },
+  placement: { host: "none", kafkaPort: 9092 },
   walCapacityBytes: 8 * 1024 ** 3,
   properties: {},
 };
@@ -69,7 +69,7 @@ function runOf(
 ): StackRun {
   const { without: _, endpoint: __, ...settings } = driverOptions("/", "http://localhost").account;
   const account = new EmptyAccount(settings);
-  const session = { variables: {}, ...options };
+  const session = options;
   return new StackRun({
     ...{ workspace: workspace.real, deployment, account, session, secondLookMs: 1 },
     held: { msMax: heldMsMax, pauseMs: 1 },

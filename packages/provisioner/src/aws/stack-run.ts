@@ -14,6 +14,7 @@ import {
   changePlan,
   type PlanPurpose,
   type PolicyFinding,
+  type RunOptions,
   type SweepReport,
   type SweptResource,
 } from "../change-plan.ts";
@@ -28,13 +29,7 @@ import {
 import { deletedIds, driftedChanges, plannedChanges } from "../terraform/plan-json.ts";
 import type { StateDocument } from "../terraform/state-copy.ts";
 import { readIfThere } from "../terraform/terraform-program.ts";
-import {
-  isPlanId,
-  newPlanId,
-  type SessionOptions,
-  type Workspace,
-  type WorkspaceRun,
-} from "../terraform/workspace.ts";
+import { isPlanId, newPlanId, type Workspace, type WorkspaceRun } from "../terraform/workspace.ts";
 import type { AwsAccount, AwsClients } from "./aws-account.ts";
 import { emptyBucket } from "./empty-bucket.ts";
 import { rejectConnections } from "./endpoint-connections.ts";
@@ -49,7 +44,7 @@ export interface StackRunOptions {
   readonly workspace: Workspace;
   readonly deployment: ClusterDeployment;
   readonly account: AwsAccount;
-  readonly session: SessionOptions;
+  readonly session: RunOptions;
   /** Wait before the second search for a volume that was not found and would be created; 5 s if absent. */
   readonly secondLookMs?: number;
   /** How long a purge waits for resources that cannot be deleted yet; ten minutes if absent. */
@@ -99,7 +94,7 @@ export class StackRun {
   readonly #workspace: Workspace;
   readonly #deployment: ClusterDeployment;
   readonly #account: AwsAccount;
-  readonly #session: SessionOptions;
+  readonly #session: RunOptions;
   readonly #secondLookMs: number;
   readonly #held: HeldWait;
 
@@ -151,12 +146,16 @@ export class StackRun {
     });
   }
 
-  async apply(planId: string): Promise<void> {
+  /** Answers the plan's purpose. */
+  async apply(planId: string): Promise<PlanPurpose> {
     if (!isPlanId(planId)) throw stale(planId);
     const record = (await this.#workspace.readJson(recordFile(planId))) as PlanRecord | undefined;
     if (record === undefined) throw stale(planId);
     const isPurge = record.purpose === "purge";
-    if (record.applied) return isPurge ? await this.#workspace.remove() : undefined;
+    if (record.applied) {
+      if (isPurge) await this.#workspace.remove();
+      return record.purpose;
+    }
     if (record.refused.length > 0) {
       const detail = record.refused.join("\n");
       throw new ProvisionError("policy_refused", "a policy rule forbids this plan", { detail });
@@ -173,6 +172,7 @@ export class StackRun {
     await this.#workspace.writeJson(APPLIED_FILE, this.#deployment);
     await this.#workspace.writeJson(recordFile(planId), { ...record, applied: true });
     if (isPurge) await this.#workspace.remove();
+    return record.purpose;
   }
 
   async drift(): Promise<ChangePlan> {

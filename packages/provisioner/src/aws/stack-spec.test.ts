@@ -9,6 +9,11 @@ const ACCOUNT: StackAccount = {
   artefact: { bucket: "artefacts", key: "broker", sha256: "0".repeat(64) },
   amiId: "ami-0123456789abcdef0",
   permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/boundary",
+  controlLink: {
+    name: "com.amazonaws.vpce.eu-central-1.vpce-svc-0123456789abcdef0",
+    domain: "link.millrace.example.com",
+    zones: ["eu-central-1a"],
+  },
 };
 const DEPLOYMENT: ClusterDeployment = {
   ...{ clusterId: "clu_a", organizationId: "org_a", environmentId: "env_a", name: "orders" },
@@ -21,7 +26,7 @@ const DEPLOYMENT: ClusterDeployment = {
     labels: {},
   },
   aws: { ...defaultAwsSpec("small"), zones: ["eu-central-1a"] },
-  placement: { host: "none", kafkaPort: 9092, adminPort: 9200 },
+  placement: { host: "none", kafkaPort: 9092 },
   walCapacityBytes: 1,
   properties: {},
 };

@@ -11,12 +11,7 @@ import type { AwsAccountSettings } from "./aws-account.ts";
 /** The account's settings that a stack needs. */
 export type StackAccount = Pick<
   AwsAccountSettings,
-  | "roleArn"
-  | "artefact"
-  | "amiId"
-  | "permissionsBoundaryArn"
-  | "controlPlaneCidr"
-  | "alarmTopicArns"
+  "roleArn" | "artefact" | "amiId" | "permissionsBoundaryArn" | "controlLink" | "alarmTopicArns"
 > & { readonly accountId: string };
 
 /** The stack's mode for a plan of `purpose`. */
@@ -53,14 +48,13 @@ export function stackSpec(
     amiId,
     permissionsBoundaryArn,
     accountId,
-    controlPlaneCidr,
+    controlLink,
     alarmTopicArns,
   } = account;
   const spec: ClusterStackSpec = {
     ...{ wal: aws.wal, network: aws.network, storage: aws.storage, zones: aws.zones },
     ...{ mode, organizationId, environmentId, clusterId, name, labels, accountId, region, size },
-    ...{ artefact, amiId, permissionsBoundaryArn, provisionerRoleArn: roleArn },
-    ...(controlPlaneCidr === undefined ? {} : { controlPlaneCidr }),
+    ...{ artefact, amiId, permissionsBoundaryArn, provisionerRoleArn: roleArn, controlLink },
     ...(alarmTopicArns === undefined ? {} : { alarmTopicArns }),
     slots: deployment.brokers,
     properties: deployment.properties,

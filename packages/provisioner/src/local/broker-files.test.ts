@@ -40,6 +40,14 @@ control.link.ca.file=/home/clusters/clu_a/link-ca.pem
   expect(direct).not.toContain("control.link");
 });
 
+test("a broker has an admin port exactly where its placement has one", () => {
+  const files = new BrokerFiles("/home", "clu_a", "127.0.0.1:4100");
+  const placed = deployment({});
+  expect(renderProperties(files, placed)).toContain("\nadmin.listener=127.0.0.1:19592\n");
+  const { adminPort: _, ...placement } = placed.placement;
+  expect(renderProperties(files, { ...placed, placement })).toContain("\nadmin.listener=none\n");
+});
+
 test("backslashes are escaped, line breaks and odd keys are refused", () => {
   const files = new BrokerFiles("/home", "clu_a");
   expect(renderProperties(files, deployment({ a: "x\\y" }))).toContain("\na=x\\\\y\n");

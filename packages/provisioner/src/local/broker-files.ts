@@ -255,6 +255,7 @@ export async function clusterIdsIn(home: string): Promise<string[]> {
 /** The text of `server.properties`. Throws where a property cannot be written or is reserved. */
 export function renderProperties(files: BrokerFiles, deployment: ClusterDeployment): string {
   const { host, adminPort } = deployment.placement;
+  const adminListener = adminPort === undefined ? "none" : `${host}:${adminPort}`;
   const listeners = endpointsAt(deployment.placement, deployment)
     .map(({ protocol, bootstrapServers }) => `${protocol}://${bootstrapServers}`)
     .join(",");
@@ -272,7 +273,7 @@ export function renderProperties(files: BrokerFiles, deployment: ClusterDeployme
       "super.users": deployment.plaintextListener ? `${ANYBODY};${FIRST_USER}` : FIRST_USER,
       "admin.sasl.enabled": "true",
     }),
-    "admin.listener": `${host}:${adminPort}`,
+    "admin.listener": adminListener,
     "admin.token.file": files.tokenFile,
     ...(files.linkAddress !== undefined && {
       [LINK_ADDRESS]: files.linkAddress,

@@ -52,6 +52,14 @@ describe("the way to a broker that knows the control plane's user", () => {
     });
   });
 
+  test("a broker without an admin port cannot be called without a gateway", async () => {
+    const { adminPort: _, ...placement } = deployment.placement;
+    await expect(localAccess(home)({ ...deployment, placement })).rejects.toMatchObject({
+      code: "unconfigured",
+      message: "the broker has no admin port, and this program no gateway to reach it by",
+    });
+  });
+
   test("without a CA, the control plane trusts no public root instead", async () => {
     const { kafka } = await localAccess(home)(deployment);
     await expect(kafka()).rejects.toMatchObject({ code: "not_prepared" });

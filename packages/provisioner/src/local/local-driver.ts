@@ -24,6 +24,7 @@ import {
   type StartOptions,
   type WaitOptions,
 } from "../cluster-driver.ts";
+import { type ControlLink, type LinkCredentials, linkedAdmin, linkHost } from "../control-link.ts";
 import type { KafkaAddress } from "../kafka-address.ts";
 import { isRecoveryPlanId } from "../recovery-plan.ts";
 import { BrokerFiles, clusterIdsIn } from "./broker-files.ts";
@@ -31,7 +32,6 @@ import { boundLog, exitIn, logTail } from "./broker-log.ts";
 import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
 import { BrokerRecovery } from "./broker-recovery.ts";
 import { CertificateAuthority } from "./certificate-authority.ts";
-import { type ControlLink, type LinkCredentials, linkedAdminUrl } from "./control-link.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { type LocalState, localPlanId, needsRestart, planLocal, purposeOf } from "./local-plan.ts";
 import { PerfProcess } from "./perf-process.ts";
@@ -45,14 +45,11 @@ export interface LocalDriverOptions {
   readonly program: BrokerProgram;
   readonly ports?: PortRange;
   readonly processTable?: ProcessTable;
-  /** The gateways to which brokers connect; without them, brokers are called at their admin ports. */
+  /** The gateways to which brokers connect; without them, new clusters get admin ports and are called there. */
   readonly link?: ControlLink | undefined;
   /** Needed to start brokers that connect to a gateway. */
   readonly linkCredentials?: LinkCredentials | undefined;
 }
-
-/** The gateway of an installation on one machine listens on loopback. */
-const GATEWAY_HOST = "127.0.0.1";
 
 /** Recovering a full write-ahead log of the largest size takes most of this on a slow disk. */
 const READY_TIMEOUT_MS = 60_000;
@@ -63,7 +60,6 @@ export class LocalDriver implements ClusterDriver {
   readonly name = "local";
   readonly capabilities: DriverCapabilities = {
     startsBrokers: true,
-    reachesBrokers: true,
     exclusive: true,
     observeIntervalMs: 0,
     absentMessage: "The cluster's data folder is missing.",
@@ -90,15 +86,20 @@ export class LocalDriver implements ClusterDriver {
     return await this.#authority.root();
   }
 
-  /** Makes sure that the gateway has a certificate, in `keys/gateway.pem`, that will not expire soon. */
+  /**
+   * Makes sure that the gateway of this installation has a certificate, in `keys/gateway.pem`, that will not expire soon.
+   */
   async ensureGatewayCertificate(): Promise<void> {
+    const { link } = this.#options;
+    if (link === undefined) return;
     await this.#lock.run(GATEWAY_LOCK, () =>
-      this.#certificates.renew(this.#gatewayCertificate, GATEWAY_HOST),
+      this.#certificates.renew(this.#gatewayCertificate, linkHost(link)),
     );
   }
 
   async allocate(clusterId: string, taken: readonly Placement[]): Promise<Placement> {
-    return await allocatePorts(clusterId, this.#options.ports ?? DEFAULT_PORTS, taken);
+    const { ports: range = DEFAULT_PORTS, link } = this.#options;
+    return await allocatePorts(clusterId, { range, admin: link === undefined }, taken);
   }
 
   async prepare(deployment: ClusterDeployment, options: RunOptions = {}): Promise<void> {
@@ -177,7 +178,7 @@ export class LocalDriver implements ClusterDriver {
     const { clusterId, placement } = deployment;
     const files = this.#files(clusterId);
     await boundLog(files.logFile);
-    if (this.#options.link) await this.ensureGatewayCertificate();
+    await this.ensureGatewayCertificate();
     if (!hasTls(deployment)) return;
     await this.#lock.run(clusterId, async () => {
       // A folder that is gone stays gone.
@@ -344,8 +345,8 @@ function slotOf({ clusterId, brokerId }: LocalSlot): BrokerSlot {
 
 /**
  * How to reach the brokers of the installation whose state folder is `home`, for programs that start
- * none: by the gateways of `link`, unless the broker has the configuration of an earlier version. Throws
- * `ProvisionError` `not_prepared`.
+ * none: by the gateways of `link`, or at its admin port where the broker was prepared without a gateway. Throws
+ * `ProvisionError` `not_prepared`, `unconfigured`.
  */
 export function localAccess(home: string, link?: ControlLink): ClusterDriver["access"] {
   const kafkaOf = localKafka(home);
@@ -359,7 +360,7 @@ export function localAccess(home: string, link?: ControlLink): ClusterDriver["ac
       return { kafka, adminUrl: adminUrlOf(placement), adminToken };
     }
     const slot = slotOf({ clusterId, brokerId: 0 });
-    return { kafka, adminUrl: linkedAdminUrl(link, slot), adminToken: link.token, slot };
+    return { kafka, ...linkedAdmin(link, slot) };
   };
 }
 

@@ -119,7 +119,9 @@ function startChange(
       before: null,
       after: bootstrapServers,
     })),
-    { name: "admin_listener", before: null, after: `${host}:${adminPort}` },
+    ...(adminPort === undefined
+      ? []
+      : [{ name: "admin_listener", before: null, after: `${host}:${adminPort}` }]),
   ];
   if (!state.running) return [processChange("create", listeners)];
   return needsRestart(files, deployment, state) ? [processChange("replace", [])] : [];

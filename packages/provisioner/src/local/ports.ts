@@ -8,6 +8,7 @@ import { type Placement, ProvisionError } from "../cluster-driver.ts";
  */
 export interface PortRange {
   readonly kafkaFirst: number;
+  /** Of brokers that no gateway reaches. */
   readonly adminFirst: number;
   readonly tlsFirst: number;
   /** How many clusters fit; the ranges must not overlap. */
@@ -23,6 +24,12 @@ export const DEFAULT_PORTS: PortRange = {
 
 const HOST = "127.0.0.1";
 
+export interface PortOptions {
+  readonly range: PortRange;
+  /** Whether the broker gets a port for its admin HTTP. */
+  readonly admin: boolean;
+}
+
 /**
  * Ports that are free on this machine and assigned to no cluster. The search starts at an offset
  * derived from the cluster's id. Otherwise clusters that are created concurrently, or by another installation
@@ -30,26 +37,32 @@ const HOST = "127.0.0.1";
  */
 export async function allocatePorts(
   clusterId: string,
-  range: PortRange,
+  { range, admin }: PortOptions,
   taken: readonly Placement[],
 ): Promise<Placement> {
-  const takenPorts = new Set(
-    taken.flatMap((each) => [each.kafkaPort, each.adminPort, each.tlsPort ?? 0]),
-  );
+  const takenPorts = new Set(taken.flatMap(portsOf));
   const first = createHash("sha256").update(clusterId).digest().readUInt32BE() % range.count;
   for (let tried = 0; tried < range.count; tried += 1) {
     const index = (first + tried) % range.count;
-    const kafkaPort = range.kafkaFirst + index;
-    const adminPort = range.adminFirst + index;
-    const tlsPort = range.tlsFirst + index;
-    const ports = [kafkaPort, adminPort, tlsPort];
+    const placement: Placement = {
+      host: HOST,
+      kafkaPort: range.kafkaFirst + index,
+      ...(admin && { adminPort: range.adminFirst + index }),
+      tlsPort: range.tlsFirst + index,
+    };
+    const ports = portsOf(placement);
     if (ports.some((port) => takenPorts.has(port)) || !(await areFree(ports))) continue;
-    return { host: HOST, kafkaPort, adminPort, tlsPort };
+    return placement;
   }
+  const firsts = [range.kafkaFirst, ...(admin ? [range.adminFirst] : []), range.tlsFirst];
   throw new ProvisionError(
     "no_placement",
-    `no free ports from ${range.kafkaFirst}, ${range.adminFirst} and ${range.tlsFirst}: delete a cluster or free some`,
+    `no free ports from ${firsts.join(", ")}: delete a cluster or free some`,
   );
+}
+
+function portsOf({ kafkaPort, adminPort, tlsPort }: Placement): number[] {
+  return [kafkaPort, adminPort, tlsPort].filter((port) => port !== undefined);
 }
 
 async function areFree(ports: readonly number[]): Promise<boolean> {

@@ -33,6 +33,13 @@ const newAuthority = () => new CertificateAuthority(home, clock);
 const newCertificates = () => new ServerCertificates(newAuthority(), () => monotonic);
 const pem = () => readFileSync(files.certificateFile, "utf8");
 
+test("a server at an address gets a certificate for that address, others one for their name", async () => {
+  await newCertificates().ensure(files, "198.18.0.1");
+  expect(new X509Certificate(pem()).subjectAltName).toBe("IP Address:198.18.0.1");
+  await newCertificates().ensure(files, "gateway.example.com");
+  expect(new X509Certificate(pem()).subjectAltName).toBe("DNS:gateway.example.com");
+});
+
 /** What a client that trusts `ca` says of a server with this file: its error, or nothing. */
 async function handshake(file: string, ca: string, servername: string): Promise<string> {
   const server = createServer({ cert: file, key: file }).listen(0, HOST);

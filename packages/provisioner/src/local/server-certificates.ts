@@ -1,4 +1,5 @@
 /** The certificates of this machine's brokers: issued before the first start, renewed while they run. */
+import { isIP } from "node:net";
 import type { CertificateAuthority, SubjectNames } from "./certificate-authority.ts";
 import { readIfThere, replaceFile } from "./state-file.ts";
 
@@ -57,5 +58,6 @@ export class ServerCertificates {
 
 /** Clients on this machine may write either name. */
 function namesOf(host: string): SubjectNames {
-  return host === "127.0.0.1" ? { dns: ["localhost"], ip: [host] } : { dns: [host], ip: [] };
+  if (host === "127.0.0.1") return { dns: ["localhost"], ip: [host] };
+  return isIP(host) === 0 ? { dns: [host], ip: [] } : { dns: [], ip: [host] };
 }

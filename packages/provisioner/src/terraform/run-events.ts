@@ -12,8 +12,6 @@ const DIAGNOSTICS_MAX = 200;
 
 export interface RunEventsOptions {
   readonly onEvent: (event: RunEvent) => void;
-  /** Texts to redact, such as a token passed to this run. */
-  readonly secrets?: readonly string[];
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -74,13 +72,8 @@ export class RunEvents {
   #takeDiagnostic(value: unknown): void {
     const diagnostic = diagnosticOf(value);
     if (diagnostic === undefined) return;
-    const clean = {
-      ...diagnostic,
-      summary: this.#redacted(diagnostic.summary),
-      detail: this.#redacted(diagnostic.detail),
-    };
-    if (this.#diagnostics.length < DIAGNOSTICS_MAX) this.#diagnostics.push(clean);
-    const { severity, summary, detail, address } = clean;
+    if (this.#diagnostics.length < DIAGNOSTICS_MAX) this.#diagnostics.push(diagnostic);
+    const { severity, summary, detail, address } = diagnostic;
     this.#tell(severity, "diagnostic", detail === "" ? summary : `${summary}: ${detail}`, address);
   }
 
@@ -110,7 +103,7 @@ export class RunEvents {
       this.#untold += 1;
       return;
     }
-    this.#send(at, level, kind, this.#redacted(text), address);
+    this.#send(at, level, kind, text, address);
   }
 
   #send(
@@ -122,11 +115,6 @@ export class RunEvents {
   ): void {
     const message = text.slice(0, MESSAGE_CHARACTERS_MAX);
     this.#options.onEvent({ at, level, kind, message, ...(address ? { address } : {}) });
-  }
-
-  #redacted(text: string): string {
-    const secrets = (this.#options.secrets ?? []).filter((secret) => secret !== "");
-    return secrets.reduce((clean, secret) => clean.replaceAll(secret, "(secret)"), text);
   }
 }
 

@@ -25,7 +25,7 @@ export interface TerraformProgram {
   readonly gogc?: string | undefined;
 }
 
-/** Ephemeral variables and write-only attributes came with this version. */
+/** The oldest version that is tested. */
 const VERSION_MIN = [1, 11] as const;
 
 /** The CLI configuration: no telemetry, and providers only from the mirror if there is one. */
@@ -52,13 +52,11 @@ export async function writeCliConfig(program: TerraformProgram, folder: string):
   return file;
 }
 
-/** The environment of a Terraform run. `variables` are ephemeral inputs: `TF_VAR_<name>`. */
+/** The environment of a Terraform run. */
 export function environmentOf(
   program: TerraformProgram,
   cliConfig: string,
-  variables: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const inputs = Object.entries(variables).map(([name, value]) => [`TF_VAR_${name}`, value]);
   return {
     ...program.credentials,
     ...(program.gogc === undefined ? {} : { GOGC: program.gogc }),
@@ -71,7 +69,6 @@ export function environmentOf(
     // Otherwise the provider would read the AWS profiles of the worker's user.
     AWS_CONFIG_FILE: "/dev/null",
     AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
-    ...Object.fromEntries(inputs),
   };
 }
 
@@ -83,7 +80,7 @@ export async function checkTerraform(
   const needs = `Terraform ${VERSION_MIN.join(".")} or newer is needed (MILLRACE_TERRAFORM_BIN)`;
   let text: string;
   try {
-    const env = environmentOf(program, cliConfig, {}) as NodeJS.ProcessEnv;
+    const env = environmentOf(program, cliConfig) as NodeJS.ProcessEnv;
     const options = { env, timeout: 30_000, maxBuffer: 1024 * 1024 };
     text = (await promisify(execFile)(program.bin, ["version", "-json"], options)).stdout;
   } catch (cause) {

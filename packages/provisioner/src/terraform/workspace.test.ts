@@ -23,7 +23,7 @@ async function workspaceOf(script: string): Promise<Workspace> {
 
 async function validated(script: string): Promise<void> {
   const workspace = await workspaceOf(script);
-  await workspace.session({ variables: {} }, async (run) => await run.validate());
+  await workspace.session({}, async (run) => await run.validate());
 }
 
 beforeEach(async () => {

@@ -43,11 +43,6 @@ export interface WorkspaceOptions {
   readonly graceMs?: number | undefined;
 }
 
-export interface SessionOptions extends RunOptions {
-  /** Ephemeral inputs of the stack; their values appear nowhere. */
-  readonly variables: Readonly<Record<string, string>>;
-}
-
 export interface TerraformPlanOptions {
   readonly planId: string;
   readonly destroy?: boolean;
@@ -72,12 +67,11 @@ export class Workspace {
    * Works in the folder: ends an earlier run, restores the newest state, and saves the resulting state
    * whatever happens.
    */
-  async session<T>(options: SessionOptions, work: (run: WorkspaceRun) => Promise<T>): Promise<T> {
+  async session<T>(options: RunOptions, work: (run: WorkspaceRun) => Promise<T>): Promise<T> {
     const { state: copy, now } = this.#options;
     await mkdir(join(this.folder, "plans"), { recursive: true, mode: 0o700 });
     const events = new RunEvents({
       onEvent: options.onEvent ?? (() => {}),
-      secrets: Object.values(options.variables),
       now,
     });
     const ended = await this.#process.settle(options.fence, options.signal);
@@ -148,13 +142,13 @@ export class WorkspaceRun {
   readonly events: RunEvents;
   readonly #options: WorkspaceOptions;
   readonly #process: TerraformProcess;
-  readonly #session: SessionOptions;
+  readonly #session: RunOptions;
   #state: StateDocument | undefined;
 
   constructor(
     options: WorkspaceOptions,
     process: TerraformProcess,
-    session: SessionOptions,
+    session: RunOptions,
     events: RunEvents,
     state: StateDocument | undefined,
   ) {
@@ -272,7 +266,7 @@ export class WorkspaceRun {
     return {
       bin: program.bin,
       arguments: parameters,
-      environment: environmentOf(program, cliConfig, this.#session.variables),
+      environment: environmentOf(program, cliConfig),
       fence,
       signal: this.#session.signal,
     };
@@ -285,9 +279,7 @@ export class WorkspaceRun {
 
   #failed(what: string, otherwise: ProvisionErrorCode, errors: string): ProvisionError {
     const detail = errors.trim();
-    const secrets = Object.values(this.#session.variables);
-    const clean = secrets.reduce((text, secret) => text.replaceAll(secret, "(secret)"), detail);
-    const killed = clean === "" ? "Terraform ended without a word: it was killed" : clean;
+    const killed = detail === "" ? "Terraform ended without a word: it was killed" : detail;
     const lines = killed.replaceAll(/[│╷╵]/g, "").trim();
     const summary = lines.split("\n")[0] ?? "";
     const diagnostic: Diagnostic = {

@@ -1,5 +1,6 @@
 /** A cluster's life cycle on an emulated AWS, with real Terraform: each test continues from the last. */
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -30,11 +31,14 @@ import {
   PutObjectCommand,
   S3Client,
 } from "@aws-sdk/client-s3";
+import { GetSecretValueCommand, SecretsManagerClient } from "@aws-sdk/client-secrets-manager";
+import { linkCredential } from "@millrace/domain";
 import { clusterNames } from "@millrace/infra";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { AwsDriver, type AwsDriverOptions } from "../../src/aws.ts";
 import { type ClusterDeployment, isEmptyPlan, type RunEvent } from "../../src/index.ts";
 import { leftOf } from "../aws-leftovers.ts";
+import { type FakeGateway, startFakeGateway } from "../fake-gateway.ts";
 import { MemoryStates } from "../memory-states.ts";
 import {
   ACCOUNT_ID,
@@ -56,6 +60,10 @@ const fence = { operationId: "op_a", attempt: 1 };
 describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
   let home: string;
   let moto: Moto;
+  let gateway: FakeGateway;
+  /** Credentials of the control link, oldest first. */
+  const issued: string[] = [];
+  let revoked = 0;
   let settings: AwsDriverOptions;
   let driver: AwsDriver;
   let wanted: ClusterDeployment;
@@ -144,7 +152,21 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     ec2 = new EC2Client(clientOptions(moto.endpoint));
     iam = iamClient(moto.endpoint);
     s3 = new S3Client({ ...clientOptions(moto.endpoint), forcePathStyle: true });
-    settings = driverOptions(home, moto.endpoint, { states });
+    gateway = await startFakeGateway();
+    settings = driverOptions(home, moto.endpoint, {
+      states,
+      gateways: gateway,
+      linkCredentials: {
+        async issue() {
+          const credential = linkCredential(randomBytes(32).toString("base64url"));
+          issued.push(credential);
+          return credential;
+        },
+        async revoke() {
+          revoked += 1;
+        },
+      },
+    });
     driver = new AwsDriver(settings);
     wanted = await awsDeployment(driver, CLUSTER);
     const region = { LocationConstraint: "eu-central-1" } as const;
@@ -154,6 +176,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
   }, PLAN_MS);
 
   afterAll(async () => {
+    await gateway?.stop();
     await moto?.stop();
     if (home) await rm(home, { recursive: true, force: true });
   });
@@ -185,15 +208,33 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     expect(plan.diff).toBe("No changes.\n");
   });
 
-  test("gives its token only to the control plane", async () => {
-    const { adminToken, kafka } = await driver.access(wanted);
-    expect(adminToken).toMatch(/^[\w-]{43}$/);
-    expect(await kafka()).toEqual({ bootstrapServers: `${wanted.placement.host}:9092` });
+  test("has its newest credential in its secret, and none in its state", async () => {
+    const { linkSecret } = clusterNames(CLUSTER, ACCOUNT_ID);
+    const secrets = new SecretsManagerClient(clientOptions(moto.endpoint));
+    const command = new GetSecretValueCommand({ SecretId: linkSecret(0) });
+    // Each apply issues one, also where there was nothing to apply.
+    expect(issued).toHaveLength(2);
+    expect((await secrets.send(command)).SecretString).toBe(issued.at(-1));
     const folder = join(home, "terraform", CLUSTER);
-    const { readFile } = await import("node:fs/promises");
     const state = await readFile(join(folder, "terraform.tfstate"), "utf8");
-    expect(state).not.toContain(adminToken);
-    expect(JSON.stringify(events)).not.toContain(adminToken);
+    for (const credential of issued) {
+      expect(state).not.toContain(credential);
+      expect(JSON.stringify(events)).not.toContain(credential);
+    }
+  });
+
+  test("is reached by the gateways alone", async () => {
+    expect(await driver.access(wanted)).toMatchObject({
+      adminUrl: `${gateway.url}/v1/clusters/${CLUSTER}/brokers/0`,
+      adminToken: gateway.token,
+      slot: { clusterId: CLUSTER, brokerId: 0 },
+    });
+    gateway.refuses = true;
+    await expect(driver.waitReady(wanted, { timeoutMs: 1 })).rejects.toMatchObject({
+      code: "not_ready_in_time",
+      detail: expect.stringContaining("slot 0 takes connections, but is not connected"),
+    });
+    gateway.refuses = false;
   });
 
   test("is stored encrypted in the database, equal to the file", async () => {
@@ -323,6 +364,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
     await driver.apply(wanted, plan.id, options);
     expect(await volumes()).toHaveLength(1);
     expect(await driver.isDestroyed(CLUSTER)).toBe(false);
+    expect(revoked).toBe(1);
   });
 
   test("is purged with its objects, and nothing is left", { timeout: APPLY_MS }, async () => {

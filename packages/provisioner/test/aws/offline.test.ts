@@ -27,7 +27,7 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
       program,
       temporaryFolder: folder,
     });
-    const place = { allocate: async () => ({ host: "h", kafkaPort: 9092, adminPort: 9200 }) };
+    const place = { allocate: async () => ({ host: "h", kafkaPort: 9092 }) };
     wanted = await awsDeployment(place, "clu_01JQZ3K5T8");
   });
 
@@ -66,7 +66,7 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
     const required = { aws: { source: "hashicorp/aws" } };
     const versions = { terraform: { required_providers: required } };
     await writeFile(join(image, "versions.tf.json"), JSON.stringify(versions));
-    const env = environmentOf(program, cliConfig, {}) as NodeJS.ProcessEnv;
+    const env = environmentOf(program, cliConfig) as NodeJS.ProcessEnv;
     await promisify(execFile)(program.bin, ["init", "-input=false"], { cwd: image, env });
     const mirror = join(image, ".terraform/providers");
 
@@ -76,9 +76,7 @@ describe.skipIf(!hasTerraform)("an offline plan", () => {
       ...{ folder: stack, program: unpacked, table: systemProcessTable(), now: Date.now },
       cliConfig: await writeCliConfig(unpacked, join(image, "worker")),
     });
-    await workspace.session({ variables: {} }, (run) =>
-      run.prepare("versions.tf.json", JSON.stringify(versions)),
-    );
+    await workspace.session({}, (run) => run.prepare("versions.tf.json", JSON.stringify(versions)));
     const versionsHere = join(stack, ".terraform/providers/registry.terraform.io/hashicorp/aws");
     const [version = ""] = await readdir(versionsHere);
     const [platform] = await readdir(join(versionsHere, version), { withFileTypes: true });

@@ -49,7 +49,7 @@ describe.skipIf(!hasTerraform)("aws:plan, with Terraform", () => {
       expect(out).toMatch(new RegExp(`aws_ebs_volume.wal-${slot}_volume .*zone=${zone}`));
       expect(out).toContain(`aws_autoscaling_group.slot-${slot}_group`);
     }
-    expect(out).toContain("Plan: 87 to create, 0 to change, 0 to replace, 0 to delete.");
+    expect(out).toContain("Plan: 86 to create, 0 to change, 0 to replace, 0 to delete.");
     expect(out).toMatch(/EC2 instance m7g\.large +2,190 hour/);
     expect(out).toMatch(/Total +\$\d{3}\.\d\d/);
     expect(out).toContain("Policy: all checks passed.");

@@ -17,6 +17,7 @@ import { AwsDriver } from "../../src/aws.ts";
 import { type ClusterDeployment, type PlanPurpose, ProvisionError } from "../../src/index.ts";
 import { dataOf, madeTwice } from "../aws-by-hand.ts";
 import { leftOf } from "../aws-leftovers.ts";
+import { type FakeGateway, startFakeGateway } from "../fake-gateway.ts";
 import { MemoryStates } from "../memory-states.ts";
 import {
   awsDeployment,
@@ -38,6 +39,7 @@ const TEST_MS = 900_000;
 describe.skipIf(!hasEmulator)("Terraform killed at random moments", () => {
   let home: string;
   let moto: Moto;
+  let gateway: FakeGateway;
   let wanted: ClusterDeployment;
   const states = new MemoryStates();
   const seed = Number(process.env.MILLRACE_SEED ?? Date.now() % 100_000);
@@ -47,17 +49,19 @@ describe.skipIf(!hasEmulator)("Terraform killed at random moments", () => {
 
   /** A driver that knows nothing of the one before, as that of a new worker. */
   function newDriver(): AwsDriver {
-    return new AwsDriver(driverOptions(home, moto.endpoint, { states, seal }));
+    return new AwsDriver(driverOptions(home, moto.endpoint, { states, seal, gateways: gateway }));
   }
   const { seal } = driverOptions("/", "http://localhost");
 
   beforeAll(async () => {
     home = await mkdtemp(join(tmpdir(), "millrace-kill-"));
     moto = await startMoto();
+    gateway = await startFakeGateway();
     wanted = await awsDeployment(newDriver(), CLUSTER);
   }, 90_000);
 
   afterAll(async () => {
+    await gateway?.stop();
     await moto?.stop();
     if (home) await rm(home, { recursive: true, force: true });
   });
