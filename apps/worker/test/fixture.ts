@@ -55,6 +55,11 @@ export class Installation {
     this.home = await mkdtemp(join(tmpdir(), "millrace-worker-"));
   }
 
+  /** The database, as a gateway sees it. */
+  get gatewayUrl(): string {
+    return this.#database?.gatewayUrl ?? "";
+  }
+
   async close(): Promise<void> {
     await this.killEverything();
     await this.db.close();
@@ -104,7 +109,12 @@ export class Installation {
   }
 
   /** The shipped program; its default broker does not speak Kafka. */
-  async startProduct(options: { stopBrokers: boolean; brokerBin?: string }): Promise<ChildProcess> {
+  async startProduct(options: {
+    stopBrokers: boolean;
+    brokerBin?: string;
+    /** On top of the rest. */
+    env?: Readonly<Record<string, string>>;
+  }): Promise<ChildProcess> {
     const child = spawn(process.execPath, [PRODUCT], {
       stdio: ["ignore", "pipe", "inherit"],
       env: {
@@ -114,9 +124,11 @@ export class Installation {
         MILLRACE_HOME: this.home,
         MILLRACE_BROKER_BIN: options.brokerBin ?? FAKE_BROKER,
         MILLRACE_STOP_BROKERS_ON_EXIT: options.stopBrokers ? "1" : "0",
+        ...options.env,
       },
     });
     this.#workers.add(child);
+    child.once("exit", () => this.#workers.delete(child));
     for await (const chunk of child.stdout.iterator({ destroyOnReturn: false }))
       if (String(chunk).includes("worker started")) break;
     child.stdout.resume();

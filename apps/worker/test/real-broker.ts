@@ -6,7 +6,9 @@ import { deploymentOf } from "@millrace/core";
 import type { Cluster } from "@millrace/domain";
 import { localAccess } from "@millrace/provisioner";
 import { Consumer, Producer } from "@platformatic/kafka";
+import { LOCAL_DEPLOYMENT } from "../../../packages/provisioner/test/deployment.ts";
 
+const MIB = 1024 ** 2;
 const ROOT = resolve(import.meta.dirname, "../../..");
 const CANDIDATES = [
   process.env.MILLRACE_BROKER_BIN,
@@ -16,6 +18,18 @@ const CANDIDATES = [
 
 /** The broker program; undefined if none has been built. */
 export const brokerBin = CANDIDATES.find((path) => path !== undefined && existsSync(path));
+
+/** A cluster that needs little memory and disk, but for its id and place. */
+export const SMALL_DEPLOYMENT = {
+  ...LOCAL_DEPLOYMENT,
+  walCapacityBytes: 64 * MIB,
+  properties: {
+    "s3.wal.cache.size": String(64 * MIB),
+    "s3.wal.upload.threshold": String(16 * MIB),
+    "s3.block.cache.size": String(32 * MIB),
+    "offsets.topic.num.partitions": "4",
+  },
+};
 
 /** The admin HTTP of a cluster of the installation in `home`. */
 export async function adminHttp(home: string, cluster: Cluster): Promise<BrokerHttp> {
