@@ -9,6 +9,7 @@ import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { pointsOf } from "./chart-data.ts";
 import { useChartMarkers } from "./chart-markers.ts";
 import { stepOf, useChartRange } from "./chart-range.ts";
+import { CsvLink } from "./csv-link.tsx";
 import { metricColor } from "./metric-colors.ts";
 import { TimeChart } from "./time-chart.tsx";
 
@@ -62,6 +63,27 @@ const METRIC_CHARTS = {
     format: count,
     lines: [["Waiting", "network_waiting"]],
   },
+  tierRates: {
+    title: "Network by tier",
+    format: byteRate,
+    lines: [
+      ["WAL uploads", "network_rate_wal_upload"],
+      ["Tail reads", "network_rate_tail_read"],
+      ["Catch-up reads", "network_rate_catch_up_miss"],
+      ["Prefetch", "network_rate_prefetch"],
+      ["Compaction", "network_rate_compaction"],
+    ],
+  },
+  tierWaiting: {
+    title: "Requests waiting by tier",
+    format: count,
+    lines: [
+      ["Tail reads", "network_waiting_tail_read"],
+      ["Catch-up reads", "network_waiting_catch_up_miss"],
+      ["Prefetch", "network_waiting_prefetch"],
+      ["Compaction", "network_waiting_compaction"],
+    ],
+  },
   cacheHits: {
     title: "Block cache hit ratio",
     format: share,
@@ -92,17 +114,20 @@ export function MetricCharts({ clusterId, charts, minutes }: MetricChartsProps) 
   return (
     <>
       {error && <ProblemAlert error={error} title="Cannot load the metrics" />}
-      {range && (
-        <Group gap="sm" role="status">
-          <Text fz="sm" className="quiet">
-            {moment(new Date(range.from).toISOString())} to{" "}
-            {moment(new Date(range.to).toISOString())}
-          </Text>
-          <Button variant="default" size="xs" onClick={() => setRange(undefined)}>
-            Reset zoom
-          </Button>
-        </Group>
-      )}
+      <Group gap="sm" justify="flex-end">
+        {range && (
+          <Group gap="sm" role="status">
+            <Text fz="sm" className="quiet">
+              {moment(new Date(range.from).toISOString())} to{" "}
+              {moment(new Date(range.to).toISOString())}
+            </Text>
+            <Button variant="default" size="xs" onClick={() => setRange(undefined)}>
+              Reset zoom
+            </Button>
+          </Group>
+        )}
+        {data && <CsvLink clusterId={clusterId} range={range ?? data} />}
+      </Group>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         {charts.map((name) => {
           const { title, format, lines } = METRIC_CHARTS[name];

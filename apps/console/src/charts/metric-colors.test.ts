@@ -44,3 +44,8 @@ it("lines of one chart have colours of their own", () => {
     expect(metricColor(a)).not.toBe(metricColor(b));
   }
 });
+
+it("tiers have colours of their own", () => {
+  const tiers = METRIC_NAMES.filter((name) => name.startsWith("network_rate_"));
+  expect(new Set(tiers.map(metricColor)).size).toBe(5);
+});
