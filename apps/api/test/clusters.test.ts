@@ -1,3 +1,4 @@
+import { runSql } from "@millrace/testkit";
 import { expect, test } from "vitest";
 import { apiFixture, call, ROOT_CERTIFICATE, runningCluster } from "./fixture.ts";
 
@@ -135,4 +136,40 @@ test("a long poll answers when the operation is done, and at the latest after it
   await db.journal.complete({ operationId, attempt: 1 }, { phase: "SUCCEEDED" });
   expect((await waiting).body).toMatchObject({ done: true, progress: { percent: 100 } });
   expect(performance.now() - begun).toBeLessThan(10_000);
+});
+
+test("each broker's connection to the control plane, and since when it is down", async () => {
+  const { app, db, ownerUrl, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "linked");
+  const path = `/v1/clusters/${cluster.id}`;
+  const read = async (headers = {}) => call(app, "GET", path, { apiKey: ours.apiKey, headers });
+  const never = await read();
+  expect(never.body.status.brokers).toEqual([{ broker_id: 0, control_link: "never", since: null }]);
+
+  const [connectedAt, heardAt] = ["2026-11-20T10:00:00.000Z", "2026-11-20T11:00:00.000Z"];
+  await runSql(
+    ownerUrl,
+    `INSERT INTO gateway (id, internal_url) VALUES ('gw', 'http://gw:1');
+     INSERT INTO broker_link (cluster_id, broker_id, link_id, gateway_id, connected_at, last_heard_at, remote_address,
+       broker_version, broker_start)
+     VALUES ('${cluster.id}', 0, 'l', 'gw', '${connectedAt}', '${heardAt}', '127.0.0.1', '0.1.0', 's')`,
+  );
+  const connected = await read();
+  const link = { broker_id: 0, control_link: "connected", since: connectedAt };
+  expect(connected.body.status.brokers).toEqual([link]);
+
+  await runSql(ownerUrl, "UPDATE gateway SET last_seen_at = now() - interval '1 minute'");
+  const etag = connected.headers.get("etag") ?? "";
+  const cutOff = await read({ "if-none-match": etag });
+  expect(cutOff.status).toBe(200);
+  expect(cutOff.body.status.brokers).toEqual([
+    { broker_id: 0, control_link: "disconnected", since: heardAt },
+  ]);
+  const listed = await call(app, "GET", "/v1/clusters?page_size=100", { apiKey: ours.apiKey });
+  expect(listed.body.items).toContainEqual(cutOff.body);
+  // The cluster itself is as it was read: a change decided on that is made.
+  const patch = { labels: { team: "b" } };
+  const headers = { "if-match": etag, "content-type": "application/merge-patch+json" };
+  const changed = await call(app, "PATCH", path, { apiKey: ours.apiKey, headers, body: patch });
+  expect(changed.status).toBe(200);
 });

@@ -192,27 +192,27 @@ test("metrics come as the series that were asked for, on the step's grid", async
   const { cluster } = await runningCluster(db, ours, "measured");
   // Of older times, readings two seconds apart are not kept.
   const t0 = Math.floor(Date.now() / 10_000) * 10_000 - 60_000;
-  await db.metrics.addScrapes(
-    2,
-    [0, 2, 4, 6, 8, 10].map((second) => ({
-      clusterId: cluster.id,
-      brokerId: 0,
-      at: new Date(t0 + second * 1_000),
-      afterGap: false,
-      bytesIn: BigInt(second * 1_000),
-      bytesOut: 0n,
-      recordsIn: 0n,
-      produceBuckets: [BigInt(second), BigInt(second)],
-      fetchBuckets: [0n, 0n],
-      bucketBoundsUs: [4_000],
-      connections: 2,
-      cacheHits: 0n,
-      cacheMisses: 0n,
-      cacheFetchedBytes: 0n,
-      cacheDeliveredBytes: 0n,
-      networkWaitUs: 0n,
-    })),
-  );
+  const brokers = [0, 2, 4, 6, 8, 10].map((second) => ({
+    clusterId: cluster.id,
+    brokerId: 0,
+    at: new Date(t0 + second * 1_000),
+    afterGap: false,
+    bytesIn: BigInt(second * 1_000),
+    bytesOut: 0n,
+    recordsIn: 0n,
+    produceBuckets: [BigInt(second), BigInt(second)],
+    fetchBuckets: [0n, 0n],
+    bucketBoundsUs: [4_000],
+    connections: 2,
+    cacheHits: 0n,
+    cacheMisses: 0n,
+    cacheFetchedBytes: 0n,
+    cacheDeliveredBytes: 0n,
+    networkWaitUs: 0n,
+    tierBytes: [],
+    tierWaitUs: [],
+  }));
+  await db.metrics.add([{ resolution: 2, brokers }]);
   const path = `/v1/clusters/${cluster.id}/metrics`;
   const range = `from=${new Date(t0).toISOString()}&to=${t0 + 10_000}`;
   const { status, body } = await call(app, "GET", `${path}?${range}&step=2`, {

@@ -25,7 +25,6 @@ export class FakeDriver implements ClusterDriver {
   readonly name = "local";
   readonly capabilities: DriverCapabilities = {
     startsBrokers: true,
-    reachesBrokers: true,
     exclusive: true,
     observeIntervalMs: 0,
     absentMessage: "nothing of it exists",

@@ -81,7 +81,8 @@ export interface Placement {
   readonly kafkaPort: number;
   /** Port of the listener with TLS and authentication; absent on AWS, where there is none yet. */
   readonly tlsPort?: number | undefined;
-  readonly adminPort: number;
+  /** Port of the admin HTTP; absent where the broker serves it at a gateway only. */
+  readonly adminPort?: number | undefined;
 }
 
 /**

@@ -35,7 +35,15 @@ export const answerRecords: RecordBroker["answer"] = (response, { method, path, 
 
 const direction = {
   baseline_bytes_per_second: null,
-  tiers: [{ tier: "catch_up_miss" as const, bytes: "1", waited_seconds: 0.5, waiting: 2 }],
+  tiers: [
+    {
+      tier: "catch_up_miss" as const,
+      bytes: "1",
+      waited_seconds: 0.5,
+      waiting: 2,
+      waiting_mean: 0,
+    },
+  ],
 };
 
 export const CATCH_UP: CatchUpAnswer = {
@@ -56,6 +64,7 @@ export const CATCH_UP: CatchUpAnswer = {
   },
   network: { ingress: direction, egress: direction },
   bucket_calls: [{ operation: "get", status: "ok", calls: "12" }],
+  bucket_reads: { per_second: 10.5, failed_per_second: 0, seconds_mean: 0.02 },
   groups: [],
   truncated: false,
 };

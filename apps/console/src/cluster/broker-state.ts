@@ -11,7 +11,30 @@ export function pausedSince({ status }: Pick<Cluster, "status">): string | undef
   return status.conditions[0]?.last_transition_at;
 }
 
-/** Whether figures of the last seconds are still true. A broker that went down leaves its last ones. */
+/**
+ * Whether figures of the last seconds are still true. A broker that went down, or is not connected any more, leaves
+ * its last ones.
+ */
 export function hasLiveFigures({ status }: Pick<Cluster, "status">): boolean {
-  return (status.phase === "RUNNING" || status.phase === "UPDATING") && !isBrokerDown({ status });
+  const isExpected = status.phase === "RUNNING" || status.phase === "UPDATING";
+  const isCutOff = status.brokers.every(({ control_link }) => control_link === "disconnected");
+  return isExpected && !isCutOff && !isBrokerDown({ status });
+}
+
+/** Brokers that are to run and have no connection to the control plane any more. */
+export function brokersWithoutContact({ spec, status }: Pick<Cluster, "spec" | "status">) {
+  const isExpected = ["RUNNING", "UPDATING", "DEGRADED"].includes(status.phase) && !spec.paused;
+  return isExpected
+    ? status.brokers.filter(({ control_link }) => control_link === "disconnected")
+    : [];
+}
+
+/**
+ * Whether the cluster has a broker that should serve and does not. A paused cluster can be recovered as well, but nothing
+ * says that it has to be: resuming it shows whether its broker starts.
+ */
+export function needsRecovery({ spec, status }: Pick<Cluster, "spec" | "status">): boolean {
+  const isDown = status.phase === "DEGRADED" || status.phase === "FAILED";
+  const wasCreated = status.endpoints.length > 0;
+  return isDown && wasCreated && !spec.paused;
 }

@@ -24,6 +24,7 @@ import { OperationPanel } from "../operation/operation-panel.tsx";
 import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { BrokerNote } from "./broker-note.tsx";
+import { ContactNote } from "./contact-note.tsx";
 import { useCluster } from "./live.ts";
 import { PauseButton } from "./pause-button.tsx";
 import { PhaseBadge } from "./phase-badge.tsx";
@@ -69,6 +70,7 @@ export function ClusterFrame({ clusterId, children }: { clusterId: string; child
       </div>
       {error && <ProblemAlert error={error} title="Cannot load the cluster" />}
       {cluster && <BrokerNote cluster={cluster} />}
+      {cluster && <ContactNote cluster={cluster} />}
       {cluster?.status.phase === "PENDING_PURGE" && <PurgeNote cluster={cluster} />}
       {cluster?.status.phase === "PAUSED" && <PausedNote />}
       {watched && here !== "operations" && (

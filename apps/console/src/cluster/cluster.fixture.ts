@@ -42,6 +42,7 @@ export function awsCluster({ spec, status }: Changes = {}): Cluster {
       provider: "aws",
       conditions: [],
       endpoints: [],
+      brokers: [{ broker_id: 0, control_link: "connected", since: "2026-11-20T12:00:00.000Z" }],
       observed_revision: 1,
       purge_at: null,
       drift: "in_sync",

@@ -9,15 +9,13 @@ import { useTRPC } from "../api/client.tsx";
 import { OperationButton } from "../operation/operation-button.tsx";
 import { useRefresh } from "../operation/use-refresh.ts";
 import { useAllowed } from "../session/use-allowed.ts";
-
-/** Phases that a recovery can start in: the broker does not serve. */
-const RECOVERABLE: readonly Cluster["status"]["phase"][] = ["DEGRADED", "FAILED", "PAUSED"];
+import { needsRecovery } from "./broker-state.ts";
 
 /** Starts the recovery of a broker that lost its data. Its plan is approved on the operation's page. */
 export function RecoverButton({ cluster }: { cluster: Cluster }) {
   const mayAct = useAllowed("cluster:update");
   const recover = useRecovery();
-  if (!mayAct || !RECOVERABLE.includes(cluster.status.phase)) return null;
+  if (!mayAct || !needsRecovery(cluster)) return null;
   return (
     <OperationButton
       clusterId={cluster.metadata.id}

@@ -22,7 +22,12 @@ vi.mock("next/navigation", () => ({ useRouter: () => ({ push: () => {} }) }));
 beforeEach(reset);
 
 const RUNNING = <PauseButton cluster={awsCluster()} />;
-const DEGRADED = <RecoverButton cluster={awsCluster({ status: { phase: "DEGRADED" } })} />;
+const endpoints = [
+  { name: "kafka", protocol: "PLAINTEXT" as const, bootstrap_servers: "127.0.0.1:9092" },
+];
+const DEGRADED = (
+  <RecoverButton cluster={awsCluster({ status: { phase: "DEGRADED", endpoints } })} />
+);
 
 function shown(button: ReactNode, role: "viewer" | "owner", api = new FakeApi()): FakeApi {
   api.signIn(role);

@@ -1311,6 +1311,54 @@ func (e BenchmarkTuningChangesField) Valid() bool {
 	}
 }
 
+// Defines values for BrokerStatusControlLink.
+const (
+	BrokerStatusControlLinkConnected    BrokerStatusControlLink = "connected"
+	BrokerStatusControlLinkDisconnected BrokerStatusControlLink = "disconnected"
+	BrokerStatusControlLinkNever        BrokerStatusControlLink = "never"
+)
+
+// Valid indicates whether the value is a known member of the BrokerStatusControlLink enum.
+func (e BrokerStatusControlLink) Valid() bool {
+	switch e {
+	case BrokerStatusControlLinkConnected:
+		return true
+	case BrokerStatusControlLinkDisconnected:
+		return true
+	case BrokerStatusControlLinkNever:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CatchUpGroupCause.
+const (
+	CatchUpGroupCauseBucket       CatchUpGroupCause = "bucket"
+	CatchUpGroupCauseConsumer     CatchUpGroupCause = "consumer"
+	CatchUpGroupCauseEgressLimit  CatchUpGroupCause = "egress_limit"
+	CatchUpGroupCauseIngressLimit CatchUpGroupCause = "ingress_limit"
+	CatchUpGroupCauseSkew         CatchUpGroupCause = "skew"
+)
+
+// Valid indicates whether the value is a known member of the CatchUpGroupCause enum.
+func (e CatchUpGroupCause) Valid() bool {
+	switch e {
+	case CatchUpGroupCauseBucket:
+		return true
+	case CatchUpGroupCauseConsumer:
+		return true
+	case CatchUpGroupCauseEgressLimit:
+		return true
+	case CatchUpGroupCauseIngressLimit:
+		return true
+	case CatchUpGroupCauseSkew:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CatchUpGroupMode.
 const (
 	CatchUpGroupModeCatchUp       CatchUpGroupMode = "catch_up"
@@ -2186,21 +2234,30 @@ func (e MemberUpdateRequestRole) Valid() bool {
 
 // Defines values for MetricSeriesName.
 const (
-	MetricSeriesNameBytesInRate              MetricSeriesName = "bytes_in_rate"
-	MetricSeriesNameBytesOutRate             MetricSeriesName = "bytes_out_rate"
-	MetricSeriesNameCacheFetchedPerDelivered MetricSeriesName = "cache_fetched_per_delivered"
-	MetricSeriesNameCacheHitRatio            MetricSeriesName = "cache_hit_ratio"
-	MetricSeriesNameCatchUpReadRate          MetricSeriesName = "catch_up_read_rate"
-	MetricSeriesNameConnections              MetricSeriesName = "connections"
-	MetricSeriesNameConsumerLag              MetricSeriesName = "consumer_lag"
-	MetricSeriesNameFetchLatencyP50          MetricSeriesName = "fetch_latency_p50"
-	MetricSeriesNameFetchLatencyP99          MetricSeriesName = "fetch_latency_p99"
-	MetricSeriesNameFetchLatencyP999         MetricSeriesName = "fetch_latency_p999"
-	MetricSeriesNameNetworkWaiting           MetricSeriesName = "network_waiting"
-	MetricSeriesNameProduceLatencyP50        MetricSeriesName = "produce_latency_p50"
-	MetricSeriesNameProduceLatencyP99        MetricSeriesName = "produce_latency_p99"
-	MetricSeriesNameProduceLatencyP999       MetricSeriesName = "produce_latency_p999"
-	MetricSeriesNameRecordsInRate            MetricSeriesName = "records_in_rate"
+	MetricSeriesNameBytesInRate               MetricSeriesName = "bytes_in_rate"
+	MetricSeriesNameBytesOutRate              MetricSeriesName = "bytes_out_rate"
+	MetricSeriesNameCacheFetchedPerDelivered  MetricSeriesName = "cache_fetched_per_delivered"
+	MetricSeriesNameCacheHitRatio             MetricSeriesName = "cache_hit_ratio"
+	MetricSeriesNameCatchUpReadRate           MetricSeriesName = "catch_up_read_rate"
+	MetricSeriesNameConnections               MetricSeriesName = "connections"
+	MetricSeriesNameConsumerLag               MetricSeriesName = "consumer_lag"
+	MetricSeriesNameFetchLatencyP50           MetricSeriesName = "fetch_latency_p50"
+	MetricSeriesNameFetchLatencyP99           MetricSeriesName = "fetch_latency_p99"
+	MetricSeriesNameFetchLatencyP999          MetricSeriesName = "fetch_latency_p999"
+	MetricSeriesNameNetworkRateCatchUpMiss    MetricSeriesName = "network_rate_catch_up_miss"
+	MetricSeriesNameNetworkRateCompaction     MetricSeriesName = "network_rate_compaction"
+	MetricSeriesNameNetworkRatePrefetch       MetricSeriesName = "network_rate_prefetch"
+	MetricSeriesNameNetworkRateTailRead       MetricSeriesName = "network_rate_tail_read"
+	MetricSeriesNameNetworkRateWalUpload      MetricSeriesName = "network_rate_wal_upload"
+	MetricSeriesNameNetworkWaiting            MetricSeriesName = "network_waiting"
+	MetricSeriesNameNetworkWaitingCatchUpMiss MetricSeriesName = "network_waiting_catch_up_miss"
+	MetricSeriesNameNetworkWaitingCompaction  MetricSeriesName = "network_waiting_compaction"
+	MetricSeriesNameNetworkWaitingPrefetch    MetricSeriesName = "network_waiting_prefetch"
+	MetricSeriesNameNetworkWaitingTailRead    MetricSeriesName = "network_waiting_tail_read"
+	MetricSeriesNameProduceLatencyP50         MetricSeriesName = "produce_latency_p50"
+	MetricSeriesNameProduceLatencyP99         MetricSeriesName = "produce_latency_p99"
+	MetricSeriesNameProduceLatencyP999        MetricSeriesName = "produce_latency_p999"
+	MetricSeriesNameRecordsInRate             MetricSeriesName = "records_in_rate"
 )
 
 // Valid indicates whether the value is a known member of the MetricSeriesName enum.
@@ -2226,7 +2283,25 @@ func (e MetricSeriesName) Valid() bool {
 		return true
 	case MetricSeriesNameFetchLatencyP999:
 		return true
+	case MetricSeriesNameNetworkRateCatchUpMiss:
+		return true
+	case MetricSeriesNameNetworkRateCompaction:
+		return true
+	case MetricSeriesNameNetworkRatePrefetch:
+		return true
+	case MetricSeriesNameNetworkRateTailRead:
+		return true
+	case MetricSeriesNameNetworkRateWalUpload:
+		return true
 	case MetricSeriesNameNetworkWaiting:
+		return true
+	case MetricSeriesNameNetworkWaitingCatchUpMiss:
+		return true
+	case MetricSeriesNameNetworkWaitingCompaction:
+		return true
+	case MetricSeriesNameNetworkWaitingPrefetch:
+		return true
+	case MetricSeriesNameNetworkWaitingTailRead:
 		return true
 	case MetricSeriesNameProduceLatencyP50:
 		return true
@@ -4551,6 +4626,21 @@ type BlockCache struct {
 	UsedBytes string `json:"used_bytes"`
 }
 
+// BrokerStatus defines model for BrokerStatus.
+type BrokerStatus struct {
+	// BrokerId Kafka's node id
+	BrokerId int `json:"broker_id"`
+
+	// ControlLink The broker's connection to the control plane. Without it, the broker may still serve Kafka clients, but its metrics and settings are not available. never: this broker has not connected so far
+	ControlLink BrokerStatusControlLink `json:"control_link"`
+
+	// Since connected: when the connection was made; disconnected: when the broker was last heard from; never: null
+	Since *time.Time `json:"since"`
+}
+
+// BrokerStatusControlLink The broker's connection to the control plane. Without it, the broker may still serve Kafka clients, but its metrics and settings are not available. never: this broker has not connected so far
+type BrokerStatusControlLink string
+
 // BrokerVersion defines model for BrokerVersion.
 type BrokerVersion struct {
 	Default bool   `json:"default"`
@@ -4570,6 +4660,13 @@ type CatchUp struct {
 		Operation string `json:"operation"`
 		Status    string `json:"status"`
 	} `json:"bucket_calls"`
+
+	// BucketReads Reads of object storage over the last 30 seconds, each try counted
+	BucketReads struct {
+		FailedPerSecond float64  `json:"failed_per_second"`
+		PerSecond       float64  `json:"per_second"`
+		SecondsMean     *float64 `json:"seconds_mean"`
+	} `json:"bucket_reads"`
 	Cache   BlockCache     `json:"cache"`
 	Groups  []CatchUpGroup `json:"groups"`
 	Network struct {
@@ -4593,8 +4690,17 @@ type CatchUpGroup struct {
 	// BacklogRecords 64-bit integer as a decimal string
 	BacklogRecords string `json:"backlog_records"`
 
+	// Cause What keeps a group from catching up; null unless it falls behind
+	Cause *CatchUpGroupCause `json:"cause"`
+
 	// DrainBytesPerSecond How fast the backlog shrinks; negative while it grows
 	DrainBytesPerSecond float64 `json:"drain_bytes_per_second"`
+
+	// EtaHighSeconds Upper bound of eta_seconds, from the slowest rate of the last two minutes; null if the backlog has not shrunk in all of them
+	EtaHighSeconds *float64 `json:"eta_high_seconds"`
+
+	// EtaLowSeconds Lower bound of eta_seconds, from the fastest rate of the last two minutes
+	EtaLowSeconds *float64 `json:"eta_low_seconds"`
 
 	// EtaSeconds Time until the slowest partition has caught up
 	EtaSeconds            *float64           `json:"eta_seconds"`
@@ -4609,6 +4715,9 @@ type CatchUpGroup struct {
 	State              string   `json:"state"`
 }
 
+// CatchUpGroupCause defines model for CatchUpGroup.Cause.
+type CatchUpGroupCause string
+
 // CatchUpGroupMode defines model for CatchUpGroup.Mode.
 type CatchUpGroupMode string
 
@@ -4620,6 +4729,8 @@ type CatchUpPartition struct {
 	// BacklogRecords 64-bit integer as a decimal string
 	BacklogRecords      string   `json:"backlog_records"`
 	DrainBytesPerSecond float64  `json:"drain_bytes_per_second"`
+	EtaHighSeconds      *float64 `json:"eta_high_seconds"`
+	EtaLowSeconds       *float64 `json:"eta_low_seconds"`
 	EtaSeconds          *float64 `json:"eta_seconds"`
 
 	// HighWatermark 64-bit integer as a decimal string
@@ -4628,9 +4739,10 @@ type CatchUpPartition struct {
 	Partition     int                  `json:"partition"`
 
 	// Position 64-bit integer as a decimal string
-	Position           string  `json:"position"`
-	ReadBytesPerSecond float64 `json:"read_bytes_per_second"`
-	Topic              string  `json:"topic"`
+	Position              string  `json:"position"`
+	ProduceBytesPerSecond float64 `json:"produce_bytes_per_second"`
+	ReadBytesPerSecond    float64 `json:"read_bytes_per_second"`
+	Topic                 string  `json:"topic"`
 }
 
 // CatchUpPartitionMode defines model for CatchUpPartition.Mode.
@@ -4862,6 +4974,8 @@ type ClusterSpecSize string
 
 // ClusterStatus defines model for ClusterStatus.
 type ClusterStatus struct {
+	// Brokers One for each broker, by broker_id
+	Brokers    []BrokerStatus     `json:"brokers"`
 	Conditions []Condition        `json:"conditions"`
 	Drift      ClusterStatusDrift `json:"drift"`
 	Endpoints  []Endpoint         `json:"endpoints"`
@@ -5383,6 +5497,9 @@ type NetworkDirection struct {
 		Tier          NetworkDirectionTiersTier `json:"tier"`
 		WaitedSeconds float64                   `json:"waited_seconds"`
 		Waiting       int                       `json:"waiting"`
+
+		// WaitingMean Requests that waited at a time, on average over the last 30 seconds
+		WaitingMean float64 `json:"waiting_mean"`
 	} `json:"tiers"`
 }
 
@@ -7559,7 +7676,7 @@ type ClientInterface interface {
 
 	// CatchUpGet Get catch-up status
 	//
-	// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
+	// Backlog, read rate, remaining time and cause of delay of each consumer group, with the state of the block cache and the network.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/catch-up (the `CatchUpGet` operationId).
 	CatchUpGet(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8991,7 +9108,7 @@ func (c *Client) ClusterCaCertificate(ctx context.Context, clusterId string, req
 
 // CatchUpGet Get catch-up status
 //
-// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
+// Backlog, read rate, remaining time and cause of delay of each consumer group, with the state of the block cache and the network.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/catch-up (the `CatchUpGet` operationId).
 func (c *Client) CatchUpGet(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -17524,7 +17641,7 @@ type ClientWithResponsesInterface interface {
 
 	// CatchUpGetWithResponse Get catch-up status
 	//
-	// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
+	// Backlog, read rate, remaining time and cause of delay of each consumer group, with the state of the block cache and the network.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -23930,7 +24047,7 @@ func (c *ClientWithResponses) ClusterCaCertificateWithResponse(ctx context.Conte
 
 // CatchUpGetWithResponse Get catch-up status
 //
-// Backlog, read rate and remaining time of each consumer group, with the state of the block cache and the network.
+// Backlog, read rate, remaining time and cause of delay of each consumer group, with the state of the block cache and the network.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -1,4 +1,5 @@
 import {
+  BROKER_LINK_STATES,
   CLUSTER_NAME_PATTERN,
   CLUSTER_PHASES,
   CLUSTER_PROVIDERS,
@@ -90,12 +91,28 @@ const Endpoint = z
   })
   .meta({ id: "Endpoint" });
 
+const BrokerStatus = z
+  .object({
+    broker_id: z.int().meta({ description: "Kafka's node id" }),
+    control_link: z.enum(BROKER_LINK_STATES).meta({
+      description:
+        "The broker's connection to the control plane. Without it, the broker may still serve Kafka " +
+        "clients, but its metrics and settings are not available. never: this broker has not connected so far",
+    }),
+    since: timestamp.nullable().meta({
+      description:
+        "connected: when the connection was made; disconnected: when the broker was last heard from; never: null",
+    }),
+  })
+  .meta({ id: "BrokerStatus" });
+
 const ClusterStatus = z
   .object({
     phase: z.enum(PUBLIC_CLUSTER_PHASES),
     provider: z.enum(CLUSTER_PROVIDERS),
     conditions: z.array(Condition),
     endpoints: z.array(Endpoint),
+    brokers: z.array(BrokerStatus).meta({ description: "One for each broker, by broker_id" }),
     observed_revision: z.int(),
     purge_at: timestamp.nullable().meta({
       description: "When the data of a deleted cluster is purged; it can be restored until then",

@@ -1,4 +1,11 @@
-import type { Cluster, ClusterId, ListenerChoice, OperationId, Principal } from "@millrace/domain";
+import type {
+  BrokerLink,
+  Cluster,
+  ClusterId,
+  ListenerChoice,
+  OperationId,
+  Principal,
+} from "@millrace/domain";
 import type { Core } from "../core.ts";
 import { originBeforeChange } from "../engine/index.ts";
 import { requireCluster } from "./require-cluster.ts";
@@ -9,6 +16,8 @@ export interface ClusterView {
   readonly operationId: OperationId | undefined;
   /** The listeners that the broker has, where an operation is to change them and has not begun to. */
   readonly listeners?: ListenerChoice | undefined;
+  /** Of the brokers that have connected so far. */
+  readonly links?: readonly BrokerLink[] | undefined;
 }
 
 /** `ClusterView.listeners` of each of these clusters that has them. */
@@ -35,5 +44,6 @@ export async function getCluster(
   const cluster = await requireCluster(core, principal, id);
   const latest = await core.db.operations.latestOf([cluster.id]);
   const listeners = await listenersBeforeChange(core, [cluster]);
-  return { cluster, operationId: latest.get(id), listeners: listeners.get(id) };
+  const links = await core.db.brokerLinks.list([cluster.id]);
+  return { cluster, operationId: latest.get(id), listeners: listeners.get(id), links };
 }

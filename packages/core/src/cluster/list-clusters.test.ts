@@ -14,6 +14,7 @@ test("the operations of all clusters that are being updated are read at once", a
   const underWayOf = vi.fn(async (ids: readonly string[]) => new Map([[ids[1], pending]]));
   const core = {
     db: {
+      brokerLinks: { list: async () => [] },
       clusters: { list: async () => ({ items, next: undefined }) },
       operations: { latestOf: async () => new Map(), underWayOf },
     },

@@ -9,7 +9,7 @@ import {
   notFound,
   type Principal,
 } from "@millrace/domain";
-import { clusterEtag } from "./cluster-etag.ts";
+import { matchesCluster } from "./cluster-etag.ts";
 
 /** A cluster that is meant to be acted on. */
 export interface ClusterTarget {
@@ -34,7 +34,7 @@ export async function lockCluster(
 
 /** Throws `precondition_failed` where the cluster is not the one that was read. */
 export function assertMatches(cluster: Cluster, ifMatch: string | undefined): void {
-  if (ifMatch === undefined || ifMatch === "*" || ifMatch === clusterEtag(cluster)) return;
+  if (matchesCluster(ifMatch, cluster)) return;
   throw new DomainError("precondition_failed", "The cluster has changed since it was read.", {
     remedy: "Read the cluster again, then repeat the request.",
   });

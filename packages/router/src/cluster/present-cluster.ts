@@ -1,6 +1,12 @@
 import type { Cluster as ClusterShape } from "@millrace/contract";
 import { type ClusterView, clusterEtag, estimateOf } from "@millrace/core";
-import { type Cluster, endpointsOf, providerOf, walCapacityOf } from "@millrace/domain";
+import {
+  type BrokerLink,
+  type Cluster,
+  endpointsOf,
+  providerOf,
+  walCapacityOf,
+} from "@millrace/domain";
 import { presentNetwork, presentStorage, presentWal } from "./present-aws-spec.ts";
 
 export function presentCluster(view: ClusterView): ClusterShape {
@@ -10,7 +16,7 @@ export function presentCluster(view: ClusterView): ClusterShape {
       id: cluster.id,
       created_at: cluster.createdAt.toISOString(),
       updated_at: cluster.updatedAt.toISOString(),
-      etag: clusterEtag(cluster),
+      etag: clusterEtag(cluster, view.links),
       revision: cluster.revision,
       labels: { ...cluster.labels },
     },
@@ -37,7 +43,12 @@ function presentSpec(cluster: Cluster): ClusterShape["spec"] {
   };
 }
 
-function presentStatus({ cluster, operationId, listeners }: ClusterView): ClusterShape["status"] {
+function presentStatus({
+  cluster,
+  operationId,
+  listeners,
+  links = [],
+}: ClusterView): ClusterShape["status"] {
   return {
     phase: publicPhase(cluster),
     provider: providerOf(cluster.region),
@@ -56,6 +67,12 @@ function presentStatus({ cluster, operationId, listeners }: ClusterView): Cluste
         bootstrap_servers: bootstrapServers,
       }),
     ),
+    brokers: Array.from({ length: cluster.brokers }, (_, brokerId) =>
+      presentBroker(
+        brokerId,
+        links.find((link) => link.brokerId === brokerId),
+      ),
+    ),
     observed_revision: cluster.observedRevision,
     purge_at: cluster.purgeAt?.toISOString() ?? null,
     drift: cluster.drift.status,
@@ -63,6 +80,15 @@ function presentStatus({ cluster, operationId, listeners }: ClusterView): Cluste
     estimated_monthly_cost_usd: estimateOf(cluster).total,
     ...(operationId !== undefined && { operation_id: operationId }),
   };
+}
+
+function presentBroker(
+  brokerId: number,
+  link: BrokerLink | undefined,
+): ClusterShape["status"]["brokers"][number] {
+  if (link === undefined) return { broker_id: brokerId, control_link: "never", since: null };
+  const since = link.state === "connected" ? link.since : link.lastHeardAt;
+  return { broker_id: brokerId, control_link: link.state, since: since.toISOString() };
 }
 
 function publicPhase({ phase }: Cluster): ClusterShape["status"]["phase"] {

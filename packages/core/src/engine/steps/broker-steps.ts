@@ -1,8 +1,7 @@
 /** Steps about brokers: reserved, prepared, started, proven, stopped. */
-import { BrokerError } from "@millrace/broker-admin";
 import type { StepName } from "@millrace/domain";
 import { deploymentOf } from "../cluster-deployment.ts";
-import type { Step, StepContext } from "../workflow.ts";
+import type { Step } from "../workflow.ts";
 import { deployment, isToRest } from "./deployment.ts";
 
 const reserve: Step = {
@@ -61,23 +60,10 @@ const smokeCheck: Step = {
   check: async ({ cluster }) => isToRest(cluster) && cluster.observedRevision > 0,
   async do(context) {
     const access = await context.driver.access(deployment(context));
-    try {
-      await context.tools.smokeCheck(access);
-    } catch (error) {
-      if (isOutOfReach(context, error)) {
-        return { skipped: "not reachable from here: the listeners are private to the network" };
-      }
-      throw error;
-    }
+    await context.tools.smokeCheck(access);
     return undefined;
   },
 };
-
-/** The driver has seen healthy brokers; that this program cannot reach them is no fault of theirs. */
-function isOutOfReach({ driver }: StepContext, error: unknown): boolean {
-  if (driver.capabilities.reachesBrokers) return false;
-  return error instanceof BrokerError && error.code === "unreachable";
-}
 
 const stop: Step = {
   async check({ driver, cluster }) {
