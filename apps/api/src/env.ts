@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isAddressRange } from "@millrace/auth";
 import { AWS_REGIONS } from "@millrace/domain";
-import type { ControlLink } from "@millrace/provisioner";
+import type { ControlLink, Gateways } from "@millrace/provisioner";
 import { z } from "zod";
 import { TRUSTED_PROXIES_DEFAULT, TrustedProxies } from "./client-address.ts";
 
@@ -115,11 +115,17 @@ const Environment = Settings.refine(
 );
 export type Environment = z.infer<typeof Environment>;
 
-/** The gateways; undefined where brokers are called at their admin ports. */
+/** Where brokers are called; undefined where they are called at their admin ports. */
+export function gatewaysIn(env: Environment): Gateways | undefined {
+  const { MILLRACE_GATEWAY_URL: url, MILLRACE_GATEWAY_TOKEN: token } = env;
+  return url && token ? { url: url.replace(/\/+$/, ""), token } : undefined;
+}
+
+/** The gateways of brokers on this machine; undefined where these have none. */
 export function gatewayIn(env: Environment): ControlLink | undefined {
-  const { MILLRACE_GATEWAY_ADDRESS: address, MILLRACE_GATEWAY_URL: url } = env;
-  const token = env.MILLRACE_GATEWAY_TOKEN;
-  return address && url && token ? { address, url: url.replace(/\/+$/, ""), token } : undefined;
+  const gateways = gatewaysIn(env);
+  const address = env.MILLRACE_GATEWAY_ADDRESS;
+  return address && gateways ? { address, ...gateways } : undefined;
 }
 
 /** The program's settings. Prints what is wrong with them and ends the process where something is. */

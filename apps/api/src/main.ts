@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { DeferredWrites, OutgoingRequests } from "@millrace/auth";
 import { brokerHttpBy } from "@millrace/core";
 import { openDatabase, RoleUnconfined } from "@millrace/db";
-import { localAccess } from "@millrace/provisioner";
 import { pino } from "pino";
+import { brokerAccess } from "./broker-access.ts";
 import { createApi } from "./create-api.ts";
-import { gatewayIn, readEnvironment } from "./env.ts";
+import { gatewayIn, gatewaysIn, readEnvironment } from "./env.ts";
 import { listen } from "./http-server.ts";
 import { regionDrivers } from "./region-drivers.ts";
 import { resealSecrets } from "./reseal-secrets.ts";
@@ -42,7 +42,13 @@ const app = createApi({
   apiUrl: env.MILLRACE_API_URL,
   consoleUrl: env.MILLRACE_CONSOLE_URL,
   trustedProxies: env.MILLRACE_TRUSTED_PROXIES,
-  brokerHttp: brokerHttpBy(localAccess(env.MILLRACE_HOME, gatewayIn(env))),
+  brokerHttp: brokerHttpBy(
+    brokerAccess({
+      home: env.MILLRACE_HOME,
+      link: gatewayIn(env),
+      gateways: gatewaysIn(env),
+    }),
+  ),
   drivers: regionDrivers(env, gatewayIn(env)),
   impersonationMayWrite: env.MILLRACE_IMPERSONATION_WRITE === "1",
   outgoing: new OutgoingRequests({ allowedAddresses: env.MILLRACE_SSO_ALLOWED_ADDRESSES }),

@@ -59,7 +59,15 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
 
 /** The secret that signs sessions: made once per home, so that sessions outlive a restart. */
 export function sessionSecret(home: string): string {
-  const file = join(home, "session.secret");
+  return ensureSecret(join(home, "session.secret"));
+}
+
+/** With it, whoever may read the state folder calls brokers at the gateway: they have no other address. */
+export function gatewayToken(home: string): string {
+  return ensureSecret(join(home, "gateway.token"));
+}
+
+function ensureSecret(file: string): string {
   if (!existsSync(file)) {
     writeFileSync(file, `${randomBytes(32).toString("base64url")}\n`, { mode: 0o600 });
   }

@@ -11,6 +11,7 @@ import { Home, HomeInUse, portTaken } from "./home.ts";
 import { type RunningPostgres, startPostgres } from "./postgres.ts";
 import { Service, type ServiceSpec } from "./service.ts";
 import {
+  gatewayToken,
   readSettings,
   replacedSessionSecrets,
   root,
@@ -244,8 +245,7 @@ function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls): 
   const node = process.execPath;
   // Each program knows the secrets that it uses: browsers speak to the console.
   const gateway = {
-    // New at each start and in no file, as the passwords of the database.
-    MILLRACE_GATEWAY_TOKEN: randomBytes(32).toString("hex"),
+    MILLRACE_GATEWAY_TOKEN: gatewayToken(settings.home),
     MILLRACE_GATEWAY_ADDRESS: `127.0.0.1:${settings.gatewayPort}`,
     MILLRACE_GATEWAY_URL: `http://127.0.0.1:${settings.gatewayInternalPort}`,
   };
