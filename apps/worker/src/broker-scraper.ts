@@ -9,7 +9,7 @@ import {
   SERVING_PHASES,
   type TopicScrape,
 } from "@millrace/domain";
-import { hasRestarted, ReadingWriter, readScrape } from "@millrace/metrics";
+import { hasRestarted, isScraped, ReadingWriter, readScrape } from "@millrace/metrics";
 import type { ClusterDeployment, ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { ActiveGroups } from "./active-groups.ts";
@@ -171,7 +171,7 @@ export class BrokerScraper {
     const { clock } = this.#options;
     const { metrics } = this.#options.db.tenant(cluster.organizationId);
     const http = new BrokerHttp(await driver.access(deployment));
-    const samples = await http.metrics();
+    const samples = await http.metrics(isScraped);
     const at = clock.now();
     target.before ??= (await metrics.newest(cluster.id, BROKER_ID)) ?? null;
     const start = target.startRead ? undefined : await this.#startOf(cluster, http, target);

@@ -66,7 +66,7 @@ export interface Worker {
 
 const SUPERVISE_INTERVAL_MS = 1_000;
 /** Two seconds show a burst; the scraper reads clusters that nobody looks at less often. */
-const SCRAPE_INTERVAL_MS = 2_000;
+export const SCRAPE_INTERVAL_MS = 2_000;
 /** A broker that is back gets its tuning soon; costs one request per tuned cluster. */
 const TUNING_INTERVAL_MS = 2_000;
 /** Purges, drift checks and expired approvals are not urgent. */

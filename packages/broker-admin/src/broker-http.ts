@@ -21,7 +21,12 @@ import { BrokerTopics } from "./broker-topics.ts";
 import { credentialOf, UserAnswer, UsersAnswer, userOf } from "./broker-users.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
 import { type MetricFamily, parseFamilies } from "./open-metrics.ts";
-import { MalformedMetrics, type MetricSample, parsePrometheusText } from "./prometheus-text.ts";
+import {
+  type LineFilter,
+  MalformedMetrics,
+  type MetricSample,
+  parsePrometheusText,
+} from "./prometheus-text.ts";
 import { QuotaUsageAnswer, quotaUsageOf } from "./quota-usage.ts";
 
 /** A broker that does not answer its admin HTTP in this time is treated as not answering at all. */
@@ -202,8 +207,9 @@ export class BrokerHttp {
     return quotaUsageOf(await this.#transport.json("/v1/quotas", QuotaUsageAnswer, this.#bounds));
   }
 
-  async metrics(): Promise<MetricSample[]> {
-    return await this.#metrics(parsePrometheusText);
+  /** All samples, or those whose line passes the filter. */
+  async metrics(isWanted?: LineFilter): Promise<MetricSample[]> {
+    return await this.#metrics((text) => parsePrometheusText(text, isWanted));
   }
 
   /** All that it exposes, with types. */

@@ -20,6 +20,18 @@ test("reads names, labels, values, timestamps; skips comments and empty lines", 
   ]);
 });
 
+test("parses only the lines that pass the filter", () => {
+  const text = 'a_total{api="x"} 1\na_total{api="y"} 2\nb{not well formed\nc 3';
+  const samples = parsePrometheusText(
+    text,
+    (name, line) => name === "c" || line.includes('api="y"'),
+  );
+  expect(samples).toEqual([
+    { name: "a_total", labels: { api: "y" }, value: 2 },
+    { name: "c", labels: {}, value: 3 },
+  ]);
+});
+
 for (const [what, text] of [
   ["no value", "a"],
   ["a word as value", "a many"],

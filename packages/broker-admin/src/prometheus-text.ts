@@ -26,8 +26,11 @@ export class MalformedMetrics extends Error {
   }
 }
 
-/** Throws `MalformedMetrics`. */
-export function parsePrometheusText(text: string): MetricSample[] {
+/** Whether a line is to be parsed, told from its metric name and the whole line. */
+export type LineFilter = (name: string, line: string) => boolean;
+
+/** Lines that `isWanted` rejects are neither parsed nor checked. Throws `MalformedMetrics`. */
+export function parsePrometheusText(text: string, isWanted?: LineFilter): MetricSample[] {
   const samples: MetricSample[] = [];
   let lineNumber = 0;
   let start = 0;
@@ -41,16 +44,16 @@ export function parsePrometheusText(text: string): MetricSample[] {
     if (samples.length === SAMPLES_MAX) {
       throw new MalformedMetrics(lineNumber, `more than ${SAMPLES_MAX} samples`);
     }
-    samples.push(parseSample(line, lineNumber));
+    const name = NAME.exec(line)?.[0];
+    if (name === undefined) throw new MalformedMetrics(lineNumber, "no metric name");
+    if (isWanted?.(name, line) ?? true) samples.push(parseSample(name, line, lineNumber));
   }
   return samples;
 }
 
 const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
 
-function parseSample(line: string, lineNumber: number): MetricSample {
-  const name = NAME.exec(line)?.[0];
-  if (name === undefined) throw new MalformedMetrics(lineNumber, "no metric name");
+function parseSample(name: string, line: string, lineNumber: number): MetricSample {
   let rest = line.slice(name.length);
   let labels: Record<string, string> = {};
   if (rest.startsWith("{")) {

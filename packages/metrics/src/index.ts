@@ -1,5 +1,6 @@
+export { LATENCY_BOUNDS_US } from "./latency-bounds.ts";
 export { queryMetrics } from "./query-metrics.ts";
-export { readScrape } from "./read-scrape.ts";
+export { isScraped, readScrape } from "./read-scrape.ts";
 export { ReadingWriter } from "./reading-writer.ts";
 export { keepPartitions } from "./retention.ts";
 export { hasRestarted } from "./segment.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { LATENCY_BOUNDS_US } from "./latency-bounds.ts";
-import { readScrape, type ScrapedSample } from "./read-scrape.ts";
+import { isScraped, readScrape, type ScrapedSample } from "./read-scrape.ts";
 
 const source = {
   clusterId: "clu_01JD0000000000000000000000",
@@ -75,4 +75,25 @@ test("takes values that are no counts for nothing", () => {
     sample("millrace_topic_bytes_in_total", {}, 4),
   ]);
   expect(broker.bytesIn).toBe(0n);
+});
+
+test("nothing that is stored is lost by the filter", () => {
+  const names = [
+    ...["in", "out"].map((way) => `millrace_topic_bytes_${way}_total`),
+    ...["hits", "misses", "fetched_bytes", "delivered_bytes"].map(
+      (what) => `millrace_block_cache_${what}_total`,
+    ),
+    ...["millrace_topic_records_in_total", "millrace_connections", "millrace_network_bytes_total"],
+    ...["millrace_network_wait_seconds_sum", "millrace_request_seconds_bucket"],
+    ...["millrace_request_service_seconds_bucket", "millrace_wal_bytes_total"],
+  ];
+  const all = names.flatMap((name, index) =>
+    ["Produce", "Fetch"].map((api) =>
+      sample(name, { api, topic: "orders", tier: "prefetch", le: "+Inf" }, index + 1),
+    ),
+  );
+  const kept = all.filter(({ name, labels }) => isScraped(name, `${name}{api="${labels.api}"} 1`));
+  expect(kept.length).toBeLessThan(all.length);
+  expect(readScrape(source, kept)).toEqual(readScrape(source, all));
+  expect(readScrape(source, kept).broker).not.toEqual(readScrape(source, []).broker);
 });
