@@ -168,25 +168,36 @@ function tenantDatabase(
   const scope = tenantScope(client, id);
   const transaction: TenantDatabase["transaction"] = (work) =>
     scope((inner) =>
-      work({
-        ...made((Repository) => new Repository(inner)),
-        deliver: (operation) => queue.send(operation, inner),
-        identityStore: inner as unknown as IdentityStore,
-      }),
+      work(
+        Object.assign(
+          made((Repository) => new Repository(inner)),
+          {
+            deliver: (operation: OperationId) => queue.send(operation, inner),
+            identityStore: inner as unknown as IdentityStore,
+          },
+        ),
+      ),
     );
-  return {
-    ...made((Repository) => eachIn(scope, Repository)),
-    transaction,
-    preparation: transaction,
-    operationSignal,
-  };
+  return Object.assign(
+    made((Repository) => eachIn(scope, Repository)),
+    { transaction, preparation: transaction, operationSignal },
+  );
 }
 
-/** Every repository, as `make` makes it. */
+/** Every repository, as `make` makes it when it is first used: a request uses two or three. */
 function made(make: (Repository: new (client: Client) => object) => object): Repositories {
-  return Object.fromEntries(
-    Object.entries(REPOSITORIES).map(([name, Repository]) => [name, make(Repository)]),
-  ) as Repositories;
+  const repositories = {};
+  for (const [name, Repository] of Object.entries(REPOSITORIES)) {
+    let repository: object | undefined;
+    Object.defineProperty(repositories, name, {
+      enumerable: true,
+      get: () => {
+        repository ??= make(Repository);
+        return repository;
+      },
+    });
+  }
+  return repositories as Repositories;
 }
 
 function signInOf(client: PrismaClient): SignIn {

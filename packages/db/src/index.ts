@@ -5,6 +5,7 @@ export {
   type Database,
   type IdentityStore,
   openDatabase,
+  type Repositories,
   type SignIn,
   type TenantDatabase,
   type Transaction,

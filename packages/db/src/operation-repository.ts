@@ -282,13 +282,14 @@ export class OperationRepository {
 
   /** Id of the newest operation of each of these clusters that changed it: drift checks and benchmarks do not. */
   async latestOf(clusterIds: readonly ClusterId[]): Promise<Map<ClusterId, OperationId>> {
-    const rows = await this.#client.operation.findMany({
-      where: { clusterId: { in: [...clusterIds] }, kind: NO_LOOK },
-      orderBy: [{ clusterId: "asc" }, { createdAt: "desc" }, { id: "desc" }],
-      distinct: ["clusterId"],
-      select: { clusterId: true, id: true },
-    });
-    return new Map(rows.map((row) => [row.clusterId as ClusterId, row.id as OperationId]));
+    // Prisma's `distinct` would read all of their operations.
+    const rows = await this.#client.$queryRaw<{ clusterId: ClusterId; id: OperationId }[]>`
+      SELECT asked.id AS "clusterId", newest.id
+      FROM unnest(${[...clusterIds]}::text[]) AS asked (id), LATERAL (
+        SELECT id FROM operation
+        WHERE cluster_id = asked.id AND kind <> ALL(${NO_LOOK.notIn}::text[])
+        ORDER BY created_at DESC, id DESC LIMIT 1) AS newest`;
+    return new Map(rows.map(({ clusterId, id }) => [clusterId, id]));
   }
 
   async #providerOf(clusterId: ClusterId): Promise<ClusterProvider> {

@@ -12,12 +12,14 @@ test("the operations of all clusters that are being updated are read at once", a
     parameters: { origin: { spec: { plaintextListener: true } } },
   } as unknown as Operation;
   const underWayOf = vi.fn(async (ids: readonly string[]) => new Map([[ids[1], pending]]));
+  const db = {
+    brokerLinks: { list: async () => [] },
+    clusters: { list: async () => ({ items, next: undefined }) },
+    operations: { latestOf: async () => new Map(), underWayOf },
+    transaction: (work: (tx: unknown) => unknown) => work(db),
+  };
   const core = {
-    db: {
-      brokerLinks: { list: async () => [] },
-      clusters: { list: async () => ({ items, next: undefined }) },
-      operations: { latestOf: async () => new Map(), underWayOf },
-    },
+    db,
     pageTokens: new PageTokens("a secret of the tests, long enough"),
   } as unknown as Core;
   const principal = { organizationId: newId("org") } as unknown as Principal;

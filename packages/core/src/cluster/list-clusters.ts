@@ -18,18 +18,20 @@ export async function listClusters(
   const scope: PageScope = { organizationId: principal.organizationId, list: "clusters", filter };
   const after = openCursor(core.pageTokens, scope, input.pageToken);
   const limit = pageSizeOf(input);
-  const page = await core.db.clusters.list(principal.organizationId, { limit, after }, filter);
-  const ids = page.items.map((cluster) => cluster.id);
-  const latest = await core.db.operations.latestOf(ids);
-  const links = await core.db.brokerLinks.list(ids);
-  const listeners = await listenersBeforeChange(core, page.items);
-  return {
-    items: page.items.map((cluster) => ({
-      cluster,
-      operationId: latest.get(cluster.id),
-      listeners: listeners.get(cluster.id),
-      links: links.filter(({ clusterId }) => clusterId === cluster.id),
-    })),
-    nextPageToken: sealCursor(core.pageTokens, scope, page.next),
-  };
+  return core.db.transaction(async (tx) => {
+    const page = await tx.clusters.list(principal.organizationId, { limit, after }, filter);
+    const ids = page.items.map((cluster) => cluster.id);
+    const latest = await tx.operations.latestOf(ids);
+    const links = await tx.brokerLinks.list(ids);
+    const listeners = await listenersBeforeChange(tx, page.items);
+    return {
+      items: page.items.map((cluster) => ({
+        cluster,
+        operationId: latest.get(cluster.id),
+        listeners: listeners.get(cluster.id),
+        links: links.filter(({ clusterId }) => clusterId === cluster.id),
+      })),
+      nextPageToken: sealCursor(core.pageTokens, scope, page.next),
+    };
+  });
 }

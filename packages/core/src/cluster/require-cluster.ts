@@ -1,3 +1,4 @@
+import type { Repositories } from "@millrace/db";
 import {
   assertServing,
   type Cluster,
@@ -12,7 +13,7 @@ import type { Core } from "../core.ts";
 
 /** The tenant's cluster, or `not_found` as for an id that does not exist. */
 export async function requireCluster(
-  core: Pick<Core, "db">,
+  core: { readonly db: Pick<Repositories, "clusters"> },
   principal: Principal,
   id: ClusterId,
 ): Promise<Cluster> {
