@@ -1,6 +1,6 @@
 import type { MetricReadings } from "@millrace/db";
 import type { ClusterId, MetricResolution } from "@millrace/domain";
-import { readScrape } from "../../src/index.ts";
+import { readScrape } from "@millrace/metrics";
 
 /** Produces and fetches per second of one broker, on average. */
 const REQUESTS_PER_SECOND = 100;
