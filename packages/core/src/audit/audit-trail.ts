@@ -90,8 +90,6 @@ type Line = Pick<AuditEvent, "result"> &
   Partial<Pick<AuditEvent, "targetId" | "before" | "after" | "errorCode">>;
 
 export class AuditTrail {
-  /** For the use case of this request. */
-  readonly core: Core;
   readonly #db: TenantDatabase;
   readonly #rateLimits: RateLimitRepository;
   readonly #plain: Core;
@@ -113,10 +111,14 @@ export class AuditTrail {
     this.#rateLimits = rateLimits;
     this.#principal = principal;
     this.#request = request;
+  }
+
+  /** For the use case of this request: its transaction also writes the line. */
+  get core(): Core {
     const transaction: TenantDatabase["transaction"] = (work) => this.#transaction(work);
-    this.core = {
-      ...core,
-      db: { ...core.db, transaction },
+    return {
+      ...this.#plain,
+      db: { ...this.#db, transaction },
       beforeBrokerChange: () => this.#begin(),
     };
   }
