@@ -9,7 +9,7 @@ import { PeriodicTask } from "../../src/periodic-task.ts";
 import { SCRAPE_INTERVAL_MS } from "../../src/worker.ts";
 
 const [databaseUrl = "", url = "", token = ""] = process.argv.slice(2);
-const logger = pino({ level: "warn" });
+const logger = pino({ level: "warn" }, pino.destination(2));
 const db = openDatabase({ url: databaseUrl });
 const driver = { access: awsAccess({ url, token }) };
 const scraper = new BrokerScraper({

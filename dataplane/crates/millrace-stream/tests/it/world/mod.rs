@@ -16,14 +16,15 @@ use millrace_objects::{
     bucket::{BucketUri, RetryPolicy, StoreBucket, TimeoutPolicy},
 };
 use millrace_stream::{
-    AppendTicket, CompactionConfig, Entry, RecoveredLog, Stream, StreamConfig, StreamParts,
-    StreamStore,
+    AppendError, AppendTicket, CompactionConfig, Entry, Permit, RecoveredLog, Stream, StreamConfig,
+    StreamParts, StreamStore,
 };
 use millrace_tasks::Supervisor;
 use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
 use millrace_wal::{Wal, WalConfig, device::BlockDevice};
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 pub(crate) struct World {
     pub(crate) disk: SimDisk,
@@ -222,6 +223,19 @@ pub(crate) fn payload(stream: StreamId, base: Offset, life: u64, length: usize) 
     out.into()
 }
 
+/// Uploads and trims make room; on a busy machine that takes longer than the worlds' short waits.
+const ROOM_WITHIN: Duration = Duration::from_secs(60);
+
+async fn reserve(stream: &Stream, bytes: usize) -> Permit {
+    loop {
+        match stream.reserve(bytes).await {
+            Ok(permit) => return permit,
+            Err(AppendError::Overloaded(_)) => {}
+            Err(error) => panic!("no room: {error:?}"),
+        }
+    }
+}
+
 pub(crate) async fn append(
     stream: &Stream,
     count: u32,
@@ -230,7 +244,9 @@ pub(crate) async fn append(
 ) -> (Entry, AppendTicket) {
     let base_offset = stream.next_offset();
     let payload = payload(stream.id(), base_offset, life, length);
-    let permit = stream.reserve(payload.len()).await.expect("there is room");
+    let permit = timeout(ROOM_WITHIN, reserve(stream, payload.len()))
+        .await
+        .expect("there is room");
     let entry = Entry {
         base_offset,
         count,
