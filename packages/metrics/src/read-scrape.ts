@@ -28,12 +28,12 @@ export interface BrokerReading {
 }
 
 /** What a produce takes as its client sees it: from the request's arrival to the answer's leaving. */
-const PRODUCE_HISTOGRAM = { name: "millrace_request_seconds_bucket", api: "produce" };
+const PRODUCE_HISTOGRAM = { name: "millrace_request_seconds_bucket", api: "Produce" };
 /**
  * What a fetch takes without the time that it waits for data on purpose (`fetch.max.wait.ms`): a
  * long poll on an idle topic is not slow.
  */
-const FETCH_HISTOGRAM = { name: "millrace_request_service_seconds_bucket", api: "fetch" };
+const FETCH_HISTOGRAM = { name: "millrace_request_service_seconds_bucket", api: "Fetch" };
 
 const TOPIC_BYTES_IN = "millrace_topic_bytes_in_total";
 const TOPIC_BYTES_OUT = "millrace_topic_bytes_out_total";
@@ -52,9 +52,9 @@ const COUNTERS: ReadonlySet<string> = new Set([
   ...[CACHE_HITS, CACHE_MISSES, CACHE_FETCHED_BYTES, CACHE_DELIVERED_BYTES],
   ...[NETWORK_BYTES, NETWORK_WAIT_SECONDS],
 ]);
-/** The label as a broker writes it, for a look at a line that is not parsed yet. */
-const HISTOGRAM_LABELS: ReadonlyMap<string, RegExp> = new Map(
-  [PRODUCE_HISTOGRAM, FETCH_HISTOGRAM].map(({ name, api }) => [name, new RegExp(`"${api}"`, "i")]),
+/** Label values as brokers write them, for a look at a line that is not parsed yet. */
+const HISTOGRAM_LABELS: ReadonlyMap<string, string> = new Map(
+  [PRODUCE_HISTOGRAM, FETCH_HISTOGRAM].map(({ name, api }) => [name, `"${api}"`]),
 );
 
 /**
@@ -62,7 +62,8 @@ const HISTOGRAM_LABELS: ReadonlyMap<string, RegExp> = new Map(
  * parsing them all costs 6 ms per reading.
  */
 export function isScraped(name: string, line: string): boolean {
-  return COUNTERS.has(name) || (HISTOGRAM_LABELS.get(name)?.test(line) ?? false);
+  const label = HISTOGRAM_LABELS.get(name);
+  return label === undefined ? COUNTERS.has(name) : line.includes(label);
 }
 
 /** Picks what the product stores out of everything a broker exposes. Never throws. */
@@ -153,7 +154,7 @@ function buckets(
 ): bigint[] {
   const countByBoundUs = new Map<number, bigint>();
   for (const { labels, value } of samples.get(histogram.name) ?? []) {
-    if (labels.api?.toLowerCase() !== histogram.api) continue;
+    if (labels.api !== histogram.api) continue;
     const bound = labels.le === "+Inf" ? Number.POSITIVE_INFINITY : Number(labels.le) * 1e6;
     const boundUs = Number.isFinite(bound) ? Math.round(bound) : bound;
     countByBoundUs.set(boundUs, (countByBoundUs.get(boundUs) ?? 0n) + wholeNumber(value));

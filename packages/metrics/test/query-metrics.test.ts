@@ -46,7 +46,7 @@ async function addMinute(): Promise<void> {
   await db.fleet.metrics.preparePartitions({ from: new Date(T0), to: new Date(T0 + 60_000) });
   for (let seconds = 0; seconds <= 60; seconds += 2) {
     const source = { clusterId, brokerId: 0, at: new Date(T0 + seconds * 1_000 + 137) };
-    const produce = { api: "produce" };
+    const produce = { api: "Produce" };
     const { broker, topics } = readScrape(source, [
       { name: "millrace_topic_bytes_in_total", labels: { topic: "a" }, value: seconds * 1_000 },
       {
