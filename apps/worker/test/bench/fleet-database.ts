@@ -36,8 +36,8 @@ export async function addClusters(
     const id = newId("clu");
     targets.push({ id, ...of });
     await owner.query(
-      `INSERT INTO cluster (id, organization_id, environment_id, name, region, size, phase, host, kafka_port, updated_at)
-       VALUES ($1, $2, $3, $4, 'local', 'dev', 'RUNNING', '127.0.0.1', $5, now())`,
+      `INSERT INTO cluster (id, organization_id, environment_id, name, region, size, phase, observed_revision, host, kafka_port, updated_at)
+       VALUES ($1, $2, $3, $4, 'local', 'dev', 'RUNNING', 1, '127.0.0.1', $5, now())`,
       [id, of.organizationId, environmentId, `bench-${index}`, 10_000 + index],
     );
   }
