@@ -22,11 +22,11 @@ interface Read {
   readonly path: string;
 }
 
-/** Twenty requests: what pages, Terraform and programs read. */
+/** Twenty requests: what pages, Terraform and programs read of the control plane. */
 const MIX = [
   ...["cluster", "clusters", "operations", "environments", "tuning history"],
-  ...["cluster", "clusters", "operations", "environments", "consumer groups"],
-  ...["cluster", "clusters", "operations", "tuning history", "consumer groups"],
+  ...["cluster", "clusters", "operations", "environments", "tuning history"],
+  ...["cluster", "clusters", "operations", "tuning history", "cluster"],
   ...["cluster", "clusters", "cluster", "cluster", "chart, 15 min"],
 ] as const;
 
@@ -78,8 +78,6 @@ function readAt(index: number, targets: readonly Target[]): Read {
       return { what, target, path: "/v1/environments" };
     case "tuning history":
       return { what, target, path: `/v1/clusters/${target.id}/tuning/history` };
-    case "consumer groups":
-      return { what, target, path: `/v1/clusters/${target.id}/consumer-groups` };
     case "chart, 15 min": {
       const watched = targets[Math.floor(index / MIX.length) % WATCHED]!;
       return { what, target: watched, path: `/v1/clusters/${watched.id}/metrics` };

@@ -80,7 +80,7 @@ async function run(): Promise<void> {
   const brokers = child("simulated-brokers.ts", [String(options.topics)]);
   const gateway = `http://127.0.0.1:${await line(brokers)}`;
   const scraper = child("scraper-process.ts", [postgres.workerUrl, gateway, TOKEN]);
-  const api = await startApi(postgres.apiUrl, gateway);
+  const api = await startApi(postgres.apiUrl);
   await sleep(WARM_UP_MS);
   const reads = await readApi(api, targets, { perSecond: options.reads, seconds: options.seconds });
   const { user, system } = JSON.parse(await stopped(scraper));
@@ -121,16 +121,12 @@ async function stopped(of: ChildProcess): Promise<string> {
   return await last;
 }
 
-async function startApi(databaseUrl: string, gateway: string): Promise<string> {
+async function startApi(databaseUrl: string): Promise<string> {
   const url = `http://127.0.0.1:${API_PORT}`;
   const api = child("../../../api/src/main.ts", [], {
     DATABASE_URL: databaseUrl,
     MILLRACE_API_PORT: String(API_PORT),
     MILLRACE_AUTH_SECRET: "a secret of the benchmark, long enough",
-    // Brokers dial nothing here; the API calls those of this machine at a gateway only if it is told where they would.
-    MILLRACE_GATEWAY_ADDRESS: "127.0.0.1:1",
-    MILLRACE_GATEWAY_URL: gateway,
-    MILLRACE_GATEWAY_TOKEN: TOKEN,
     LOG_LEVEL: "error",
   });
   api.stdout?.resume();

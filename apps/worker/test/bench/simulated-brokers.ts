@@ -2,7 +2,7 @@
  * A gateway with the brokers of many clusters behind it, as a process of its own. Each answer has the families, and about
  * as many samples, of a real broker's. Prints its port, and at SIGTERM how long after the one before it each reading came.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { LATENCY_BOUNDS_US } from "@millrace/metrics";
 
@@ -23,7 +23,7 @@ const server = createServer((request, response) => {
   const [, cluster = "", broker = "", path = ""] = PATH.exec(request.url ?? "") ?? [];
   response.setHeader("millrace-cluster", cluster);
   response.setHeader("millrace-broker", broker);
-  answer(request, response, `${cluster}/${broker}`, path);
+  answer(response, `${cluster}/${broker}`, path);
 });
 server.listen(0, "127.0.0.1", () =>
   process.stdout.write(`${(server.address() as AddressInfo).port}\n`),
@@ -32,12 +32,7 @@ process.once("SIGTERM", () => {
   process.stdout.write(`${JSON.stringify(intervalsMs)}\n`, () => process.exit(0));
 });
 
-function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  broker: string,
-  path: string,
-): void {
+function answer(response: ServerResponse, broker: string, path: string): void {
   switch (path) {
     case "/metrics":
       noteReading(broker);
@@ -47,7 +42,7 @@ function answer(
       response.end(JSON.stringify({ version: "0.1.0", uptime_ms: Date.now() - startedAt }));
       return;
     case "/v1/groups":
-      response.end(JSON.stringify({ groups: [group(request)], next: null }));
+      response.end(JSON.stringify({ groups: [group()], next: null }));
       return;
     default:
       response.writeHead(404).end();
@@ -98,16 +93,9 @@ function otherSamples(): string {
   return lines.join("\n");
 }
 
-function group({ url }: IncomingMessage) {
+function group() {
   const lag = Math.round(5_000 * (1 + Math.sin(Date.now() / 60_000)));
-  const partition = (topic: number) => ({
-    ...{ topic: `topic-${topic}`, partition: 0, member_id: "reader-1" },
-    ...{ committed_offset: "1000", start_offset: "0", end_offset: "2000", lag: "1000" },
-    out_of_range: false,
-  });
-  const partitions = Array.from({ length: topics }, (_, topic) => partition(topic));
   return {
-    ...(url?.includes("include=partitions") && { partitions }),
     group_id: "readers",
     state: "Stable",
     protocol_type: "consumer",
