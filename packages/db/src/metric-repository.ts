@@ -1,6 +1,7 @@
 import {
   type ClusterId,
   type LagSample,
+  METRIC_CHUNK_SECONDS,
   METRIC_RESOLUTIONS,
   type MetricResolution,
   type MetricScrape,
@@ -85,7 +86,7 @@ export class MetricRepository {
   }
 
   /**
-   * Readings of one cluster, or of one of its brokers, in order of (broker, time): the last one of each stretch of
+   * Readings of one cluster, or of one of its brokers, in order of (broker, time): one of each stretch of
    * `stepSeconds`, and those around restarts and gaps.
    */
   async scrapes(
@@ -130,10 +131,10 @@ export class MetricRepository {
     return undefined;
   }
 
-  /** As `scrapes`, of one topic. */
+  /** As `scrapes`, of one topic, or of all in order of (topic, broker, time). */
   async topicScrapes(
     clusterId: ClusterId,
-    topic: string,
+    topic: string | undefined,
     range: TimeRange,
     stepSeconds: number,
   ): Promise<TopicScrape[]> {
@@ -156,6 +157,26 @@ export class MetricRepository {
     const selection: Selection = { clusterId, kind: "groups", source: groupId };
     const blocks = await this.#blocks(selection, range, stepSeconds);
     return thinned(blocks, { ...range, stepSeconds }).map((each) => lagOf(clusterId, each));
+  }
+
+  /** At most so many readings the chunks hold that a query takes; those that are in no chunk yet are of the last hours. */
+  async countUpTo(
+    { clusterId, kind, source }: Selection,
+    { from, to }: TimeRange,
+    stepSeconds: number,
+  ): Promise<number> {
+    const ofSource = source === undefined ? Prisma.empty : Prisma.sql`AND source = ${source}`;
+    const counts = resolutionsFrom(stepSeconds).map((resolution) => {
+      const readings = METRIC_CHUNK_SECONDS[resolution] / resolution;
+      return Prisma.sql`
+        SELECT count(*)::int * ${readings}::int AS readings FROM metric_chunk
+        WHERE cluster_id = ${clusterId} AND kind = ${kind} AND resolution = ${resolution}::int
+          AND at >= ${ChunkStore.beginOf(resolution, from)} AND at < ${to} ${ofSource}`;
+    });
+    const rows = await this.#client.$queryRaw<{ readings: number }[]>(
+      Prisma.join(counts, " UNION ALL "),
+    );
+    return rows.reduce((sum, { readings }) => sum + readings, 0);
   }
 
   /**

@@ -17,9 +17,11 @@ interface Place {
 }
 
 /**
- * The last reading of each stretch of `stepSeconds`, in order of (source, broker, time). Counters are cumulative, so nothing is
- * lost by leaving out those between, but for these, which are there too: the first one, without which the growth up to the
- * second is unknown; each last one before a broker restarted and its counters were reset; and the two at the ends of a gap.
+ * One reading of each stretch of `stepSeconds`, in order of (source, broker, time): the last one of a gauge, and the first one of
+ * counters. Stored readings begin stretches of their resolution (`resolutionAt`), so the first one is at the border between two
+ * points, and the last one some seconds before. Counters are cumulative, so nothing is lost by leaving out those between, but for
+ * these, which are there too: the very last one; each last one before a broker restarted and its counters were reset; and the two
+ * at the ends of a gap.
  */
 export function thinned(blocks: readonly ReadingBlock[], thinning: Thinning): StoredReading[] {
   const bySource = new Map<string, ReadingBlock[]>();
@@ -56,11 +58,12 @@ function isTaken(
 ): boolean {
   const place = places[index];
   if (place === undefined) return false;
-  const next = places[index + 1];
+  const [before, next] = [places[index - 1], places[index + 1]];
+  if (next === undefined) return true;
   const stretchOf = ({ atMs }: Place) => Math.floor(atMs / (stepSeconds * 1_000));
-  if (next === undefined || stretchOf(place) !== stretchOf(next)) return true;
-  if (totalAt === undefined) return false;
-  if (index === 0 || followsGap(place) || followsGap(next)) return true;
+  if (totalAt === undefined) return stretchOf(place) !== stretchOf(next);
+  if (before === undefined || stretchOf(place) !== stretchOf(before)) return true;
+  if (followsGap(place) || followsGap(next)) return true;
   return totalAt(place.block, place.index) > totalAt(next.block, next.index);
 }
 

@@ -97,6 +97,30 @@ test("chunks replace the readings of times that are over, and answer as they did
   expect(await answers(tenant, id)).toEqual(before);
 });
 
+test("readings in chunks are counted by kind, source and step, never too few", async () => {
+  const tenant = await newTenant(fixture.db);
+  const { metrics } = tenant.db;
+  const { id: clusterId } = await newCluster(tenant);
+  await addReadings(tenant, clusterId, SECONDS);
+  await compactAll(tenant, clusterId, new Date(T0 + 2 * DAY_MS));
+  for (const step of [10, 60, 600]) {
+    const brokers = await metrics.scrapes(clusterId, RANGE, step);
+    const one = await metrics.scrapes(clusterId, RANGE, step, 1);
+    const count = (source?: string) =>
+      metrics.countUpTo({ clusterId, kind: "broker", source }, RANGE, step);
+    expect(await count()).toBeGreaterThanOrEqual(brokers.length);
+    expect(await count("1")).toBeGreaterThanOrEqual(one.length);
+    expect(await count("1")).toBeLessThan(await count());
+    expect(await count("x")).toBe(0);
+  }
+  const kind = "topics";
+  const all = await metrics.topicScrapes(clusterId, undefined, RANGE, 10);
+  expect(await metrics.countUpTo({ clusterId, kind }, RANGE, 10)).toBeGreaterThanOrEqual(
+    all.length,
+  );
+  expect(new Set(all.map(({ topic }) => topic))).toContain("é b");
+});
+
 test("readings that come late, or again, are merged into their chunk, once", async () => {
   const tenant = await newTenant(fixture.db);
   const [whole, late] = [await newCluster(tenant, "whole"), await newCluster(tenant, "late")];

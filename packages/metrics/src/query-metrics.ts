@@ -42,7 +42,7 @@ export interface TimeRange {
 /** Where readings come from. Lists are in order of time within each broker or group. */
 export interface MetricsReadings {
   /**
-   * Readings of all brokers, or of one; the last one of each stretch of `stepSeconds` is enough,
+   * Readings of all brokers, or of one; the first one of each stretch of `stepSeconds` is enough,
    * because counters are cumulative, if those around restarts and gaps are there too.
    */
   scrapes(
@@ -51,10 +51,10 @@ export interface MetricsReadings {
     stepSeconds: number,
     brokerId?: number,
   ): Promise<readonly MetricScrape[]>;
-  /** As `scrapes`, of one topic. */
+  /** As `scrapes`, of all topics or of one. */
   topicScrapes(
     clusterId: ClusterId,
-    topic: string,
+    topic: string | undefined,
     range: TimeRange,
     stepSeconds: number,
   ): Promise<readonly TopicScrape[]>;

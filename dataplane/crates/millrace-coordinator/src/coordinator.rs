@@ -490,11 +490,16 @@ impl GroupCoordinator {
             .unwrap_or_default())
     }
 
-    /// The partitions that the group's members are assigned, `max` at most.
+    /// The partitions that the group's members are assigned, `max` at most. Two with the same number
+    /// have the same member; another call may number the members otherwise.
     ///
     /// # Errors
     /// The groups are not loaded.
-    pub fn assigned(&self, group_id: &str, max: usize) -> Result<Vec<TopicPartition>, GroupError> {
+    pub fn assigned(
+        &self,
+        group_id: &str,
+        max: usize,
+    ) -> Result<Vec<(TopicPartition, usize)>, GroupError> {
         let cell = self.shard(group_id)?.cell(group_id);
         Ok(cell
             .map(|cell| cell.read(|group| group.assigned(max)))

@@ -32,12 +32,20 @@ const group = z
     mode,
     backlog_records: int64,
     backlog_bytes: int64,
-    read_bytes_per_second: z.number(),
-    produce_bytes_per_second: z.number(),
-    drain_bytes_per_second: z
+    read_bytes_per_second: z
       .number()
-      .meta({ description: "How fast the backlog shrinks; negative while it grows" }),
-    eta_seconds: figure.meta({ description: "Time until the slowest partition has caught up" }),
+      .meta({ description: "Exponentially weighted mean over 10 seconds" }),
+    produce_bytes_per_second: z
+      .number()
+      .meta({ description: "Exponentially weighted mean over 10 seconds" }),
+    drain_bytes_per_second: z.number().meta({
+      description:
+        "How fast the backlog shrinks, negative while it grows: exponentially weighted mean over 30 seconds, without partitions whose end is reached",
+    }),
+    eta_seconds: figure.meta({
+      description:
+        "Time until every member has caught up. A member's is its backlog by what it reads of all its partitions together",
+    }),
     eta_low_seconds: figure.meta({
       description: "Lower bound of eta_seconds, from the fastest rate of the last two minutes",
     }),

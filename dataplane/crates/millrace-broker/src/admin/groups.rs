@@ -277,7 +277,7 @@ fn committed_offsets(
 ) -> Result<BTreeMap<TopicPartition, Option<Offset>>, GroupError> {
     let assigned = serving.groups.assigned(group_id, ASSIGNED_MAX)?;
     let committed = serving.groups.all_offsets(group_id)?;
-    let assigned = assigned.into_iter().map(|partition| (partition, None));
+    let assigned = assigned.into_iter().map(|(partition, _)| (partition, None));
     let committed = committed
         .into_iter()
         .map(|(partition, committed)| (partition, Some(committed.offset)));

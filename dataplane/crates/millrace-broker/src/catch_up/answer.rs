@@ -1,5 +1,7 @@
 //! The response of `/v1/catch-up`. 64-bit numbers are strings, because JSON numbers lose precision.
 
+use std::collections::BTreeMap;
+
 use millrace_blockcache::BlockCacheMetrics;
 use millrace_limiter::{Limiter, LimiterMetrics, TierMetrics};
 use millrace_model::TopicPartition;
@@ -183,8 +185,25 @@ impl BucketReadsAnswer {
     }
 }
 
+/// The remaining time of the member that arrives last. A member shares its time among its partitions: once
+/// one of them is through, the others get more of it, so that the slowest partition's present rate says
+/// too little about how long it will take. None where a member's backlog does not shrink.
+fn slowest_member<'a>(tracks: impl Iterator<Item = &'a Track>) -> Option<f64> {
+    let mut members: BTreeMap<Option<usize>, (u64, f64)> = BTreeMap::new();
+    for track in tracks {
+        let (backlog, drain) = members.entry(track.member()).or_default();
+        if track.is_behind() {
+            *backlog += track.backlog_bytes();
+        }
+        *drain += track.read_rate() - track.produce_rate();
+    }
+    let behind = members.into_values().filter(|(backlog, _)| *backlog > 0);
+    let etas = behind.map(|(backlog, drain)| (drain > 0.0).then(|| as_float(backlog) / drain));
+    etas.reduce(|a, b| Some(a?.max(b?))).flatten()
+}
+
 impl GroupAnswer {
-    /// A group is as far as the slowest of its partitions.
+    /// A group has caught up once all of its members have.
     pub(crate) fn new<'a>(
         group: &str,
         state: &'static str,
@@ -196,9 +215,11 @@ impl GroupAnswer {
         let slowest = tracks().filter(is_behind).map(Track::eta_seconds);
         let slowest = slowest.reduce(|a, b| Some(a?.max(b?))).flatten();
         let slowest = slowest.filter(|_| mode != Mode::FallingBehind);
-        let band = slowest.and_then(|_| {
+        let read = tracks().filter(|track| track.mode() != Mode::Idle);
+        let eta = slowest.map(|slowest| slowest_member(read).unwrap_or(slowest));
+        let band = eta.and_then(|eta| {
             let bands = tracks().filter(is_behind).filter_map(Track::eta_band);
-            bands.reduce(Band::slower)
+            Some(bands.reduce(Band::slower)?.around(eta))
         });
         let (done, initial) = tracks()
             .filter_map(Track::done_of_initial)
@@ -215,7 +236,7 @@ impl GroupAnswer {
             read_bytes_per_second: tracks().map(Track::read_rate).sum(),
             produce_bytes_per_second: tracks().map(Track::produce_rate).sum(),
             drain_bytes_per_second: tracks().map(Track::drain_rate).sum(),
-            eta_seconds: slowest,
+            eta_seconds: eta,
             eta_low_seconds: band.map(|band| band.low),
             eta_high_seconds: band.and_then(|band| band.high),
             progress: (initial > 0).then(|| as_float(done) / as_float(initial)),

@@ -61,6 +61,8 @@ pub(crate) struct Sighting {
     pub(crate) high_watermark: Offset,
     /// Whether the group has members.
     pub(crate) has_members: bool,
+    /// Which of them is assigned the partition.
+    pub(crate) member: Option<usize>,
 }
 
 /// Bounds of the remaining time, in seconds.
@@ -72,6 +74,14 @@ pub(crate) struct Band {
 }
 
 impl Band {
+    /// Wide enough for an estimate that was made otherwise.
+    pub(crate) fn around(self, eta: f64) -> Self {
+        Self {
+            low: self.low.min(eta * (1.0 - BAND_MIN)),
+            high: self.high.map(|high| high.max(eta * (1.0 + BAND_MIN))),
+        }
+    }
+
     /// The bounds of who arrives last of two.
     pub(crate) fn slower(self, other: Self) -> Self {
         Self {
@@ -200,7 +210,8 @@ impl Track {
     fn add_read(&mut self, read: u64) {
         let within = self.seen.at.saturating_sub(self.read_until);
         if within >= self.still_after() {
-            let weight = RESUME_WEIGHT.min(within);
+            let usual = self.commit_interval.unwrap_or(RESUME_WEIGHT);
+            let weight = usual.min(RESUME_WEIGHT).min(within);
             let share = weight.as_secs_f64() / within.as_secs_f64();
             #[expect(
                 clippy::cast_possible_truncation,
@@ -237,7 +248,7 @@ impl Track {
     }
 
     fn update_mode(&mut self) {
-        let shrinks = self.drain_rate() > 0.0 || self.backlog_records() == 0;
+        let shrinks = self.drain(|rates| rates.long) > 0.0 || self.backlog_records() == 0;
         // Nothing is known of a rate at the first sighting.
         self.falling_since = match (shrinks, self.falling_since) {
             (true, _) => None,
@@ -310,9 +321,18 @@ impl Track {
         self.produced.short.per_second()
     }
 
-    /// How fast the backlog shrinks; below 0 where it grows.
+    /// How fast the backlog shrinks; below 0 where it grows. At the end there is nothing to shrink,
+    /// however fast the end was reached.
     pub(crate) fn drain_rate(&self) -> f64 {
-        self.drain(|rates| rates.long)
+        match self.mode {
+            Mode::Tail => 0.0,
+            Mode::Idle | Mode::CatchUp | Mode::FallingBehind => self.drain(|rates| rates.long),
+        }
+    }
+
+    /// Which member of the group reads it.
+    pub(crate) fn member(&self) -> Option<usize> {
+        self.seen.member
     }
 
     fn drain(&self, window: impl Fn(&Rates) -> Rate) -> f64 {

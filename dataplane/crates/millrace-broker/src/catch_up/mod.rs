@@ -5,7 +5,7 @@
 //! | `rate` | rates of what comes in lumps |
 //! | `estimator` | one group on one partition, over time |
 //! | `pressure` | what readers wait for: the limiters and the bucket |
-//! | `tracker` | looks at all groups every second |
+//! | `tracker` | looks at all groups every second, and when asked |
 //! | `answer` | the shape of the answer |
 //!
 //! A group's position on a partition is what it has committed; the start of the log where a member is

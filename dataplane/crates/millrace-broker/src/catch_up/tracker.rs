@@ -22,6 +22,8 @@ use crate::catch_up::{
 
 /// How often positions are looked at.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Who asks gets positions that are no older, and however many ask, they cost no more than ten samples a second.
+const FRESH: Duration = Duration::from_millis(100);
 
 /// Partitions of groups that are followed: bounds a sample's work and an answer's size. A partition
 /// whose group and end stand still costs a comparison.
@@ -50,9 +52,17 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     groups: BTreeMap<String, Followed>,
+    sampled_at: Duration,
     /// Whether there was more than is followed.
     truncated: bool,
     series: Series,
+}
+
+/// What a group wants next of a partition.
+#[derive(Debug, Default)]
+struct Wanted {
+    position: Offset,
+    member: Option<usize>,
 }
 
 /// A group and the partitions that it has positions in.
@@ -99,9 +109,14 @@ impl Tracker {
 
     /// Looks at every group once.
     pub(crate) fn sample(&self) {
+        let mut state = self.0.state.lock();
+        self.sample_into(&mut state);
+    }
+
+    fn sample_into(&self, state: &mut State) {
         let inner = &*self.0;
-        inner.pressure.lock().sample(inner.clock.now());
-        let mut state = inner.state.lock();
+        state.sampled_at = inner.clock.now();
+        inner.pressure.lock().sample(state.sampled_at);
         let mut before = std::mem::take(&mut state.groups);
         let mut left = FOLLOWED_MAX;
         state.truncated = false;
@@ -114,13 +129,13 @@ impl Tracker {
             let mut tracks = tracks.map_or_else(BTreeMap::new, |followed| followed.partitions);
             let has_members = !matches!(listing.state, GroupState::Empty | GroupState::Dead);
             let mut partitions = BTreeMap::new();
-            for (partition, position) in inner.positions(&listing.group_id, left) {
+            for (partition, wanted) in inner.positions(&listing.group_id, left) {
                 if left == 0 {
                     state.truncated = true;
                     break;
                 }
                 let track = tracks.remove(&partition);
-                if let Some(track) = inner.observe(&partition, position, has_members, track) {
+                if let Some(track) = inner.observe(&partition, wanted, has_members, track) {
                     partitions.insert(partition, track);
                     left -= 1;
                 }
@@ -132,7 +147,7 @@ impl Tracker {
             followed.settle();
             state.groups.insert(listing.group_id, followed);
         }
-        let State { groups, series, .. } = &mut *state;
+        let State { groups, series, .. } = state;
         series.show(groups);
     }
 
@@ -141,9 +156,12 @@ impl Tracker {
         self.0.pressure.lock().clone()
     }
 
-    /// All groups as they were at the last sample, by name, and whether there are more.
+    /// All groups as they are now, by name, and whether there are more.
     pub(crate) fn answer(&self) -> (Vec<GroupAnswer>, bool) {
-        let state = self.0.state.lock();
+        let mut state = self.0.state.lock();
+        if self.0.clock.now().saturating_sub(state.sampled_at) >= FRESH {
+            self.sample_into(&mut state);
+        }
         let group = |(name, followed): (&String, &Followed)| {
             GroupAnswer::new(name, followed.state.name(), followed.partitions.iter())
         };
@@ -155,23 +173,32 @@ impl Inner {
     /// What the group wants next of each partition: behind its commit, or from the start on where a
     /// member is assigned the partition and nothing is committed yet. `auto.offset.reset` stays in
     /// the consumer, so a group that begins at the latest record has too much here until it commits.
-    fn positions(&self, group_id: &str, max: usize) -> BTreeMap<TopicPartition, Offset> {
+    fn positions(&self, group_id: &str, max: usize) -> BTreeMap<TopicPartition, Wanted> {
         // A group that is deleted meanwhile has none.
         let assigned = self.groups.assigned(group_id, max).unwrap_or_default();
         let committed = self.groups.all_offsets(group_id).unwrap_or_default();
-        let assigned = assigned.into_iter().map(|partition| (partition, 0));
-        let committed = committed
-            .into_iter()
-            .map(|(partition, committed)| (partition, committed.offset));
-        // The later entry of a partition replaces the earlier one.
-        assigned.chain(committed).collect()
+        let unread = |(partition, member)| {
+            let member = Some(member);
+            (
+                partition,
+                Wanted {
+                    position: 0,
+                    member,
+                },
+            )
+        };
+        let mut wanted: BTreeMap<_, _> = assigned.into_iter().map(unread).collect();
+        for (partition, committed) in committed {
+            wanted.entry(partition).or_default().position = committed.offset;
+        }
+        wanted
     }
 
     /// A group on a partition now; none where the topic is gone.
     fn observe(
         &self,
         partition: &TopicPartition,
-        position: Offset,
+        Wanted { position, member }: Wanted,
         has_members: bool,
         track: Option<Track>,
     ) -> Option<Track> {
@@ -183,6 +210,7 @@ impl Inner {
             position: position.clamp(log.start_offset().min(high_watermark), high_watermark),
             high_watermark,
             has_members,
+            member,
         };
         let bytes = |from, to| log.bytes_between(from, to);
         Some(match track {
@@ -296,15 +324,22 @@ mod tests {
         const TOPIC: &str = "t";
 
         fn sight(&mut self, high_watermarks: &[Offset], read: u64) {
-            self.at += SAMPLE_INTERVAL;
             self.position += read;
+            let at = |end: &Offset| (self.position.min(*end), *end);
+            self.sight_each(&high_watermarks.iter().map(at).collect::<Vec<_>>());
+        }
+
+        /// Each partition's position and high watermark.
+        fn sight_each(&mut self, partitions: &[(Offset, Offset)]) {
+            self.at += SAMPLE_INTERVAL;
             let bytes = |from: Offset, to: Offset| (to - from) * RECORD_BYTES;
-            for (number, high_watermark) in high_watermarks.iter().enumerate() {
+            for (number, (position, high_watermark)) in partitions.iter().enumerate() {
                 let seen = Sighting {
                     at: self.at,
-                    position: self.position.min(*high_watermark),
+                    position: *position,
                     high_watermark: *high_watermark,
                     has_members: true,
+                    member: Some(0),
                 };
                 let partition = TopicPartition {
                     topic: TopicName::new(Self::TOPIC).expect("legal"),
@@ -320,22 +355,60 @@ mod tests {
         }
 
         fn progress(&self) -> Option<f64> {
+            self.answer()["progress"].as_f64()
+        }
+
+        fn answer(&self) -> serde_json::Value {
             let answer = GroupAnswer::new("g", "Stable", self.followed.partitions.iter());
-            let answer = serde_json::to_value(answer).expect("plain data");
-            answer["progress"].as_f64()
+            serde_json::to_value(answer).expect("plain data")
+        }
+
+        fn new() -> Self {
+            Self {
+                followed: Followed {
+                    state: GroupState::Stable,
+                    partitions: BTreeMap::new(),
+                },
+                at: Duration::from_secs(1_000),
+                position: 0,
+            }
+        }
+    }
+
+    /// What one member reads per second, it divides among the partitions that it has not finished.
+    #[test]
+    fn a_member_that_reads_its_partitions_in_turn_arrives_when_told() {
+        const READ: u64 = 400;
+        let mut group = Group::new();
+        let mut partitions = [(0, 6_000), (0, 36_000), (0, 6_000), (0, 6_000)];
+        group.sight_each(&partitions);
+        let seconds: u64 = partitions.iter().map(|(_, end)| end / READ).sum();
+        for second in 1..seconds - 15 {
+            let unfinished = partitions.iter().filter(|(at, end)| at < end).count() as u64;
+            for (at, end) in &mut partitions {
+                *at = (*at + READ / unfinished).min(*end);
+            }
+            group.sight_each(&partitions);
+            if second < 30 {
+                continue;
+            }
+            let answer = group.answer();
+            let told = |field: &str| answer[field].as_f64().expect("an estimate");
+            let left = as_float(seconds - second);
+            let eta = told("eta_seconds");
+            assert!(
+                (eta - left).abs() < left * 0.25,
+                "{eta} of {left} at {second} s"
+            );
+            assert!(told("eta_low_seconds") <= left && left <= told("eta_high_seconds"));
+            let drain = told("drain_bytes_per_second") / as_float(RECORD_BYTES);
+            assert!(drain < 1.1 * as_float(READ), "{drain} at {second} s");
         }
     }
 
     #[test]
     fn a_group_does_not_go_back_when_one_of_its_partitions_is_through() {
-        let mut group = Group {
-            followed: Followed {
-                state: GroupState::Stable,
-                partitions: BTreeMap::new(),
-            },
-            at: Duration::from_secs(1_000),
-            position: 0,
-        };
+        let mut group = Group::new();
         let ends = [20_000, 50_000, 100_000];
         group.sight(&ends, 0);
         let mut last = 0.0;

@@ -13,13 +13,14 @@ use crate::{
 };
 
 impl Group {
-    /// The partitions that the members are assigned, `max` at most. A rebalance under way keeps those
-    /// of the generation before it.
-    pub(crate) fn assigned(&self, max: usize) -> Vec<TopicPartition> {
+    /// The partitions that the members are assigned, `max` at most, each with the number of its member.
+    /// A rebalance under way keeps those of the generation before it.
+    pub(crate) fn assigned(&self, max: usize) -> Vec<(TopicPartition, usize)> {
         let mut partitions = Vec::new();
-        for member in self.members.values() {
+        for (number, member) in self.members.values().enumerate() {
             let left = max.saturating_sub(partitions.len());
-            partitions.extend(subscription::assigned(&member.assignment, left));
+            let of_member = subscription::assigned(&member.assignment, left);
+            partitions.extend(of_member.into_iter().map(|partition| (partition, number)));
         }
         partitions
     }

@@ -22,6 +22,7 @@ impl Rig {
             position,
             high_watermark,
             has_members,
+            member: Some(0),
         };
         Self {
             seen,
