@@ -73,7 +73,7 @@ export class MetricRepository {
       ...rowsOf(each.resolution, "groups", each.lag ?? [], storedLag),
     ]);
     if (rows.length === 0) return;
-    // Prisma's createMany is planned anew for each number of rows, which takes longer than the statement itself.
+    // Prisma's createMany is planned again for each number of rows, which takes longer than the statement itself.
     const column = <T>(of: (row: (typeof rows)[number]) => T) => rows.map(of);
     await this.#client.$executeRaw`
       INSERT INTO metric_reading (cluster_id, kind, broker_id, resolution, at, data)
