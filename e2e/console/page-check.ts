@@ -6,9 +6,21 @@ import { expect, type Page, test } from "@playwright/test";
 
 const pictures = join(import.meta.dirname, "../../test-results/pictures");
 
+/** As `checkPage`, in light and dark, for a journey that is too long to be made twice. */
+export async function checkPageInBothSchemes(page: Page, name: string): Promise<void> {
+  for (const scheme of ["dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await expect(page.locator("html")).toHaveAttribute("data-mantine-color-scheme", scheme);
+    await checkPage(page, name, scheme);
+  }
+}
+
 /** Takes the page's picture and checks it. */
-export async function checkPage(page: Page, name: string): Promise<void> {
-  const scheme = test.info().project.name;
+export async function checkPage(
+  page: Page,
+  name: string,
+  scheme = test.info().project.name,
+): Promise<void> {
   mkdirSync(pictures, { recursive: true });
   // What sticks to the window's edges would lie across the middle of the picture.
   await page.evaluate("scrollTo(0, 0)");

@@ -32,6 +32,7 @@ export default defineConfig({
   },
   projects: [
     { name: "light", use: { colorScheme: "light" } },
-    { name: "dark", use: { colorScheme: "dark" } },
+    // The journey of a tuning takes minutes of load, and its pictures in both schemes itself.
+    { name: "dark", use: { colorScheme: "dark" }, testIgnore: "tuning.spec.ts" },
   ],
 });

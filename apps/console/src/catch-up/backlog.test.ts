@@ -23,7 +23,7 @@ test.each([
 
 test("a backlog that grows meanwhile has no time left to be told", () => {
   const growing = groupOf({ eta_seconds: null, drain_bytes_per_second: -1 });
-  expect(etaText(growing)).toBe("growing");
+  expect(etaText(growing)).toBe("backlog growing");
 });
 
 test.each([

@@ -29,7 +29,7 @@ export function etaText(reader: Reader): string {
   if (mode === "tail") return "up to date";
   if (mode === "idle") return "idle";
   if (mode === "falling_behind") return "falling behind";
-  if (eta_seconds === null) return drain_bytes_per_second < 0 ? "growing" : "estimating…";
+  if (eta_seconds === null) return drain_bytes_per_second < 0 ? "backlog growing" : "estimating…";
   return `about ${duration(Math.max(1, eta_seconds))}`;
 }
 

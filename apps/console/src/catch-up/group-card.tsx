@@ -68,6 +68,8 @@ export function GroupCard({ group, wanted }: { group: CatchUpGroup; wanted: bool
           <Alert
             color="orange"
             icon={<IconAlertTriangle size={18} />}
+            // Mantine's orange misses AA contrast on its own light ground.
+            styles={{ title: { color: "var(--mantine-color-text)" } }}
             title={CAUSE_TEXTS[group.cause].title}
             data-cause={group.cause}
           >

@@ -33,5 +33,10 @@ it("a range too short to show anything is widened around its middle", () => {
 
 it("the step gives about as many points as a chart shows, and never less than the API takes", () => {
   expect(stepOf({ from: 0, to: 10_000 })).toBe(2);
-  expect(stepOf({ from: 0, to: 6 * 3_600_000 })).toBe(120);
+  expect(stepOf({ from: 0, to: 6 * 3_600_000 })).toBe(96);
+});
+
+it("the live charts of a quarter of an hour are as fine as the API takes for live", () => {
+  expect(stepOf({ from: 0, to: 15 * 60_000 })).toBe(4);
+  expect(stepOf({ from: 0, to: 15 * 60_000 + 1 })).toBe(4);
 });

@@ -10,7 +10,7 @@ test("the download has the charts' range and step, as the API takes them", () =>
   const url = new URL(csvPath("clu_a", range), "http://console");
   expect(url.pathname).toBe("/v1/clusters/clu_a/metrics/export");
   const query = Object.fromEntries(url.searchParams);
-  expect(query).toEqual({ from: "1000000", to: "4600000", step: "20s" });
+  expect(query).toEqual({ from: "1000000", to: "4600000", step: "16s" });
   const { from, to, step } = queryMetrics.query;
   expect([from.parse(query.from), to.parse(query.to), step.parse(query.step)]).toHaveLength(3);
 });

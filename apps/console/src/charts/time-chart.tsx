@@ -104,7 +104,7 @@ export function TimeChart(props: TimeChartProps) {
         </Text>
       </Group>
       {asTable ? (
-        <ChartTable {...{ title, lines, columns, format, momentText }} height={HEIGHT} />
+        <ChartTable {...props} {...{ markers, columns, momentText }} height={HEIGHT} />
       ) : (
         <Box
           ref={frame}
