@@ -23,6 +23,7 @@ import { limitRequests } from "./limits/limit-requests.ts";
 import { type LimitName, RequestLimits } from "./limits/request-limits.ts";
 import { platformRoutes, signOutAndEndImpersonation } from "./platform-routes.ts";
 import { problemResponse } from "./problem-response.ts";
+import { promqlRoutes } from "./promql-routes.ts";
 import { type ApiEnv, type ApiParts, originOf, requestContext } from "./request-context.ts";
 import { restRoutes } from "./rest/rest-routes.ts";
 import { SSO_CALLBACK_PATH, SSO_PATH, ssoRoutes } from "./sso-routes.ts";
@@ -124,6 +125,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
   app.all(`${TRPC_PATH}/*`, (c) => trpc(c, parts));
   app.route("/", cspReports(log));
   app.route("/", docsRoutes(apiUrl));
+  app.route("/", promqlRoutes(log));
   app.route("/", restRoutes({ log, secret }));
   app.notFound((c) => problemResponse(c, log, noRoute(c.req.method, c.req.path)));
   app.onError((error, c) => problemResponse(c, log, error));

@@ -93,6 +93,7 @@ export {
   type QueryClusterMetricsInput,
   queryClusterMetrics,
 } from "./metrics/query-cluster-metrics.ts";
+export { type PromqlAnswer, type PromqlRequest, queryPromql } from "./metrics/query-promql.ts";
 export { approveOperation } from "./operation/approve-operation.ts";
 export { cancelOperation } from "./operation/cancel-operation.ts";
 export { getOperation } from "./operation/get-operation.ts";

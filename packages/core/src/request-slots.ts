@@ -1,7 +1,7 @@
 import { DomainError, type Principal, principalKey } from "@millrace/domain";
 
 /** Requests that hold a connection or memory for long, by what they hold it for. */
-export type SlotUse = "stream" | "read" | "produce" | "watch" | "wait" | "export";
+export type SlotUse = "stream" | "read" | "produce" | "watch" | "wait" | "export" | "promql";
 
 interface SlotBounds {
   /** Of one user or API key. */
@@ -27,6 +27,7 @@ const VALUE_BYTES_DEFAULT = 64 * 1024;
  * - A watch of an operation's events, or a request that waits for its end, holds a connection and a listener; a
  *   tab of the console watches one. Terraform waits for as many clusters as it changes at a time.
  * - An export reads up to 100,000 audit events, 500 at a time.
+ * - A PromQL query holds its readings, 100 MB at most and usually one; Grafana asks for all panels of a dashboard at once.
  *
  * Eight organizations at least are needed to take all.
  */
@@ -37,6 +38,7 @@ const BOUNDS: Readonly<Record<SlotUse, SlotBounds>> = {
   watch: { perPrincipal: 16, perOrganization: 48, inAll: 512 },
   wait: { perPrincipal: 32, perOrganization: 64, inAll: 512 },
   export: { perPrincipal: 1, perOrganization: 2, inAll: 16 },
+  promql: { perPrincipal: 32, perOrganization: 32, inAll: 256 },
 };
 const RETRY_AFTER_SECONDS: Readonly<Record<SlotUse, number>> = {
   stream: 10,
@@ -45,6 +47,7 @@ const RETRY_AFTER_SECONDS: Readonly<Record<SlotUse, number>> = {
   watch: 10,
   wait: 5,
   export: 10,
+  promql: 1,
 };
 const NAMES: Readonly<Record<SlotUse, string>> = {
   stream: "record streams",
@@ -53,6 +56,7 @@ const NAMES: Readonly<Record<SlotUse, string>> = {
   watch: "operation event streams",
   wait: "requests that wait for an operation",
   export: "audit exports",
+  promql: "PromQL queries",
 };
 const REMEDIES: Readonly<Record<SlotUse, string>> = {
   stream: "Close another stream, or try again.",
@@ -61,6 +65,7 @@ const REMEDIES: Readonly<Record<SlotUse, string>> = {
   watch: "Close another event stream, or try again.",
   wait: "Wait for fewer operations at a time, or read them without `wait`.",
   export: "Wait for the other export to complete.",
+  promql: "Wait for another query to complete.",
 };
 
 /** Slots of a read that asks for so many bytes. */

@@ -1,6 +1,7 @@
 /**
  * `npm run check:monitoring`: Prometheus' own promtool checks the alert rules of `infra/monitoring`, runs their unit
- * tests, and parses every query of the dashboard. Installs promtool with Go; ends with 1 where one is wrong.
+ * tests, parses every query of the dashboard, and computes what the unit tests of our own PromQL expect. Installs promtool
+ * with Go; ends with 1 where one is wrong.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -20,6 +21,8 @@ const promtool = await installPromtool();
 check("check", "rules", "alerts.yaml");
 check("check", "config", "--syntax-only", "prometheus.yml");
 check("test", "rules", "alerts.test.yaml");
+// JSON is YAML.
+check("test", "rules", join(root, "packages/metrics/test/promql-cases.json"));
 const queries = queriesOf(JSON.parse(readFileSync(join(folder, "dashboard.json"), "utf8")));
 for (const query of queries) parse(query);
 console.log(`dashboard.json: ${queries.length} queries parsed`);

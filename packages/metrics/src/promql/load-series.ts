@@ -1,0 +1,190 @@
+import {
+  type ClusterId,
+  type LagSample,
+  METRIC_RESOLUTIONS,
+  type MetricScrape,
+  resolutionKept,
+  type TopicScrape,
+} from "@millrace/domain";
+import type { MetricsReadings, TimeRange } from "../query-metrics.ts";
+import type { Budget } from "./budget.ts";
+import { type LabelMatcher, matchesAll, matchesName, onlyValue } from "./label-matcher.ts";
+import { LabelSet, NAME_LABEL } from "./label-set.ts";
+import { METRICS, type Metric, type ReadingKind } from "./metric-table.ts";
+import { PromqlError } from "./promql-error.ts";
+import type { Series } from "./series.ts";
+
+/** Readings of one selector: some 100 MB while the query runs. */
+export const READINGS_MAX = 300_000;
+/** Brokers are read this often; they are read more often only while somebody looks at the console. */
+const READING_SECONDS = 10;
+
+/** Where readings come from. */
+export interface PromqlReadings extends MetricsReadings {
+  /** At most so many readings `scrapes`, `topicScrapes` or `lag` would answer, as far as they are in chunks. */
+  countUpTo(
+    selection: {
+      readonly clusterId: ClusterId;
+      readonly kind: ReadingKind;
+      readonly source?: string | undefined;
+    },
+    range: TimeRange,
+    stepSeconds: number,
+  ): Promise<number>;
+}
+
+/** A cluster and what was read of it. */
+export interface ClusterReadings {
+  readonly readings: PromqlReadings;
+  readonly clusterId: ClusterId;
+  readonly clusterName: string;
+  readonly nowMs: number;
+}
+
+/** Readings that a selector needs: those of a time, at this distance, in seconds. */
+export interface ReadingNeeds {
+  readonly fromMs: number;
+  /** Included. */
+  readonly toMs: number;
+  readonly finest: number;
+  /** Where there are too many readings at the finest distance. */
+  readonly coarsest: number;
+}
+
+/** The series that all matchers match. Throws `execution` where there are too many readings, `timeout`. */
+export async function loadSeries(
+  cluster: ClusterReadings,
+  matchers: readonly LabelMatcher[],
+  needs: ReadingNeeds,
+  budget: Budget,
+): Promise<Series[]> {
+  const metrics = METRICS.filter(({ name }) => matchesName(matchers, name));
+  const fitsCluster = matchers.every(
+    ({ name, matches }) => name !== "cluster" || matches(cluster.clusterName),
+  );
+  if (!fitsCluster || needs.toMs < 0) return [];
+  const loaded: Series[] = [];
+  for (const kind of new Set(metrics.map((each) => each.kind))) {
+    const builder = new SeriesBuilder(cluster.clusterName);
+    await addReadings(builder, cluster, { kind, metrics, matchers }, needs);
+    for (const series of builder.series()) {
+      if (matchesAll(matchers, series.labels)) loaded.push(series);
+      await budget.pause();
+    }
+  }
+  return loaded;
+}
+
+interface Wanted {
+  readonly kind: ReadingKind;
+  readonly metrics: readonly Metric[];
+  readonly matchers: readonly LabelMatcher[];
+}
+
+async function addReadings(
+  builder: SeriesBuilder,
+  cluster: ClusterReadings,
+  { kind, metrics, matchers }: Wanted,
+  needs: ReadingNeeds,
+): Promise<void> {
+  const { readings, clusterId: id } = cluster;
+  const range = { from: new Date(Math.max(0, needs.fromMs)), to: new Date(needs.toMs + 1) };
+  const source = onlyValue(matchers, SOURCE_LABELS[kind]);
+  const step = await distanceOf(cluster, { kind, source }, range, needs);
+  if (kind === "topics") {
+    const scrapes = await readings.topicScrapes(id, source, range, step);
+    for (const metric of metrics) if (metric.kind === kind) builder.addTopics(metric, scrapes);
+  } else if (kind === "groups") {
+    const samples = await readings.lag(id, range, step, source);
+    for (const metric of metrics) if (metric.kind === kind) builder.addGroups(metric, samples);
+  } else {
+    const broker = source !== undefined && /^\d{1,9}$/.test(source) ? Number(source) : undefined;
+    const scrapes = await readings.scrapes(id, range, step, broker);
+    for (const metric of metrics) if (metric.kind === kind) builder.addBrokers(metric, scrapes);
+  }
+}
+
+/** The label whose value the store can select by. */
+const SOURCE_LABELS: Readonly<Record<ReadingKind, string>> = {
+  broker: "broker",
+  topics: "topic",
+  groups: "group",
+};
+
+/** The finest distance at which there are not too many readings. Throws `execution`. */
+async function distanceOf(
+  { readings, clusterId, nowMs }: ClusterReadings,
+  selection: { readonly kind: ReadingKind; readonly source: string | undefined },
+  range: TimeRange,
+  { finest, coarsest }: ReadingNeeds,
+): Promise<number> {
+  const kept = resolutionKept((nowMs - range.to.getTime()) / 1_000);
+  const least = Math.max(kept, READING_SECONDS);
+  const distances = METRIC_RESOLUTIONS.filter((each) => each >= least);
+  const begin = distances.findLast((each) => each <= finest) ?? least;
+  for (const distance of distances.filter((each) => each >= begin)) {
+    if (distance > Math.max(begin, coarsest)) break;
+    const count = await readings.countUpTo({ clusterId, ...selection }, range, distance);
+    if (count <= READINGS_MAX) return distance;
+  }
+  throw new PromqlError(
+    "execution",
+    `a selector takes more than ${READINGS_MAX} readings: choose a shorter range, a larger step, or one ${SOURCE_LABELS[selection.kind]}`,
+  );
+}
+
+/** Puts readings, which come in order of time within each source, into series. */
+class SeriesBuilder {
+  readonly #clusterName: string;
+  readonly #series = new Map<string, { labels: LabelSet; timesMs: number[]; values: number[] }>();
+
+  constructor(clusterName: string) {
+    this.#clusterName = clusterName;
+  }
+
+  addBrokers(metric: Metric & { kind: "broker" }, readings: readonly MetricScrape[]): void {
+    for (const reading of readings) {
+      const source = { broker: `${reading.brokerId}` };
+      this.#add(metric, source, reading.at, metric.valuesOf(reading));
+    }
+  }
+
+  addTopics(metric: Metric & { kind: "topics" }, readings: readonly TopicScrape[]): void {
+    for (const reading of readings) {
+      const source = { broker: `${reading.brokerId}`, topic: reading.topic };
+      this.#add(metric, source, reading.at, metric.valuesOf(reading));
+    }
+  }
+
+  addGroups(metric: Metric & { kind: "groups" }, readings: readonly LagSample[]): void {
+    for (const reading of readings) {
+      this.#add(metric, { group: reading.groupId }, reading.at, metric.valuesOf(reading));
+    }
+  }
+
+  series(): Series[] {
+    return [...this.#series.values()];
+  }
+
+  #add(
+    metric: Metric,
+    source: Readonly<Record<string, string>>,
+    at: Date,
+    values: ReturnType<Metric["valuesOf"]>,
+  ): void {
+    const prefix = [metric.name, ...Object.values(source)].join("\u0000");
+    for (const [labelValue, value] of values) {
+      const key = `${prefix}\u0000${labelValue}`;
+      let series = this.#series.get(key);
+      if (series === undefined) {
+        const varying = metric.variesBy === undefined ? {} : { [metric.variesBy]: labelValue };
+        const own = { [NAME_LABEL]: metric.name, cluster: this.#clusterName };
+        const labels = LabelSet.of({ ...source, ...metric.labels, ...varying, ...own });
+        series = { labels, timesMs: [], values: [] };
+        this.#series.set(key, series);
+      }
+      series.timesMs.push(at.getTime());
+      series.values.push(value);
+    }
+  }
+}
