@@ -159,7 +159,10 @@ export class MetricRepository {
     return thinned(blocks, { ...range, stepSeconds }).map((each) => lagOf(clusterId, each));
   }
 
-  /** At most so many readings the chunks hold that a query takes; those that are in no chunk yet are of the last hours. */
+  /**
+   * At most so many readings of each broker the chunks hold that a query takes; those that are in no chunk yet are of the
+   * last hours.
+   */
   async countUpTo(
     { clusterId, kind, source }: Selection,
     { from, to }: TimeRange,

@@ -4693,7 +4693,7 @@ type CatchUpGroup struct {
 	// Cause What keeps a group from catching up; null unless it falls behind
 	Cause *CatchUpGroupCause `json:"cause"`
 
-	// DrainBytesPerSecond How fast the backlog shrinks; negative while it grows
+	// DrainBytesPerSecond How fast the backlog shrinks, negative while it grows: exponentially weighted mean over 30 seconds, without partitions whose end is reached
 	DrainBytesPerSecond float64 `json:"drain_bytes_per_second"`
 
 	// EtaHighSeconds Upper bound of eta_seconds, from the slowest rate of the last two minutes; null if the backlog has not shrunk in all of them
@@ -4702,17 +4702,21 @@ type CatchUpGroup struct {
 	// EtaLowSeconds Lower bound of eta_seconds, from the fastest rate of the last two minutes
 	EtaLowSeconds *float64 `json:"eta_low_seconds"`
 
-	// EtaSeconds Time until the slowest partition has caught up
-	EtaSeconds            *float64           `json:"eta_seconds"`
-	Group                 string             `json:"group"`
-	Mode                  CatchUpGroupMode   `json:"mode"`
-	Partitions            []CatchUpPartition `json:"partitions"`
-	ProduceBytesPerSecond float64            `json:"produce_bytes_per_second"`
+	// EtaSeconds Time until every member has caught up. A member's is its backlog by what it reads of all its partitions together
+	EtaSeconds *float64           `json:"eta_seconds"`
+	Group      string             `json:"group"`
+	Mode       CatchUpGroupMode   `json:"mode"`
+	Partitions []CatchUpPartition `json:"partitions"`
+
+	// ProduceBytesPerSecond Exponentially weighted mean over 10 seconds
+	ProduceBytesPerSecond float64 `json:"produce_bytes_per_second"`
 
 	// Progress 0 to 1: share of the backlog already read
-	Progress           *float64 `json:"progress"`
-	ReadBytesPerSecond float64  `json:"read_bytes_per_second"`
-	State              string   `json:"state"`
+	Progress *float64 `json:"progress"`
+
+	// ReadBytesPerSecond Exponentially weighted mean over 10 seconds
+	ReadBytesPerSecond float64 `json:"read_bytes_per_second"`
+	State              string  `json:"state"`
 }
 
 // CatchUpGroupCause defines model for CatchUpGroup.Cause.

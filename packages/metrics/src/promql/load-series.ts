@@ -14,14 +14,14 @@ import { METRICS, type Metric, type ReadingKind } from "./metric-table.ts";
 import { PromqlError } from "./promql-error.ts";
 import type { Series } from "./series.ts";
 
-/** Readings of one selector: some 100 MB while the query runs. */
+/** Readings of one selector and, of a topic, of each broker: some 100 MB while the query runs. */
 export const READINGS_MAX = 300_000;
 /** Brokers are read this often; they are read more often only while somebody looks at the console. */
 const READING_SECONDS = 10;
 
 /** Where readings come from. */
 export interface PromqlReadings extends MetricsReadings {
-  /** At most so many readings `scrapes`, `topicScrapes` or `lag` would answer, as far as they are in chunks. */
+  /** At most so many readings of each broker `scrapes`, `topicScrapes` or `lag` would answer, as far as they are in chunks. */
   countUpTo(
     selection: {
       readonly clusterId: ClusterId;
