@@ -51,6 +51,9 @@ const LAG_TIMEOUT_MS = 3_000;
 /** Requests of one reading: 20,000 groups, or 200,000 partitions. Groups beyond that have no lag here. */
 const LAG_PAGES_MAX = 20;
 
+/** Characters, of up to three bytes; the API does not find groups with longer ids either. */
+const METRIC_GROUP_LENGTH_MAX = 500;
+
 /** What the scraper keeps per cluster between two rounds. */
 interface Target {
   /** Which of the intervals since the epoch the last reading was in. */
@@ -229,6 +232,7 @@ export class BrokerScraper {
       .filter(groups, at.getTime())
       // A group with unknown lag leaves a gap: 0 would mean that it is caught up.
       .filter((group) => group.partitionCount > group.offlinePartitionCount)
+      .filter(({ groupId }) => isStorable(groupId))
       .map((group) => ({
         clusterId: cluster.id,
         groupId: group.groupId,
@@ -282,6 +286,11 @@ async function readGroups({ groups }: Pick<BrokerHttp, "groups">): Promise<Consu
     if (after === undefined) break;
   }
   return read;
+}
+
+/** PostgreSQL's texts have no NUL, and its indexes no long keys. Kafka's ids of groups may have both. */
+function isStorable(groupId: string): boolean {
+  return groupId.length <= METRIC_GROUP_LENGTH_MAX && !groupId.includes("\0");
 }
 
 function isGap(before: MetricScrape | undefined, at: Date): boolean {

@@ -27,7 +27,7 @@ const VALUE_BYTES_DEFAULT = 64 * 1024;
  * - A watch of an operation's events, or a request that waits for its end, holds a connection and a listener; a
  *   tab of the console watches one. Terraform waits for as many clusters as it changes at a time.
  * - An export reads up to 100,000 audit events, 500 at a time.
- * - A PromQL query holds its readings, 100 MB at most and usually one; Grafana asks for all panels of a dashboard at once.
+ * - A PromQL query waits for its turn, two at a time in a process; Grafana asks for all panels of a dashboard at once.
  *
  * Eight organizations at least are needed to take all.
  */

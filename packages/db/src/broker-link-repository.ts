@@ -43,6 +43,11 @@ export class BrokerLinkRepository {
           ORDER BY created_at DESC LIMIT ${LINK_CREDENTIALS_PER_SLOT}::int)`;
   }
 
+  /** Revokes the credential with this SHA-256. */
+  async withdrawCredential(secretHash: Uint8Array<ArrayBuffer>): Promise<void> {
+    await this.#client.brokerCredential.deleteMany({ where: { secretHash } });
+  }
+
   /** Revokes every credential of the cluster; gateways end its links within seconds. */
   async revokeCredentials(clusterId: ClusterId): Promise<number> {
     return (await this.#client.brokerCredential.deleteMany({ where: { clusterId } })).count;

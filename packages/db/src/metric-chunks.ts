@@ -25,12 +25,12 @@ interface Window {
 
 /** Readings arrive this late at most in general; later ones are merged into the chunk that is there. */
 const LATE_MS = 60_000;
-/** Chunk times of one transaction: what an outage has left over must not keep it open for long. */
-const WINDOWS_MAX = 4;
+/** Chunk times of one transaction: one of thousands of topics takes seconds. */
+const WINDOWS_MAX = 1;
 /** Rows of one statement. */
 const ROWS_MAX = 500;
 
-/** Replaces one cluster's readings by chunks. Belongs into a transaction. */
+/** Replaces one cluster's readings by chunks. To be used within a transaction. */
 export class ChunkStore {
   readonly #client: Client;
   readonly #clusterId: ClusterId;

@@ -6,7 +6,8 @@ import { promisify } from "node:util";
 import { migrateQueue } from "./operation-queue.ts";
 import { enableRole } from "./roles.ts";
 
-const MIGRATE_TIMEOUT_MS = 120_000;
+/** A migration that is cut off has to be resolved by hand, and one that converts readings takes minutes. */
+const MIGRATE_TIMEOUT_MS = 1_800_000;
 
 /** How API, worker and gateway will connect: addresses with the passwords that their roles get. */
 export interface RoleUrls {

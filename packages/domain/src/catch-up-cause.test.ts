@@ -12,7 +12,8 @@ const NONE: ReadPressure = {
 
 function causeOf(modes: readonly CatchUpMode[], pressure: Partial<ReadPressure> = {}) {
   const partitions = modes.map((mode) => ({ mode }));
-  return catchUpCause("falling_behind", partitions, { ...NONE, ...pressure });
+  const group = { mode: "falling_behind", readBytesPerSecond: 1_000, partitions } as const;
+  return catchUpCause(group, { ...NONE, ...pressure });
 }
 
 test.each([
@@ -41,6 +42,13 @@ test("a few partitions that do not keep up are skew, most of them are not", () =
 test("a group that does not fall behind has no cause", () => {
   const pressure = { ...NONE, egressWaiting: 5 };
   for (const mode of ["tail", "catch_up", "idle"] as const) {
-    expect(catchUpCause(mode, [{ mode }], pressure)).toBeUndefined();
+    const group = { mode, readBytesPerSecond: 1_000, partitions: [{ mode }] };
+    expect(catchUpCause(group, pressure)).toBeUndefined();
   }
+});
+
+test("a group that reads nothing does not wait for what others wait for", () => {
+  const mode = "falling_behind";
+  const group = { mode, readBytesPerSecond: 0, partitions: [{ mode }] } as const;
+  expect(catchUpCause(group, { ...NONE, egressWaiting: 5 })).toBe("consumer");
 });

@@ -22,9 +22,11 @@ export interface ReadPressure {
   readonly bucketSecondsMean: number | undefined;
 }
 
-/** How a group stands in a partition. */
-export interface PartitionPace {
+/** How a group stands. */
+export interface GroupPace {
   readonly mode: CatchUpMode;
+  readonly readBytesPerSecond: number;
+  readonly partitions: readonly { readonly mode: CatchUpMode }[];
 }
 
 /** A reader that waits this share of the time is slowed down by what it waits for. */
@@ -38,14 +40,15 @@ const SKEW_SHARE_MAX = 0.5;
 
 /**
  * The cause for a group that falls behind; undefined for any other. What the broker waits for comes before
- * what it can only conclude: a consumer is the cause only if nothing in the broker delays it.
+ * what it can only conclude: a consumer is the cause if nothing in the broker delays it. Waiting is not told by
+ * group, so a group that reads nothing at all is not among those that wait.
  */
 export function catchUpCause(
-  mode: CatchUpMode,
-  partitions: readonly PartitionPace[],
+  { mode, readBytesPerSecond, partitions }: GroupPace,
   pressure: ReadPressure,
 ): CatchUpCause | undefined {
   if (mode !== "falling_behind") return undefined;
+  if (readBytesPerSecond <= 0) return "consumer";
   const { ingressWaiting, egressWaiting } = pressure;
   if (Math.max(ingressWaiting, egressWaiting) >= WAITING_SHARE_MIN) {
     return ingressWaiting > egressWaiting ? "ingress_limit" : "egress_limit";

@@ -24,6 +24,8 @@ export function linkHost({ address }: ControlLink): string {
 export interface LinkCredentials {
   /** A new credential. It revokes all of the slot but the newest two. */
   issue(slot: BrokerSlot): Promise<string>;
+  /** Revokes one that no slot has got. */
+  withdraw(slot: BrokerSlot, credential: string): Promise<void>;
   /** Revokes every credential of the cluster. */
   revoke(clusterId: BrokerSlot["clusterId"]): Promise<void>;
 }

@@ -90,6 +90,7 @@ export function driverOptions(
     gateways: { url: "http://127.0.0.1:9", token: "nobody listens" },
     linkCredentials: {
       issue: async () => linkCredential(randomBytes(32).toString("base64url")),
+      withdraw: async () => {},
       revoke: async () => {},
     },
     account: {

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { pathId } from "../field.ts";
 
-/** Kafka has no bound for the name of a group; a URL has. */
-const METRIC_GROUP_LENGTH_MAX = 1_000;
+/** Kafka has no bound for the name of a group; a URL and an index of the database have. */
+const METRIC_GROUP_LENGTH_MAX = 500;
 
 const instant = z
   .union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)])
@@ -45,6 +45,7 @@ export const metricsQuery = {
     .string()
     .min(1)
     .max(METRIC_GROUP_LENGTH_MAX)
+    .refine((group) => !group.includes("\0"), { error: "must not have a NUL character" })
     .optional()
     .meta({ description: "Only the lag of this consumer group" }),
 };

@@ -33,7 +33,8 @@ export async function getCatchUp(
   const pressure = pressureOf(answer);
   const groups = answer.groups.map((group) => ({
     ...group,
-    cause: catchUpCause(group.mode, group.partitions, pressure) ?? null,
+    cause:
+      catchUpCause({ ...group, readBytesPerSecond: group.read_bytes_per_second }, pressure) ?? null,
   }));
   return { ...answer, groups };
 }

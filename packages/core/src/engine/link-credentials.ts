@@ -5,6 +5,10 @@ import type { LinkCredentials } from "@millrace/provisioner";
 
 const SECRET_BYTES = 32;
 
+function hashOf(credential: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(createHash("sha256").update(credential).digest());
+}
+
 /** The control plane's database as the place where credentials of brokers are kept, hashed. */
 export function linkCredentialsIn(db: Pick<Database, "fleet" | "tenant">): LinkCredentials {
   return {
@@ -12,9 +16,13 @@ export function linkCredentialsIn(db: Pick<Database, "fleet" | "tenant">): LinkC
       const cluster = await db.fleet.clusters.load(slot.clusterId);
       if (!cluster) throw new Error(`there is no cluster ${slot.clusterId}`);
       const credential = linkCredential(randomBytes(SECRET_BYTES).toString("base64url"));
-      const hash = new Uint8Array(createHash("sha256").update(credential).digest());
-      await db.tenant(cluster.organizationId).brokerLinks.issueCredential(slot, hash);
+      await db.tenant(cluster.organizationId).brokerLinks.issueCredential(slot, hashOf(credential));
       return credential;
+    },
+    async withdraw({ clusterId }, credential) {
+      const cluster = await db.fleet.clusters.load(clusterId);
+      if (!cluster) return;
+      await db.tenant(cluster.organizationId).brokerLinks.withdrawCredential(hashOf(credential));
     },
     async revoke(clusterId) {
       const cluster = await db.fleet.clusters.load(clusterId);

@@ -51,16 +51,20 @@ export async function queryClusterMetrics(
   input: QueryClusterMetricsInput,
 ): Promise<ClusterMetrics> {
   // One transaction: each of its own would cost three statements more.
-  return core.db.transaction(async (tx) => {
+  const answer = await core.db.transaction(async (tx) => {
     const { id: clusterId } = await requireCluster({ db: tx }, principal, input.clusterId);
     const { from, to, stepSeconds } = rangeOf(input, core.clock.now());
-    if (stepSeconds <= LIVE_STEP_SECONDS_MAX) await tx.scrapeLeases.watch(clusterId);
     const { brokerId, topic, groupId } = input;
     const query = { clusterId, from, to, stepSeconds, brokerId, topic, groupId };
     const series = await queryMetrics(tx.metrics, query);
     const newest = await tx.metrics.newest(clusterId, brokerId);
     return { from, to, stepSeconds, newest: newest?.at, series };
   });
+  // By itself: it changes a row that a worker changes for all clusters at once, and the readings take a while.
+  if (answer.stepSeconds <= LIVE_STEP_SECONDS_MAX) {
+    await core.db.scrapeLeases.watch(input.clusterId);
+  }
+  return answer;
 }
 
 /** Throws `validation_failed`. */

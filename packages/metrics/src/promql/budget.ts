@@ -3,6 +3,11 @@ import { PromqlError } from "./promql-error.ts";
 
 /** Samples that one query may visit: Prometheus' `query.max-samples` is 50 million, in a process of its own. */
 export const SAMPLES_MAX = 20_000_000;
+/**
+ * Values that a query reads: a broker's reading has about 80, of which its histograms are most. So many take 200 MB while the
+ * query runs, and a broker's readings of 400 days have as many.
+ */
+export const VALUES_MAX = 5_000_000;
 /** What an element of a vector costs, in samples: it is hashed, grouped and copied. */
 const ELEMENT_SAMPLES = 10;
 /** Other requests of the process wait so long at most. */
@@ -15,6 +20,7 @@ export class Budget {
   readonly #begunMs = performance.now();
   #turnMs = this.#begunMs;
   #left = SAMPLES_MAX;
+  #valuesLeft = VALUES_MAX;
 
   /** Throws `execution`. */
   takeSamples(count: number): void {
@@ -25,6 +31,15 @@ export class Budget {
         `the query visits more than ${SAMPLES_MAX} samples: choose a larger step, a shorter range or fewer series`,
       );
     }
+  }
+
+  /** Whether so many values can still be read. */
+  hasValues(count: number): boolean {
+    return count <= this.#valuesLeft;
+  }
+
+  takeValues(count: number): void {
+    this.#valuesLeft -= count;
   }
 
   takeElements(count: number): void {

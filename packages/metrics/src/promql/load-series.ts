@@ -14,8 +14,8 @@ import { METRICS, type Metric, type ReadingKind } from "./metric-table.ts";
 import { PromqlError } from "./promql-error.ts";
 import type { Series } from "./series.ts";
 
-/** Readings of one selector and, of a topic, of each broker: some 100 MB while the query runs. */
-export const READINGS_MAX = 300_000;
+/** What a reading takes, in values, whatever is used of it: a broker's has two histograms, others are mostly overhead. */
+const VALUES: Readonly<Record<ReadingKind, number>> = { broker: 80, topics: 16, groups: 16 };
 /** Brokers are read this often; they are read more often only while somebody looks at the console. */
 const READING_SECONDS = 10;
 
@@ -66,7 +66,7 @@ export async function loadSeries(
   const loaded: Series[] = [];
   for (const kind of new Set(metrics.map((each) => each.kind))) {
     const builder = new SeriesBuilder(cluster.clusterName);
-    await addReadings(builder, cluster, { kind, metrics, matchers }, needs);
+    await addReadings(builder, cluster, { kind, metrics, matchers, budget }, needs);
     for (const series of builder.series()) {
       if (matchesAll(matchers, series.labels)) loaded.push(series);
       await budget.pause();
@@ -79,18 +79,21 @@ interface Wanted {
   readonly kind: ReadingKind;
   readonly metrics: readonly Metric[];
   readonly matchers: readonly LabelMatcher[];
+  readonly budget: Budget;
 }
 
 async function addReadings(
   builder: SeriesBuilder,
   cluster: ClusterReadings,
-  { kind, metrics, matchers }: Wanted,
+  { kind, metrics, matchers, budget }: Wanted,
   needs: ReadingNeeds,
 ): Promise<void> {
   const { readings, clusterId: id } = cluster;
   const range = { from: new Date(Math.max(0, needs.fromMs)), to: new Date(needs.toMs + 1) };
   const source = onlyValue(matchers, SOURCE_LABELS[kind]);
-  const step = await distanceOf(cluster, { kind, source }, range, needs);
+  // Nothing in PostgreSQL has a NUL.
+  if (source?.includes("\0")) return;
+  const step = await distanceOf(cluster, { kind, source, budget }, { range, needs });
   if (kind === "topics") {
     const scrapes = await readings.topicScrapes(id, source, range, step);
     for (const metric of metrics) if (metric.kind === kind) builder.addTopics(metric, scrapes);
@@ -114,9 +117,14 @@ const SOURCE_LABELS: Readonly<Record<ReadingKind, string>> = {
 /** The finest distance at which there are not too many readings. Throws `execution`. */
 async function distanceOf(
   { readings, clusterId, nowMs }: ClusterReadings,
-  selection: { readonly kind: ReadingKind; readonly source: string | undefined },
-  range: TimeRange,
-  { finest, coarsest }: ReadingNeeds,
+  {
+    budget,
+    ...selection
+  }: { readonly kind: ReadingKind; readonly source: string | undefined; readonly budget: Budget },
+  {
+    range,
+    needs: { finest, coarsest },
+  }: { readonly range: TimeRange; readonly needs: ReadingNeeds },
 ): Promise<number> {
   const kept = resolutionKept((nowMs - range.to.getTime()) / 1_000);
   const least = Math.max(kept, READING_SECONDS);
@@ -125,11 +133,14 @@ async function distanceOf(
   for (const distance of distances.filter((each) => each >= begin)) {
     if (distance > Math.max(begin, coarsest)) break;
     const count = await readings.countUpTo({ clusterId, ...selection }, range, distance);
-    if (count <= READINGS_MAX) return distance;
+    const values = count * VALUES[selection.kind];
+    if (!budget.hasValues(values)) continue;
+    budget.takeValues(values);
+    return distance;
   }
   throw new PromqlError(
     "execution",
-    `a selector takes more than ${READINGS_MAX} readings: choose a shorter range, a larger step, or one ${SOURCE_LABELS[selection.kind]}`,
+    `the query takes too many readings: choose a shorter range, a larger step, fewer selectors, or one ${SOURCE_LABELS[selection.kind]}`,
   );
 }
 

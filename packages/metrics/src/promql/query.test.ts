@@ -100,9 +100,19 @@ describe("readings", () => {
     const many = cluster((step) => 4_000_000 / step);
     await queryOver(many, query, lastMinutes(60, 60));
     expect(many.asked.map(({ step }) => step)).toEqual([60]);
-    const tooMany = cluster(() => 300_001);
-    await expect(queryOver(tooMany, query, lastMinutes(60, 60))).rejects.toThrow(/300000 readings/);
+    const tooMany = cluster(() => 400_000);
+    await expect(queryOver(tooMany, query, lastMinutes(60, 60))).rejects.toThrow(
+      /too many readings/,
+    );
     expect(tooMany.asked).toEqual([]);
+  });
+
+  test("have one bound for all selectors of a query", async () => {
+    const half = cluster(() => 200_000);
+    const query = "millrace_topic_bytes_in_total";
+    await queryOver(half, query, lastMinutes(60, 60));
+    const twice = `${query} + ${query}`;
+    await expect(queryOver(half, twice, lastMinutes(60, 60))).rejects.toThrow(/too many readings/);
   });
 
   test("that are old are few, and count for longer", async () => {

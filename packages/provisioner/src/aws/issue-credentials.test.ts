@@ -16,6 +16,9 @@ function collector() {
       done.push(`issue ${brokerId}`);
       return `mlk_${brokerId}`;
     },
+    async withdraw({ brokerId }, credential) {
+      done.push(`withdraw ${brokerId} ${credential}`);
+    },
     revoke: () => Promise.reject(new Error("nothing is to be revoked")),
   };
   return { done, credentials };
@@ -35,13 +38,13 @@ test("the control plane knows each credential before its slot can read it", asyn
   ]);
 });
 
-test("a secret that cannot be written ends it, and no other slot loses a credential", async () => {
+test("a secret that cannot be written ends it, and no slot loses the credential that it uses", async () => {
   const { done, credentials } = collector();
   const secrets = answering(SecretsManagerClient, () => Promise.reject(new Error("no key")));
   await expect(issueCredentials(secrets, { credentials, slots, secretOf })).rejects.toThrow(
     "no key",
   );
-  expect(done).toEqual(["issue 0"]);
+  expect(done).toEqual(["issue 0", "withdraw 0 mlk_0"]);
 });
 
 interface PutInput {

@@ -19,8 +19,13 @@ export async function issueCredentials(
 ): Promise<void> {
   for (const slot of slots) {
     const SecretString = await credentials.issue(slot);
-    await secrets.send(
-      new PutSecretValueCommand({ SecretId: secretOf(slot.brokerId), SecretString }),
-    );
+    const SecretId = secretOf(slot.brokerId);
+    try {
+      await secrets.send(new PutSecretValueCommand({ SecretId, SecretString }));
+    } catch (error) {
+      // Each try would otherwise leave one more that no slot has, until the one that the slot uses is not among the newest.
+      await credentials.withdraw(slot, SecretString);
+      throw error;
+    }
   }
 }

@@ -162,6 +162,7 @@ describe.skipIf(!hasEmulator)("a cluster on an emulated AWS", () => {
           issued.push(credential);
           return credential;
         },
+        withdraw: () => Promise.reject(new Error("every credential reaches its slot")),
         async revoke() {
           revoked += 1;
         },

@@ -187,11 +187,12 @@ impl BucketReadsAnswer {
 
 /// The remaining time of the member that arrives last. A member shares its time among its partitions: once
 /// one of them is through, the others get more of it, so that the slowest partition's present rate says
-/// too little about how long it will take. None where a member's backlog does not shrink.
+/// too little about how long it will take. Who reads a partition that no member is assigned is not known, so
+/// it counts by itself. None where a backlog does not shrink.
 fn slowest_member<'a>(tracks: impl Iterator<Item = &'a Track>) -> Option<f64> {
-    let mut members: BTreeMap<Option<usize>, (u64, f64)> = BTreeMap::new();
-    for track in tracks {
-        let (backlog, drain) = members.entry(track.member()).or_default();
+    let mut members: BTreeMap<Result<usize, usize>, (u64, f64)> = BTreeMap::new();
+    for (number, track) in tracks.enumerate() {
+        let (backlog, drain) = members.entry(track.member().ok_or(number)).or_default();
         if track.is_behind() {
             *backlog += track.backlog_bytes();
         }
