@@ -3,6 +3,9 @@ import { defineConfig } from "@playwright/test";
 
 const chromium = process.env.MILLRACE_CHROMIUM;
 
+/** `npm run drill:tuning`: it takes minutes of load on a machine that does nothing else, and its pictures in both schemes itself. */
+const TUNING = "tuning.spec.ts";
+
 export default defineConfig({
   testDir: import.meta.dirname,
   outputDir: join(import.meta.dirname, "../../test-results/console"),
@@ -31,8 +34,8 @@ export default defineConfig({
     },
   },
   projects: [
-    { name: "light", use: { colorScheme: "light" } },
-    // The journey of a tuning takes minutes of load, and its pictures in both schemes itself.
-    { name: "dark", use: { colorScheme: "dark" }, testIgnore: "tuning.spec.ts" },
+    { name: "light", use: { colorScheme: "light" }, testIgnore: TUNING },
+    { name: "dark", use: { colorScheme: "dark" }, testIgnore: TUNING },
+    { name: "tuning", use: { colorScheme: "light" }, testMatch: TUNING },
   ],
 });

@@ -61,7 +61,7 @@ function figures(cache: Cache): { label: string; value: string; text: string }[]
     {
       label: "Fetched per byte delivered",
       value: cache.fetched_per_delivered === null ? "–" : times(cache.fetched_per_delivered),
-      text: `Bytes read from object storage per byte delivered to consumers; 1 is ideal. ${bytes(Number(cache.fetched_bytes))} fetched, ${bytes(Number(cache.delivered_bytes))} delivered.`,
+      text: `Bytes read from object storage per byte delivered to consumers. Well above 1, the cache is too small and blocks are fetched again; below 1, consumers share blocks. ${bytes(Number(cache.fetched_bytes))} fetched, ${bytes(Number(cache.delivered_bytes))} delivered.`,
     },
     {
       label: "Evicted unread",

@@ -11,7 +11,7 @@ type Direction = CatchUp["network"]["ingress"];
 const TIER_WORDS: Record<NetworkTier, { title: string; text: string }> = {
   wal_upload: { title: "Producers and uploads", text: "never wait for others" },
   tail_read: { title: "Tail reads", text: "consumers that are up to date" },
-  catch_up_miss: { title: "Catch-up reads", text: "consumers waiting for a block" },
+  catch_up_miss: { title: "Catch-up reads", text: "consumers that are behind" },
   prefetch: { title: "Prefetch", text: "blocks that will be read next" },
   compaction: { title: "Compaction", text: "merges objects; has a small guaranteed share" },
 };
