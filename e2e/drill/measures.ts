@@ -17,7 +17,7 @@ const LAG_LIMIT = 0.02;
 export const RATE_LIMIT = 0.1;
 const ETA_LIMIT = 0.25;
 
-/** The window of the means that the drain rate and remaining times rest on. */
+/** The window of the means that remaining times rest on. */
 const ETA_WINDOW_MS = 30_000;
 /** A shorter time is more about when it was asked than about what was told. */
 const REMAINING_MS_MIN = 15_000;
@@ -69,16 +69,14 @@ export function groupRateRows({ workload, catchingUp }: Outcome): Row[] {
     const errors = answers.map(({ at, body }) => relativeError(body[field], truth(at)));
     return errorRow(measure, errors, RATE_LIMIT);
   };
-  const rate = (counted: CountHistory, windowMs: number, from: number) => (atMs: number) =>
-    counted.weightedPerSecond(atMs, windowMs, from);
-  const read = rate(consumer.readBytes, RATE_WINDOW_MS, since);
-  const produced = rate(ackedBytes, RATE_WINDOW_MS, since);
-  const readLong = rate(consumer.readBytes, ETA_WINDOW_MS, catchingUp.since);
-  const producedLong = rate(ackedBytes, ETA_WINDOW_MS, catchingUp.since);
-  const drained = (atMs: number) => readLong(atMs) - producedLong(atMs);
+  const rate = (counted: CountHistory) => (atMs: number) =>
+    counted.weightedPerSecond(atMs, RATE_WINDOW_MS, since);
+  const read = rate(consumer.readBytes);
+  const produced = rate(ackedBytes);
+  const drained = (atMs: number) => read(atMs) - produced(atMs);
   const rows = [
     row("read rate, group", "read_bytes_per_second", since, read),
-    row("drain rate, group", "drain_bytes_per_second", catchingUp.since, drained),
+    row("drain rate, group", "drain_bytes_per_second", since, drained),
   ];
   if (ackedBytes.newestAt <= since) return rows;
   return [...rows, row("produce rate, group", "produce_bytes_per_second", since, produced)];

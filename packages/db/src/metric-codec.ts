@@ -1,6 +1,6 @@
 /**
- * How readings of metrics are stored. A text of bytes holds blocks; a block is the readings of one source by one broker with
- * one layout, in columns:
+ * How readings of metrics are stored. A stored value holds blocks. A block has the readings that one broker gave of one source
+ * in one layout, column by column:
  *
  *     format     1 byte: 1 as it is, 2 the rest is compressed with Zstandard, "[" JSON as the migration metric_chunks wrote it
  *     header     length, then JSON: the layouts, and per block its source, broker, layout, number of readings and length

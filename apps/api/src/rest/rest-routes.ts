@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { authorize } from "@millrace/auth";
 import {
   type Contract,
@@ -23,6 +24,8 @@ import { recordStream } from "./record-stream.ts";
 
 /** Calls the procedure of a contract with what came over HTTP. */
 type Call = (input: unknown) => Promise<unknown>;
+
+const DIGEST_LENGTH = 16;
 
 /** Public, like every key that others verify signatures with. */
 const AUDIT_KEY_PATH = "/.well-known/millrace-audit-key.pem";
@@ -201,14 +204,25 @@ function present(contract: Contract, c: Context<ApiEnv>, value: unknown): Respon
   if (status === 202) {
     c.header("Location", `/v1/operations/${answer.operation_id ?? answer.id}`);
   }
-  const etag = answer.metadata?.etag;
-  if (etag) {
+  const version = answer.metadata?.etag;
+  if (version) {
+    const etag = contract.method === "GET" ? representationTag(version, answer) : version;
     c.header("ETag", etag);
     if (contract.method === "GET" && strongTag(c.req.header("if-none-match")) === etag) {
       return c.body(null, 304);
     }
   }
   return c.json(answer, status);
+}
+
+/**
+ * What a reader sees may change without a write to the resource, as the connections of brokers do: the tag of a
+ * representation tells that too. Who takes If-Match looks at the version only.
+ */
+function representationTag(version: string, answer: Presented): string {
+  if (!/^"\d+"$/.test(version)) return version;
+  const digest = createHash("sha256").update(JSON.stringify(answer)).digest("hex");
+  return `${version.slice(0, -1)}-${digest.slice(0, DIGEST_LENGTH)}"`;
 }
 
 /**

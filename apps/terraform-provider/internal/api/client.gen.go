@@ -4693,7 +4693,7 @@ type CatchUpGroup struct {
 	// Cause What keeps a group from catching up; null unless it falls behind
 	Cause *CatchUpGroupCause `json:"cause"`
 
-	// DrainBytesPerSecond How fast the backlog shrinks, negative while it grows: exponentially weighted mean over 30 seconds, without partitions whose end is reached
+	// DrainBytesPerSecond How fast the backlog shrinks, negative while it grows: read rate minus produce rate
 	DrainBytesPerSecond float64 `json:"drain_bytes_per_second"`
 
 	// EtaHighSeconds Upper bound of eta_seconds, from the slowest rate of the last two minutes; null if the backlog has not shrunk in all of them

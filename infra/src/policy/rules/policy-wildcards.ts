@@ -53,7 +53,7 @@ export const policyWildcards: PolicyRule = {
   name: "policy-wildcards",
   check: (document) => [
     ...each(document, Object.keys(DOCUMENTS), (resource) => {
-      if (knowsNoPolicy(resource)) return [];
+      if (hasNoEndpointPolicy(resource)) return [];
       const text = resource.values[DOCUMENTS[resource.type] as string];
       return wildcardsIn(resource, text);
     }),
@@ -67,7 +67,7 @@ export const policyWildcards: PolicyRule = {
  * An endpoint of a service that is not AWS's own: its policy has no effect, and reads back as one that allows
  * everything. The service decides who may connect.
  */
-function knowsNoPolicy({ type, values }: PolicyResource): boolean {
+function hasNoEndpointPolicy({ type, values }: PolicyResource): boolean {
   const service = values.service_name;
   return (
     type === "aws_vpc_endpoint" &&

@@ -40,7 +40,7 @@ const group = z
       .meta({ description: "Exponentially weighted mean over 10 seconds" }),
     drain_bytes_per_second: z.number().meta({
       description:
-        "How fast the backlog shrinks, negative while it grows: exponentially weighted mean over 30 seconds, without partitions whose end is reached",
+        "How fast the backlog shrinks, negative while it grows: read rate minus produce rate",
     }),
     eta_seconds: figure.meta({
       description:

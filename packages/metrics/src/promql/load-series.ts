@@ -51,28 +51,37 @@ export interface ReadingNeeds {
   readonly coarsest: number;
 }
 
+/** Series, and how far apart their samples are at most. */
+export interface LoadedSeries {
+  readonly series: Series[];
+  readonly distanceSeconds: number;
+}
+
 /** The series that all matchers match. Throws `execution` where there are too many readings, `timeout`. */
 export async function loadSeries(
   cluster: ClusterReadings,
   matchers: readonly LabelMatcher[],
   needs: ReadingNeeds,
   budget: Budget,
-): Promise<Series[]> {
+): Promise<LoadedSeries> {
   const metrics = METRICS.filter(({ name }) => matchesName(matchers, name));
   const fitsCluster = matchers.every(
     ({ name, matches }) => name !== "cluster" || matches(cluster.clusterName),
   );
-  if (!fitsCluster || needs.toMs < 0) return [];
   const loaded: Series[] = [];
+  let distanceSeconds = READING_SECONDS;
+  if (!fitsCluster || needs.toMs < 0) return { series: loaded, distanceSeconds };
   for (const kind of new Set(metrics.map((each) => each.kind))) {
     const builder = new SeriesBuilder(cluster.clusterName);
-    await addReadings(builder, cluster, { kind, metrics, matchers, budget }, needs);
+    const wanted = { kind, metrics, matchers, budget };
+    const distance = await addReadings(builder, cluster, wanted, needs);
+    distanceSeconds = Math.max(distanceSeconds, distance);
     for (const series of builder.series()) {
       if (matchesAll(matchers, series.labels)) loaded.push(series);
       await budget.pause();
     }
   }
-  return loaded;
+  return { series: loaded, distanceSeconds };
 }
 
 interface Wanted {
@@ -82,17 +91,18 @@ interface Wanted {
   readonly budget: Budget;
 }
 
+/** Gives the distance of the readings in seconds. */
 async function addReadings(
   builder: SeriesBuilder,
   cluster: ClusterReadings,
   { kind, metrics, matchers, budget }: Wanted,
   needs: ReadingNeeds,
-): Promise<void> {
+): Promise<number> {
   const { readings, clusterId: id } = cluster;
   const range = { from: new Date(Math.max(0, needs.fromMs)), to: new Date(needs.toMs + 1) };
   const source = onlyValue(matchers, SOURCE_LABELS[kind]);
   // Nothing in PostgreSQL has a NUL.
-  if (source?.includes("\0")) return;
+  if (source?.includes("\0")) return READING_SECONDS;
   const step = await distanceOf(cluster, { kind, source, budget }, { range, needs });
   if (kind === "topics") {
     const scrapes = await readings.topicScrapes(id, source, range, step);
@@ -105,6 +115,7 @@ async function addReadings(
     const scrapes = await readings.scrapes(id, range, step, broker);
     for (const metric of metrics) if (metric.kind === kind) builder.addBrokers(metric, scrapes);
   }
+  return step;
 }
 
 /** The label whose value the store can select by. */

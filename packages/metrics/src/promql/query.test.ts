@@ -83,7 +83,7 @@ describe("readings", () => {
     expect(result).toMatchObject([{ value: [NOW_MS / 1_000, "0.3333333333333333"] }]);
     expect(readings.asked).toEqual([
       { kind: "topics", source: "a", from: 360_000, to: 59_999, step: 10 },
-      { kind: "groups", source: undefined, from: 300_000, to: -1, step: 10 },
+      { kind: "groups", source: undefined, from: 180_000, to: -1, step: 10 },
     ]);
   });
 
@@ -122,9 +122,16 @@ describe("readings", () => {
     expect(readings.asked.map(({ step }) => step)).toEqual([60, 600]);
     const [first, second] = readings.asked;
     expect([first?.from, second?.from]).toEqual([
-      3 * DAY_MS + 15 * 60_000,
-      20 * DAY_MS + 30 * 60_000,
+      3 * DAY_MS + 13 * 60_000,
+      20 * DAY_MS + 40 * 60_000,
     ]);
+  });
+
+  test("that stop leave a gap once two more should have come", async () => {
+    const lagAfter = async (ms: number) =>
+      (await queryAt(cluster(), "millrace_group_lag", NOW_MS + ms)).result;
+    expect(await lagAfter(29_000)).toHaveLength(1);
+    expect(await lagAfter(30_000)).toEqual([]);
   });
 });
 

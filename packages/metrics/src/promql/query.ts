@@ -15,16 +15,14 @@ import type { SelectedSeries } from "./series.ts";
 export const POINTS_MAX = 11_000;
 /** Each loads readings of its own. */
 const SELECTORS_MAX = 20;
-/** As Prometheus: half of its scrapes may fail before a line has a gap. */
-const LOOKBACK_MS = 300_000;
-/** Where readings are that far apart, a sample counts until the next but one should be there. */
-const LOOKBACK_READINGS = 2;
+/** A sample counts for so many distances between readings: two may be missed before a line has a gap. */
+const LOOKBACK_READINGS = 3;
 /** Names of series come from the readings of so much time before the end that is asked for. */
 const NAMES_RANGE_MS = 6 * 3_600_000;
 /** A window has so many readings, or at least so many where there are too many of them in all. */
 const WINDOW_READINGS = 30;
 const WINDOW_READINGS_MIN = 4;
-/** Half a lookback at most: a reading may be missed. */
+/** Instants are read this far apart at most where there are too many readings. */
 const INSTANT_SECONDS_MAX = 60;
 
 /** The value of a query at one time. Throws `PromqlError`. */
@@ -91,7 +89,7 @@ export async function findSeries(
   const found = new Map<string, LabelSet>();
   for (const matchers of sets) {
     const needs = { ...range, finest: 60, coarsest: 600 };
-    const series = await loadSeries(cluster, matchers, needs, budget);
+    const { series } = await loadSeries(cluster, matchers, needs, budget);
     for (const { labels } of series) found.set(labels.key, labels);
   }
   return [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
@@ -131,11 +129,12 @@ async function loadAll(
   if (selectors.length > SELECTORS_MAX) throw tooManySelectors();
   const loaded = new Map<Selector, SelectedSeries>();
   for (const selector of selectors) {
-    const { needs, lookbackMs } = needsOf(selector, steps, cluster.nowMs);
+    const { needs, keptSeconds } = needsOf(selector, steps, cluster.nowMs);
     if (!Number.isSafeInteger(needs.fromMs) || Math.abs(needs.toMs) > TIME_MS_MAX) {
       throw badQuery(query, selector.at, "the range or offset is too large");
     }
-    const series = await loadSeries(cluster, selector.matchers, needs, budget);
+    const { series, distanceSeconds } = await loadSeries(cluster, selector.matchers, needs, budget);
+    const lookbackMs = lookbackOf(Math.max(distanceSeconds, keptSeconds));
     loaded.set(selector, { series, lookbackMs });
   }
   return loaded;
@@ -148,23 +147,28 @@ function tooManySelectors(): PromqlError {
   return new PromqlError("bad_data", `a query has at most ${SELECTORS_MAX} selectors`);
 }
 
+function lookbackOf(distanceSeconds: number): number {
+  return LOOKBACK_READINGS * distanceSeconds * 1_000;
+}
+
+/** Also how far apart the oldest of the readings are stored. */
 function needsOf(
   { rangeMs, offsetMs }: Selector,
   { startMs, endMs, stepMs }: Steps,
   nowMs: number,
-): { readonly needs: ReadingNeeds; readonly lookbackMs: number } {
+): { readonly needs: ReadingNeeds; readonly keptSeconds: number } {
   const beginMs = startMs - offsetMs;
-  const kept = resolutionKept((nowMs - beginMs) / 1_000);
-  const lookbackMs = Math.max(LOOKBACK_MS, LOOKBACK_READINGS * kept * 1_000);
+  const keptSeconds = resolutionKept((nowMs - beginMs) / 1_000);
+  const lookbackMs = lookbackOf(Math.max(INSTANT_SECONDS_MAX, keptSeconds));
   const span = {
     fromMs: Math.floor(beginMs - (rangeMs ?? lookbackMs)),
     toMs: Math.ceil(endMs - offsetMs),
   };
   if (rangeMs === undefined) {
     const finest = Math.min(stepMs / 1_000, INSTANT_SECONDS_MAX);
-    return { needs: { ...span, finest, coarsest: INSTANT_SECONDS_MAX }, lookbackMs };
+    return { needs: { ...span, finest, coarsest: INSTANT_SECONDS_MAX }, keptSeconds };
   }
   const seconds = rangeMs / 1_000;
   const [finest, coarsest] = [seconds / WINDOW_READINGS, seconds / WINDOW_READINGS_MIN];
-  return { needs: { ...span, finest, coarsest }, lookbackMs };
+  return { needs: { ...span, finest, coarsest }, keptSeconds };
 }

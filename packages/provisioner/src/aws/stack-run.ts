@@ -146,7 +146,7 @@ export class StackRun {
     });
   }
 
-  /** Answers the plan's purpose. */
+  /** Applies the plan once, and returns what it was for. */
   async apply(planId: string): Promise<PlanPurpose> {
     if (!isPlanId(planId)) throw stale(planId);
     const record = (await this.#workspace.readJson(recordFile(planId))) as PlanRecord | undefined;

@@ -16,7 +16,7 @@ export function presentCluster(view: ClusterView): ClusterShape {
       id: cluster.id,
       created_at: cluster.createdAt.toISOString(),
       updated_at: cluster.updatedAt.toISOString(),
-      etag: clusterEtag(cluster, view.links),
+      etag: clusterEtag(cluster),
       revision: cluster.revision,
       labels: { ...cluster.labels },
     },

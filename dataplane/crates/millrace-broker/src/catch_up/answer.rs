@@ -196,7 +196,7 @@ fn slowest_member<'a>(tracks: impl Iterator<Item = &'a Track>) -> Option<f64> {
         if track.is_behind() {
             *backlog += track.backlog_bytes();
         }
-        *drain += track.read_rate() - track.produce_rate();
+        *drain += track.drain_rate();
     }
     let behind = members.into_values().filter(|(backlog, _)| *backlog > 0);
     let etas = behind.map(|(backlog, drain)| (drain > 0.0).then(|| as_float(backlog) / drain));

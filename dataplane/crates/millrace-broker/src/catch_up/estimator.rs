@@ -20,6 +20,9 @@ const SLOW: Duration = Duration::from_secs(120);
 const STILL_AFTER: Duration = Duration::from_secs(30);
 /// The most that a first commit after a standstill weighs: what follows says more about the rate.
 const RESUME_WEIGHT: Duration = Duration::from_secs(5);
+/// The longest interval between commits that is taken for a habit. Where a group has stood still for longer,
+/// the time says nothing about when its next commit is due.
+const COMMIT_INTERVAL_MAX: Duration = Duration::from_secs(120);
 /// A backlog that has not shrunk for this long is not being caught up with.
 const FALLING_AFTER: Duration = Duration::from_secs(60);
 
@@ -224,7 +227,7 @@ impl Track {
         } else {
             self.read.add(read, within);
         }
-        self.commit_interval = Some(within);
+        self.commit_interval = Some(within.min(COMMIT_INTERVAL_MAX));
         self.read_until = self.seen.at;
     }
 
@@ -321,13 +324,9 @@ impl Track {
         self.produced.short.per_second()
     }
 
-    /// How fast the backlog shrinks; below 0 where it grows. At the end there is nothing to shrink,
-    /// however fast the end was reached.
+    /// How fast the backlog shrinks now, below 0 where it grows: the rate of reading less that of producing.
     pub(crate) fn drain_rate(&self) -> f64 {
-        match self.mode {
-            Mode::Tail => 0.0,
-            Mode::Idle | Mode::CatchUp | Mode::FallingBehind => self.drain(|rates| rates.long),
-        }
+        self.drain(|rates| rates.short)
     }
 
     /// Which member of the group reads it.
@@ -345,7 +344,7 @@ impl Track {
             Mode::Tail => Some(0.0),
             Mode::Idle | Mode::FallingBehind => None,
             Mode::CatchUp => {
-                let drain = self.drain_rate();
+                let drain = self.drain(|rates| rates.long);
                 let eta = as_float(self.backlog_bytes) / drain;
                 (drain > 0.0 && eta <= ETA_SECONDS_MAX).then_some(eta)
             }
