@@ -80,7 +80,7 @@ export function trueLag({ truth }: Answer, field: LagField): Range {
 }
 
 export function relativeError(told: number, truth: number): number {
-  return Math.abs(told - truth) / truth;
+  return Math.abs(told - truth) / Math.abs(truth);
 }
 
 export function quantile(values: readonly number[], q: number): number {

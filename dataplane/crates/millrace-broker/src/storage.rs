@@ -18,7 +18,7 @@ use millrace_stream::{StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use millrace_wal::{
-    Wal, WalConfig,
+    LogFence, SharedPage, Wal, WalConfig,
     device::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -80,6 +80,14 @@ pub enum StorageError {
     #[error("s3.wal.path: the folder {path} cannot be created: {source}")]
     WalFolder {
         /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file that says who owns the write-ahead log.
+    #[error("s3.wal.path: the file {path} cannot be opened: {source}")]
+    WalFence {
+        /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -362,6 +370,25 @@ pub(crate) fn wal_config(uri: &WalUri, seams: &Seams) -> WalConfig {
         bytes_per_s: uri.bandwidth_bytes,
         tasks: seams.tasks.clone(),
         ..WalConfig::new(seams.random.next_u64())
+    }
+}
+
+/// The fence of a log in a file, beside it. Nothing is on a block device but the log, and another machine that the
+/// device is attached to would not see a file of this one.
+pub(crate) fn wal_fence(
+    uri: &WalUri,
+    wal_id: u64,
+    seams: &Seams,
+) -> Result<Option<Arc<dyn LogFence>>, StorageError> {
+    if seams.device.is_some() || !uri.path.is_file() {
+        return Ok(None);
+    }
+    let mut path = uri.path.clone().into_os_string();
+    path.push(".fence");
+    let path = PathBuf::from(path);
+    match SharedPage::open(&path, wal_id) {
+        Ok(page) => Ok(Some(Arc::new(page))),
+        Err(source) => Err(StorageError::WalFence { path, source }),
     }
 }
 

@@ -4,6 +4,8 @@ use std::{io, sync::Arc, time::Duration};
 
 use millrace_model::{Classified, FailureClass};
 
+use crate::fence::FenceError;
+
 /// The device failed, and with it the log, for good: what was in flight may or may not be durable.
 /// The process should end and start again, which recovers.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -77,6 +79,9 @@ pub enum OpenError {
         /// What the device answered.
         source: io::Error,
     },
+    /// The log's owner cannot be written down.
+    #[error(transparent)]
+    Fence(#[from] FenceError),
     /// The device is too small to hold a log.
     #[error("a write-ahead log needs more than {0} bytes; give it a larger capacity")]
     TooSmall(u64),

@@ -12,7 +12,7 @@ use millrace_objects::{
 };
 use millrace_stream::RecoveredLog;
 use millrace_time::{SharedClock, SharedRandom};
-use millrace_wal::{UnopenedWal, Wal, WalOwner};
+use millrace_wal::{ScannedWal, UnopenedWal, Wal, WalOwner};
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     config::BrokerConfig,
     folder::DataFolder,
-    storage::{Seams, StorageError, wal_config, wal_device},
+    storage::{Seams, StorageError, wal_config, wal_device, wal_fence},
 };
 
 /// Storage that belongs to this start.
@@ -228,6 +228,8 @@ async fn open_log(
         generation,
     };
     let wal_id = log.wal_id();
+    let fence = wal_fence(&config.storage.wal, wal_id, seams)?;
+    let log = fence.into_iter().fold(log, ScannedWal::fenced_by);
     let wal = log.open(Some(owner), seams.clock.clone()).await?;
     meta.set_wal_id(Some(wal_id)).await?;
     meta.forget_deleted_streams(streams).await?;

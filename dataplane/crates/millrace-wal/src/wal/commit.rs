@@ -407,6 +407,8 @@ impl Shared {
         started: Duration,
         result: io::Result<()>,
     ) -> Option<Sealed> {
+        // In this order: who takes the log over raises the fence before it reads.
+        let result = result.and_then(|()| self.check_fence());
         if let Err(error) = result {
             let (piece, _) = self.ring.pieces(header.position, u64::from(header.length));
             let source = Arc::new(error);
@@ -441,6 +443,13 @@ impl Shared {
         self.start(startable);
         self.start_trims(trim_due);
         next
+    }
+
+    fn check_fence(&self) -> io::Result<()> {
+        match &self.fence {
+            Some(fence) => fence.check().map_err(io::Error::other),
+            None => Ok(()),
+        }
     }
 
     fn count(&self, header: &ChunkHeader, payload_bytes: u64, took: Duration) {

@@ -31,6 +31,7 @@ use crate::{
     config::Limits,
     device::BlockDevice,
     error::{CloseError, WalFailure},
+    fence::Held,
     header_store::HeaderStore,
     metrics::{FillRate, Metrics},
     pacer::Pacer,
@@ -87,6 +88,8 @@ pub(crate) struct Shared {
     readback: Semaphore,
     state: Mutex<State>,
     header: tokio::sync::Mutex<HeaderStore>,
+    /// None where no other process can write to the device.
+    fence: Option<Held>,
     /// Notified when the last write in flight has ended.
     idle: Notify,
     failure: watch::Sender<Option<WalFailure>>,
@@ -229,6 +232,7 @@ impl Shared {
             readback: Semaphore::new(readback::SEGMENTS_IN_FLIGHT),
             state: Mutex::new(state),
             header: tokio::sync::Mutex::new(store),
+            fence: None,
             idle: Notify::new(),
             failure: watch::Sender::new(None),
             metrics: Metrics::new(),

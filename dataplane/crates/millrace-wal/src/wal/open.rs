@@ -11,6 +11,7 @@ use crate::{
     OpenError, WalConfig,
     config::Limits,
     device::BlockDevice,
+    fence::{Held, LogFence},
     format::header::{EXTENTS_MAX, Header},
     header_store::{self, HeaderStore, Stored},
     recovery::{self, Depth, Recovered, Scan},
@@ -57,6 +58,7 @@ pub struct UnopenedWal {
 pub struct ScannedWal {
     log: UnopenedWal,
     scan: Scan,
+    fence: Option<Arc<dyn LogFence>>,
 }
 
 impl UnopenedWal {
@@ -113,7 +115,11 @@ impl UnopenedWal {
         if pieces > EXTENTS_MAX {
             return Err(OpenError::TooFragmented(pieces));
         }
-        Ok(ScannedWal { log: self, scan })
+        Ok(ScannedWal {
+            log: self,
+            scan,
+            fence: None,
+        })
     }
 
     /// Gives up whatever the device holds: the log is empty from here on, under the id that the
@@ -141,18 +147,30 @@ impl ScannedWal {
         self.log.wal_id()
     }
 
+    /// The log acknowledges nothing unless its owner still holds `fence`.
+    #[must_use]
+    pub fn fenced_by(mut self, fence: Arc<dyn LogFence>) -> Self {
+        self.fence = Some(fence);
+        self
+    }
+
     /// Opens the log: from here on it belongs to `owner`, or to whom it belonged where none is given.
     ///
     /// # Errors
-    /// The device fails.
+    /// The device fails, or a later start owns the log.
     pub async fn open(self, owner: Option<WalOwner>, clock: SharedClock) -> Result<Wal, OpenError> {
-        let Self { log, scan } = self;
+        let Self { log, scan, fence } = self;
+        let epoch = owner.as_ref().map(|owner| owner.generation);
+        let fence = fence
+            .map(|fence| Held::acquire(fence, epoch.unwrap_or_default()))
+            .transpose()?;
         let limits = Limits::of(&log.config, log.ring);
         let mut store = HeaderStore::after(Arc::clone(&log.device), log.header, log.slot);
         start_session(&mut store, &scan, &limits, owner).await?;
-        let shared = Shared::new(
+        let mut shared = Shared::new(
             log.device, log.ring, limits, log.config, clock, store, &scan,
         );
+        shared.fence = fence;
         Ok(Wal {
             shared: Arc::new(shared),
         })
