@@ -90,9 +90,19 @@ export async function queryMetrics(
   return METRIC_NAMES.flatMap((name) => {
     const ofName = values[name];
     if (ofName === undefined || (query.topic !== undefined && !isOfTopic(name))) return [];
-    const points = times.map((timeMs, index) => [timeMs, ofName[index] ?? null] as const);
+    const points = times.map((timeMs, index) => [timeMs, rounded(ofName[index])] as const);
     return [{ name, unit: METRIC_UNITS[name], points }];
   });
+}
+
+/**
+ * To six digits after the point, or two of a large number: finer than anybody measures. The other digits are noise that would
+ * make most of a chart's answer, and they do not compress.
+ */
+function rounded(value: number | null | undefined): number | null {
+  if (value === null || value === undefined) return null;
+  const scale = Math.abs(value) < 1_000 ? 1e6 : 100;
+  return Math.round(value * scale) / scale;
 }
 
 const TOPIC_METRICS: readonly MetricName[] = ["bytes_in_rate", "bytes_out_rate", "records_in_rate"];

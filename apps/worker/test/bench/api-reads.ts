@@ -64,6 +64,22 @@ export async function readApi(
   }
 }
 
+/** Charts of a day, one after the other and nothing beside them; how long each took, in milliseconds. */
+export async function readDayCharts(
+  url: string,
+  targets: readonly Target[],
+  count: number,
+): Promise<number[]> {
+  const times: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const begin = performance.now();
+    const ok = await get(url, dayChart(index, targets));
+    if (!ok) throw new Error("a chart of a day cannot be read");
+    times.push(performance.now() - begin);
+  }
+  return times;
+}
+
 function readAt(index: number, targets: readonly Target[]): Read {
   const what = MIX[index % MIX.length]!;
   const target = targets[(index * 7) % targets.length]!;
