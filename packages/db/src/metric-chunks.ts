@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import {
   type ClusterId,
   METRIC_CHUNK_SECONDS,
@@ -14,19 +15,25 @@ export interface ReadingRow {
   readonly data: Uint8Array;
 }
 
-type KindRow = ReadingRow & { readonly kind: ReadingKind };
-type ChunkRow = KindRow & { readonly source: string };
+/** A chunk to be stored; its data in hexadecimal. */
+interface EncodedChunk {
+  readonly source: string;
+  readonly data: string;
+}
 
-/** The time that the readings of a chunk lie in. */
+/** The time that the readings of a chunk lie in, for one kind of readings. */
 interface Window {
+  readonly kind: ReadingKind;
   readonly resolution: MetricResolution;
   readonly at: Date;
 }
 
 /** Readings arrive this late at most in general; later ones are merged into the chunk that is there. */
 const LATE_MS = 60_000;
-/** Chunk times of one transaction: one of thousands of topics takes seconds. */
+/** Of one transaction: one with thousands of topics takes seconds. */
 const WINDOWS_MAX = 1;
+/** Decoding and encoding keeps the process from anything else for so long at most, such as reading other clusters. */
+const TURN_MS_MAX = 10;
 /** Rows of one statement. */
 const ROWS_MAX = 500;
 
@@ -63,63 +70,73 @@ export class ChunkStore {
       ),
     );
     return this.#client.$queryRaw<Window[]>`
-      SELECT resolution, to_timestamp(number * width) AS at
+      SELECT kind, resolution, to_timestamp(number * width) AS at
       FROM (
-        SELECT DISTINCT resolution, width, floor(extract(epoch FROM at) / width) AS number
+        SELECT DISTINCT kind, resolution, width, floor(extract(epoch FROM at) / width) AS number
         FROM metric_reading JOIN (VALUES ${widths}) AS chunk (of, width) ON chunk.of = resolution
         WHERE cluster_id = ${this.#clusterId}
       ) AS windows
       WHERE to_timestamp((number + 1) * width) <= ${new Date(now.getTime() - LATE_MS)}
-      ORDER BY number * width`;
+      ORDER BY number * width, kind`;
   }
 
   async #replace(window: Window): Promise<void> {
-    const { resolution, at } = window;
+    const { kind, resolution, at } = window;
     const end = new Date(at.getTime() + METRIC_CHUNK_SECONDS[resolution] * 1_000);
-    const removed = await this.#client.$queryRaw<KindRow[]>`
+    const removed = await this.#client.$queryRaw<ReadingRow[]>`
       DELETE FROM metric_reading
-      WHERE cluster_id = ${this.#clusterId} AND resolution = ${resolution}::int
+      WHERE cluster_id = ${this.#clusterId} AND kind = ${kind} AND resolution = ${resolution}::int
         AND at >= ${at} AND at < ${end}
-      RETURNING kind, at, data`;
-    const kinds = new Set(removed.map(({ kind }) => kind));
-    const present = await this.#client.$queryRaw<ChunkRow[]>`
-      SELECT kind, source, at, data FROM metric_chunk
-      WHERE cluster_id = ${this.#clusterId} AND kind = ANY(${[...kinds]}::text[])
+      RETURNING at, data`;
+    const present = await this.#client.$queryRaw<ReadingRow[]>`
+      SELECT at, data FROM metric_chunk
+      WHERE cluster_id = ${this.#clusterId} AND kind = ${kind}
         AND resolution = ${resolution}::int AND at = ${at}`;
-    const rows = [...kinds].flatMap((kind) => {
-      const ofKind = [...present, ...removed].filter((row) => row.kind === kind);
-      return [...bySource(ofKind)].map(([source, readings]) => ({
-        kind,
-        source,
-        data: Buffer.from(encodeReadings(inOrder(readings))).toString("hex"),
-      }));
-    });
+    const turns = new Turns();
+    const rows: EncodedChunk[] = [];
+    for (const [source, readings] of await bySource([...present, ...removed], turns)) {
+      const data = Buffer.from(encodeReadings(inOrder(readings))).toString("hex");
+      rows.push({ source, data });
+      await turns.offer();
+    }
     for (let begin = 0; begin < rows.length; begin += ROWS_MAX) {
       await this.#write(window, rows.slice(begin, begin + ROWS_MAX));
     }
   }
 
-  async #write(
-    { resolution, at }: Window,
-    rows: readonly { kind: ReadingKind; source: string; data: string }[],
-  ): Promise<void> {
+  async #write({ kind, resolution, at }: Window, rows: readonly EncodedChunk[]): Promise<void> {
     await this.#client.$executeRaw`
       INSERT INTO metric_chunk (cluster_id, kind, source, resolution, at, data)
-      SELECT ${this.#clusterId}, kind, source, ${resolution}::int, ${at}, decode(hex, 'hex')
-      FROM unnest(${rows.map(({ kind }) => kind)}::text[], ${rows.map(({ source }) => source)}::text[],
-        ${rows.map(({ data }) => data)}::text[]) AS made (kind, source, hex)
+      SELECT ${this.#clusterId}, ${kind}, source, ${resolution}::int, ${at}, decode(hex, 'hex')
+      FROM unnest(${rows.map(({ source }) => source)}::text[], ${rows.map(({ data }) => data)}::text[])
+        AS made (source, hex)
       ON CONFLICT (cluster_id, kind, source, at, resolution) DO UPDATE SET data = excluded.data`;
   }
 }
 
-function bySource(rows: readonly ReadingRow[]): Map<string, StoredReading[]> {
+/** Lets other work of the process run between pieces of long work. */
+class Turns {
+  #since = performance.now();
+
+  async offer(): Promise<void> {
+    if (performance.now() - this.#since < TURN_MS_MAX) return;
+    await setImmediate();
+    this.#since = performance.now();
+  }
+}
+
+async function bySource(
+  rows: readonly ReadingRow[],
+  turns: Turns,
+): Promise<Map<string, StoredReading[]>> {
   const sources = new Map<string, StoredReading[]>();
-  for (const reading of rows
-    .flatMap(({ at, data }) => decodeBlocks(data, at))
-    .flatMap(readingsOf)) {
-    const same = sources.get(reading.source);
-    if (same) same.push(reading);
-    else sources.set(reading.source, [reading]);
+  for (const { at, data } of rows) {
+    for (const reading of decodeBlocks(data, at).flatMap(readingsOf)) {
+      const same = sources.get(reading.source);
+      if (same) same.push(reading);
+      else sources.set(reading.source, [reading]);
+    }
+    await turns.offer();
   }
   return sources;
 }

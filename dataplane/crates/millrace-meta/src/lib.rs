@@ -1,21 +1,29 @@
 //! What exists and who owns it: topics, streams, objects, nodes, epochs. Knows nothing of Kafka's
 //! wire.
 //!
-//! [`MetaStore`] is the contract, [`sqlite::SqliteMeta`] keeps it for one broker in one file. Every id comes
+//! [`MetaStore`] is the contract. [`sqlite::SqliteMeta`] keeps it for one broker in one file, and
+//! [`postgres::PostgresMeta`] for all brokers of a cluster in one database. Every id comes
 //! from a sequence and is never reused; each change of a stream or an object names the epoch of its
 //! start, and a store that knows a newer one refuses ([`Fenced`]).
 
 mod acl;
 mod class;
 mod compaction;
+mod compaction_check;
 mod delegation_token;
+mod failure;
+mod index;
+mod number;
 mod object;
+pub mod postgres;
 mod quota;
+mod retired;
 mod scram;
 pub mod sqlite;
 mod store;
 mod stream;
 mod topic;
+mod topic_row;
 
 pub use acl::AclRow;
 pub use compaction::{

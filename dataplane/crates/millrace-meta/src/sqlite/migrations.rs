@@ -69,13 +69,9 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../migrations/dataplane");
         let files: BTreeSet<String> = fs::read_dir(folder)
             .expect("the folder of migrations")
-            .map(|entry| {
-                entry
-                    .expect("an entry")
-                    .file_name()
-                    .into_string()
-                    .expect("UTF-8")
-            })
+            .map(|entry| entry.expect("an entry"))
+            .filter(|entry| entry.path().is_file())
+            .map(|entry| entry.file_name().into_string().expect("UTF-8"))
             .collect();
         let listed = MIGRATIONS.iter().map(|(version, description, _)| {
             format!("{version:04}_{}.sql", description.replace(' ', "_"))

@@ -10,17 +10,14 @@ mod backup;
 mod compaction;
 mod delegation_tokens;
 mod identity;
-mod index;
 mod journal;
 mod migrations;
 mod nodes;
-mod number;
 mod objects;
 mod quotas;
 mod ranges;
 mod records;
 mod restore;
-mod retired;
 mod scram;
 mod streams;
 mod topics;
@@ -50,7 +47,6 @@ use tokio::sync::{Mutex, MutexGuard, Notify, watch};
 
 pub use self::backup::{BackupSource, Captured, ChangedPages, FilePart, SnapshotStart};
 pub use self::identity::{Floors, MetaIdentity, read_identity, unknown_streams};
-use self::index::{Committed, Index};
 pub use self::records::{ObjectRecord, ObjectRecords, ObjectState, read_object_records};
 pub use self::restore::{Restore, RestoreError};
 use crate::{
@@ -59,6 +55,8 @@ use crate::{
     ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange, ScramRow,
     StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError,
     TrimError, Upload,
+    index::{self, Committed, Index},
+    number,
 };
 
 /// Connections that only read. Few reads reach the database at all; four keep a long listing from
@@ -130,27 +128,6 @@ struct Inner {
     backup_wanted: Notify,
     clock: SharedClock,
     options: SqliteOptions,
-}
-
-impl From<sqlx::Error> for StoreFailure {
-    fn from(error: sqlx::Error) -> Self {
-        match error {
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
-                Self::Corrupt(error.to_string())
-            }
-            sqlx::Error::Database(error) if is_corrupt(&*error) => Self::Corrupt(error.to_string()),
-            error => Self::Database(Box::new(error)),
-        }
-    }
-}
-
-/// Whether SQLite finds that the file is damaged, or no database at all: `SQLITE_CORRUPT`, with its
-/// extended codes, and `SQLITE_NOTADB` (sqlite.org/rescode.html).
-fn is_corrupt(error: &dyn sqlx::error::DatabaseError) -> bool {
-    const CORRUPT: i32 = 11;
-    const NOT_A_DATABASE: i32 = 26;
-    let code = error.code().and_then(|code| code.parse::<i32>().ok());
-    code.is_some_and(|code| matches!(code & 0xff, CORRUPT | NOT_A_DATABASE))
 }
 
 impl SqliteMeta {

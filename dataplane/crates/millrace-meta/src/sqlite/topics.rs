@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use millrace_model::{Offset, StreamId, TopicId, TopicName, limits::TOPIC_PARTITIONS_MAX};
+use millrace_model::{Offset, StreamId, TopicName, limits::TOPIC_PARTITIONS_MAX};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
-use uuid::Uuid;
 
 use super::{
     Inner, begin, failure, identity,
@@ -14,6 +13,7 @@ use super::{
 use crate::{
     CreatePartitionsError, CreateTopicError, NewTopic, PartitionStreams, StoreFailure, Topic,
     TopicError,
+    topic_row::{configs_to_sql, topic_from_row},
 };
 
 /// The streams of one partition: data, meta.
@@ -21,25 +21,6 @@ const STREAMS_PER_PARTITION: u32 = 2;
 
 /// A row of `partitions`: topic, index, data stream, meta stream.
 type PartitionRow = (Vec<u8>, i64, i64, i64);
-
-fn configs_to_sql(configs: &BTreeMap<String, String>) -> String {
-    serde_json::to_string(configs).expect("a map of texts is always JSON")
-}
-
-fn configs_from_sql(text: &str) -> Result<BTreeMap<String, String>, StoreFailure> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreFailure::Corrupt(format!("a topic's configs: {error}")))
-}
-
-fn topic_from_row((id, name, configs): (Vec<u8>, String, String)) -> Result<Topic, StoreFailure> {
-    let corrupt = |what: String| StoreFailure::Corrupt(format!("a topic: {what}"));
-    Ok(Topic {
-        id: TopicId(Uuid::from_slice(&id).map_err(|error| corrupt(error.to_string()))?),
-        name: TopicName::new(&name).map_err(|error| corrupt(error.to_string()))?,
-        configs: configs_from_sql(&configs)?,
-        partitions: Vec::new(),
-    })
-}
 
 fn partition_from_row(row: &PartitionRow) -> Result<PartitionStreams, StoreFailure> {
     let &(_, index, data, meta) = row;

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 use millrace_meta::{
     Compaction, CompactionError, Fenced, MetaStore, NewTopic, ObjectKind, ReserveError,
     StreamObject, StreamSetObject, StreamSummary, Upload,
+    postgres::{PostgresMeta, PostgresOptions},
     sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{
@@ -12,6 +13,8 @@ use millrace_model::{
 };
 use millrace_time::ManualClock;
 use uuid::Uuid;
+
+use crate::postgres_server::PostgresServer;
 
 type Store = Arc<dyn MetaStore>;
 
@@ -40,6 +43,21 @@ async fn sqlite() {
             ..SqliteOptions::default()
         };
         let opened = SqliteMeta::open(&path, options, ManualClock::shared()).await;
+        Arc::new(opened.expect("opens")) as Store
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn postgres() {
+    let server = PostgresServer::start();
+    keeps_the_contract(|| async {
+        let options = PostgresOptions {
+            connections_max: 2,
+            retired_retention: Duration::ZERO,
+            ..PostgresOptions::default()
+        };
+        let opened = PostgresMeta::open(&server.database().await, options).await;
         Arc::new(opened.expect("opens")) as Store
     })
     .await;

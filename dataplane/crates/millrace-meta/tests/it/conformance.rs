@@ -8,6 +8,7 @@ use millrace_meta::{
     CommitError, CreatePartitionsError, CreateTopicError, Fenced, MetaStore, NewTopic, ObjectKind,
     ObjectRange, OpenStreamError, ReserveError, StreamObject, StreamSetObject, SweepError, Topic,
     TopicError, TrimError, Upload,
+    postgres::{PostgresMeta, PostgresOptions},
     sqlite::{SqliteMeta, SqliteOptions},
 };
 use millrace_model::{
@@ -16,6 +17,8 @@ use millrace_model::{
 };
 use millrace_time::ManualClock;
 use uuid::Uuid;
+
+use crate::postgres_server::PostgresServer;
 
 type Store = Arc<dyn MetaStore>;
 
@@ -55,6 +58,21 @@ async fn sqlite() {
             ..SqliteOptions::default()
         };
         let opened = SqliteMeta::open(&path, options, ManualClock::shared()).await;
+        Arc::new(opened.expect("opens")) as Store
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn postgres() {
+    let server = PostgresServer::start();
+    keeps_the_contract(|| async {
+        let options = PostgresOptions {
+            connections_max: 2,
+            retired_retention: std::time::Duration::ZERO,
+            ..PostgresOptions::default()
+        };
+        let opened = PostgresMeta::open(&server.database().await, options).await;
         Arc::new(opened.expect("opens")) as Store
     })
     .await;

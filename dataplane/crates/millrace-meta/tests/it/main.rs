@@ -3,4 +3,7 @@
 mod backup;
 mod compaction;
 mod conformance;
+mod histories;
+mod postgres;
+mod postgres_server;
 mod sqlite;

@@ -14,14 +14,14 @@ use millrace_model::ObjectId;
 
 /// The retired objects and since when each of them is.
 #[derive(Debug, Default)]
-pub(super) struct Retired {
+pub(crate) struct Retired {
     since: HashMap<ObjectId, Duration>,
     order: BTreeSet<(Duration, ObjectId)>,
 }
 
 impl Retired {
     /// Notes objects that are retired from `now` on, or were before.
-    pub(super) fn extend(&mut self, objects: impl IntoIterator<Item = ObjectId>, now: Duration) {
+    pub(crate) fn extend(&mut self, objects: impl IntoIterator<Item = ObjectId>, now: Duration) {
         for object in objects {
             let since = *self.since.entry(object).or_insert(now);
             self.order.insert((since, object));
@@ -29,7 +29,7 @@ impl Retired {
     }
 
     /// Goes on from what was known before the database was read again.
-    pub(super) fn keep_times_of(&mut self, former: &Self) {
+    pub(crate) fn keep_times_of(&mut self, former: &Self) {
         for (object, since) in &mut self.since {
             if let Some(&earlier) = former.since.get(object) {
                 self.order.remove(&(*since, *object));
@@ -40,13 +40,13 @@ impl Retired {
     }
 
     /// Up to `limit` objects that are retired since `before` or longer, the longest first.
-    pub(super) fn since_before(&self, before: Duration, limit: usize) -> Vec<ObjectId> {
+    pub(crate) fn since_before(&self, before: Duration, limit: usize) -> Vec<ObjectId> {
         let due = self.order.iter().take_while(|(since, _)| *since <= before);
         due.map(|&(_, object)| object).take(limit).collect()
     }
 
     /// Forgets objects that are gone.
-    pub(super) fn forget(&mut self, objects: &[ObjectId]) {
+    pub(crate) fn forget(&mut self, objects: &[ObjectId]) {
         for object in objects {
             if let Some(since) = self.since.remove(object) {
                 self.order.remove(&(since, *object));

