@@ -209,3 +209,17 @@ test("JSON that nests too deep is refused over REST and over tRPC", async () => 
   const query = await app.request(`/trpc/environment.list?input=${input}`, { headers });
   expect(query.status).toBe(400);
 });
+
+test("a NUL character, which the database cannot have, is no internal error", async () => {
+  const { app, db, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "nul");
+  const path = `/v1/clusters/${cluster.id}`;
+  const ask = async (method: string, asked: string) =>
+    (await call(app, method, asked, { apiKey: ours.apiKey })).status;
+  expect(await ask("GET", `${path}/metrics?topic=a%00`)).toBe(400);
+  expect(await ask("GET", `${path}/metrics?group=a%00`)).toBe(400);
+  for (const field of ["actor_id", "method", "target_id"]) {
+    expect(await ask("GET", `/v1/audit-events?${field}=%00`)).toBe(400);
+  }
+  expect(await ask("POST", `${path}/tuning/changes/tch_%00/revert`)).toBe(404);
+});

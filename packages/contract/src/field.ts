@@ -27,6 +27,12 @@ export const plainText = z
   .regex(PLAIN_TEXT_PATTERN, "must not contain control characters");
 
 /** RFC 3339, UTC. */
+/** PostgreSQL's text cannot have one, so that nothing there matches. */
+export const withoutNul = [
+  (value: string) => !value.includes("\0"),
+  { error: "must not have a NUL character" },
+] as const;
+
 export const timestamp = z.iso.datetime().meta({ description: "RFC 3339, UTC" });
 
 /** A 64-bit whole number as a decimal string: JSON numbers lose digits past 2^53. */

@@ -1,7 +1,7 @@
 import { AUDIT_RESULTS, AUTH_METHODS } from "@millrace/domain";
 import { z } from "zod";
 import { Actor } from "../actor.ts";
-import { int64, timestamp } from "../field.ts";
+import { int64, timestamp, withoutNul } from "../field.ts";
 
 const detail = z.record(z.string(), z.unknown()).nullable();
 
@@ -37,13 +37,23 @@ export type AuditEvent = z.infer<typeof AuditEvent>;
 
 /** Fields that choose events. */
 export const auditQuery = {
-  actor_id: z.string().max(40).optional().meta({ description: "ID of a user or an API key" }),
+  actor_id: z
+    .string()
+    .max(40)
+    .refine(...withoutNul)
+    .optional()
+    .meta({ description: "ID of a user or an API key" }),
   method: z
     .string()
     .max(60)
+    .refine(...withoutNul)
     .optional()
     .meta({ description: "A method like cluster.update, or all of one kind like cluster" }),
-  target_id: z.string().max(40).optional(),
+  target_id: z
+    .string()
+    .max(40)
+    .refine(...withoutNul)
+    .optional(),
   result: z.enum(AUDIT_RESULTS).optional(),
   from: timestamp.optional().meta({ description: "RFC 3339, UTC; this time included" }),
   to: timestamp.optional().meta({ description: "RFC 3339, UTC; this time excluded" }),

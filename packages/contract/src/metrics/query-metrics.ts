@@ -1,7 +1,7 @@
 import { METRIC_NAMES, METRIC_STEP_SECONDS_MIN } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { pathId } from "../field.ts";
+import { pathId, withoutNul } from "../field.ts";
 
 /** Kafka has no bound for the name of a group; a URL and an index of the database have. */
 const METRIC_GROUP_LENGTH_MAX = 500;
@@ -40,12 +40,18 @@ export const metricsQuery = {
     .regex(/^\d{1,9}$/, "must be a broker's id")
     .optional()
     .meta({ description: "Only this broker's series. One of broker, topic and group at most" }),
-  topic: z.string().min(1).max(249).optional().meta({ description: "Only this topic's series" }),
+  topic: z
+    .string()
+    .min(1)
+    .max(249)
+    .refine(...withoutNul)
+    .optional()
+    .meta({ description: "Only this topic's series" }),
   group: z
     .string()
     .min(1)
     .max(METRIC_GROUP_LENGTH_MAX)
-    .refine((group) => !group.includes("\0"), { error: "must not have a NUL character" })
+    .refine(...withoutNul)
     .optional()
     .meta({ description: "Only the lag of this consumer group" }),
 };

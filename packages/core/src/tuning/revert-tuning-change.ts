@@ -1,5 +1,6 @@
 import {
   type ClusterId,
+  isId,
   notFound,
   type Principal,
   revertPatch,
@@ -20,7 +21,9 @@ export async function revertTuningChange(
   input: { readonly clusterId: ClusterId; readonly changeId: TuningChangeId },
 ): Promise<TuningView> {
   const cluster = await requireCluster(core, principal, input.clusterId);
-  const reverts = await core.db.tuning.change(cluster.id, input.changeId);
+  const reverts = isId("tch", input.changeId)
+    ? await core.db.tuning.change(cluster.id, input.changeId)
+    : undefined;
   if (reverts === undefined) throw notFound("tuning change", input.changeId);
   const patch = revertPatch(cluster, reverts.changes);
   return updateTuning(core, principal, { clusterId: cluster.id, patch, reverts });
