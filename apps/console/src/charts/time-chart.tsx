@@ -1,8 +1,7 @@
 "use client";
 
-import { ActionIcon, Box, Card, Group, Text, useComputedColorScheme } from "@mantine/core";
+import { Box, Card, Group, Text, useComputedColorScheme } from "@mantine/core";
 import { useLocalStorage, useMergedRef, useResizeObserver } from "@mantine/hooks";
-import { IconMathFunction, IconTable } from "@tabler/icons-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type uPlot from "uplot";
 import { duration } from "../format/time.ts";
@@ -10,6 +9,7 @@ import { type ChartLine, type Columns, columnsOf, latest, summaryOf } from "./ch
 import type { ChartMarker } from "./chart-markers.ts";
 import type { Range } from "./chart-range.ts";
 import { ChartTable, clockMoment } from "./chart-table.tsx";
+import { ChartToggles } from "./chart-toggles.tsx";
 import { optionsOf } from "./uplot-options.ts";
 
 interface TimeChartProps {
@@ -81,14 +81,11 @@ export function TimeChart(props: TimeChartProps) {
         <Text fw={600} fz="sm">
           {title}
         </Text>
-        <Group gap={4} wrap="nowrap">
-          <Toggle label={`Log scale of ${title}`} on={log} onClick={() => setLog(!log)}>
-            <IconMathFunction size={16} />
-          </Toggle>
-          <Toggle label={`${title} as a table`} on={asTable} onClick={() => setAsTable(!asTable)}>
-            <IconTable size={16} />
-          </Toggle>
-        </Group>
+        <ChartToggles
+          {...{ title, log, asTable }}
+          onLog={() => setLog(!log)}
+          onTable={() => setAsTable(!asTable)}
+        />
       </Group>
       <Group gap="md" mb={6}>
         {lines.map((line, index) => (
@@ -114,26 +111,6 @@ export function TimeChart(props: TimeChartProps) {
         />
       )}
     </Card>
-  );
-}
-
-function Toggle(props: {
-  label: string;
-  on: boolean;
-  onClick: () => void;
-  children: React.ReactNode;
-}) {
-  return (
-    <ActionIcon
-      variant={props.on ? "filled" : "default"}
-      size="sm"
-      title={props.label}
-      aria-label={props.label}
-      aria-pressed={props.on}
-      onClick={props.onClick}
-    >
-      {props.children}
-    </ActionIcon>
   );
 }
 
