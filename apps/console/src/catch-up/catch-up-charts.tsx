@@ -1,5 +1,6 @@
 "use client";
 
+import { ChartToolbar } from "../charts/chart-toolbar.tsx";
 import { type MetricChartName, MetricCharts } from "../charts/metric-charts.tsx";
 
 const MINUTES = 15;
@@ -14,5 +15,10 @@ const CHARTS: readonly MetricChartName[] = [
 
 /** The figures over the last 15 minutes. */
 export function CatchUpCharts({ clusterId }: { clusterId: string }) {
-  return <MetricCharts clusterId={clusterId} minutes={MINUTES} charts={CHARTS} />;
+  return (
+    <>
+      <ChartToolbar clusterId={clusterId} minutes={MINUTES} />
+      <MetricCharts clusterId={clusterId} minutes={MINUTES} charts={CHARTS} />
+    </>
+  );
 }

@@ -1,17 +1,13 @@
 "use client";
 
-import { Button, Group, SimpleGrid, Text } from "@mantine/core";
+import { SimpleGrid } from "@mantine/core";
 import type { MetricSeries } from "@millrace/contract";
-import { useMetrics } from "../cluster/live.ts";
 import { byteRate, count, latency, share, times } from "../format/quantity.ts";
-import { moment } from "../format/time.ts";
-import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { pointsOf } from "./chart-data.ts";
 import { useChartMarkers } from "./chart-markers.ts";
-import { stepOf, useChartRange } from "./chart-range.ts";
-import { CsvLink } from "./csv-link.tsx";
 import { metricColor } from "./metric-colors.ts";
 import { TimeChart } from "./time-chart.tsx";
+import { useChartMetrics } from "./use-chart-metrics.ts";
 
 interface MetricChart {
   title: string;
@@ -104,50 +100,30 @@ interface MetricChartsProps {
   minutes: number;
 }
 
-/** Charts of a cluster side by side, with one range, one cursor and one set of markers. */
+/** Charts of a cluster side by side, with one range, one cursor and one set of markers. `ChartToolbar` belongs above them. */
 export function MetricCharts({ clusterId, charts, minutes }: MetricChartsProps) {
-  const [range, setRange] = useChartRange();
-  const live = { from: Date.now() - minutes * 60_000, to: Date.now() };
-  const { data, error } = useMetrics(clusterId, minutes, stepOf(range ?? live), { range });
+  const { data, span, setRange } = useChartMetrics(clusterId, minutes);
   const markers = useChartMarkers(clusterId);
-  const span = range ?? data ?? live;
   return (
-    <>
-      {error && <ProblemAlert error={error} title="Cannot load the metrics" />}
-      <Group gap="sm" justify="flex-end">
-        {range && (
-          <Group gap="sm" role="status">
-            <Text fz="sm" className="quiet">
-              {moment(new Date(range.from).toISOString())} to{" "}
-              {moment(new Date(range.to).toISOString())}
-            </Text>
-            <Button variant="default" size="xs" onClick={() => setRange(undefined)}>
-              Reset zoom
-            </Button>
-          </Group>
-        )}
-        {data && <CsvLink clusterId={clusterId} range={range ?? data} />}
-      </Group>
-      <SimpleGrid cols={{ base: 1, md: 2 }}>
-        {charts.map((name) => {
-          const { title, format, lines } = METRIC_CHARTS[name];
-          return (
-            <TimeChart
-              key={name}
-              title={title}
-              format={format}
-              span={span}
-              markers={markers}
-              onZoom={setRange}
-              lines={lines.map(([label, metric]) => ({
-                label,
-                color: metricColor(metric),
-                points: pointsOf(data?.series, metric),
-              }))}
-            />
-          );
-        })}
-      </SimpleGrid>
-    </>
+    <SimpleGrid cols={{ base: 1, md: 2 }}>
+      {charts.map((name) => {
+        const { title, format, lines } = METRIC_CHARTS[name];
+        return (
+          <TimeChart
+            key={name}
+            title={title}
+            format={format}
+            span={span}
+            markers={markers}
+            onZoom={setRange}
+            lines={lines.map(([label, metric]) => ({
+              label,
+              color: metricColor(metric),
+              points: pointsOf(data?.series, metric),
+            }))}
+          />
+        );
+      })}
+    </SimpleGrid>
   );
 }

@@ -6,6 +6,7 @@ import { IconPlayerPause } from "@tabler/icons-react";
 import { useState } from "react";
 import { CURRENT_MS, latest, pointsOf } from "../charts/chart-data.ts";
 import { useChartRange } from "../charts/chart-range.ts";
+import { ChartToolbar } from "../charts/chart-toolbar.tsx";
 import { type MetricChartName, MetricCharts } from "../charts/metric-charts.tsx";
 import { byteRate, count, latency } from "../format/quantity.ts";
 import { exactMoment, moment } from "../format/time.ts";
@@ -52,6 +53,7 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
           newestAt={now.data?.newest_at}
         />
       )}
+      <ChartToolbar clusterId={clusterId} minutes={Number(span)} />
       <MetricCharts clusterId={clusterId} charts={CHARTS} minutes={Number(span)} />
     </Stack>
   );

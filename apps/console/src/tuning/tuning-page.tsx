@@ -1,11 +1,12 @@
 "use client";
 
-import { Alert, Card, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Alert, Box, Card, Skeleton, Stack, Text, Title } from "@mantine/core";
 import type { Tuning } from "@millrace/contract";
 import { IconClock, IconEye } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Fragment } from "react";
 import { useTRPC } from "../api/client.tsx";
+import { ChartToolbar } from "../charts/chart-toolbar.tsx";
 import { MetricCharts } from "../charts/metric-charts.tsx";
 import { useCluster } from "../cluster/live.ts";
 import { useAllowed, useDenied } from "../session/use-allowed.ts";
@@ -43,6 +44,7 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
         </Alert>
       )}
       {!data && !error && <Skeleton h={480} radius="md" />}
+      {data && <ChartToolbar clusterId={clusterId} minutes={CHART_MINUTES} />}
       {data &&
         KNOB_GROUPS.map((group) => (
           <GroupCard
@@ -113,13 +115,13 @@ function GroupCard(props: {
           <KnobRow knob={knob} setting={tuning[knob]} edit={edit} first={at === 0} />
         </Fragment>
       ))}
-      <Stack p="md" gap="sm">
+      <Box p="md">
         <MetricCharts
           clusterId={clusterId}
           charts={chartsOf(group.knobs)}
           minutes={CHART_MINUTES}
         />
-      </Stack>
+      </Box>
     </Card>
   );
 }
