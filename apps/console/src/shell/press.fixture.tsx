@@ -31,15 +31,17 @@ export function ConfirmByName(props: DialogProps) {
 interface ReviewProps {
   opened: boolean;
   title: string;
+  children?: ReactNode;
   confirm: string;
   onConfirm: () => void;
 }
 
-export function ReviewDialog({ opened, title, confirm, onConfirm }: ReviewProps) {
+export function ReviewDialog({ opened, title, children, confirm, onConfirm }: ReviewProps) {
   if (!opened) return null;
   return (
     <div role="dialog">
       {title}
+      {children}
       <Button onClick={onConfirm}>{confirm}</Button>
     </div>
   );

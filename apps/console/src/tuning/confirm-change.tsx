@@ -4,12 +4,18 @@ import { Box, Group, Stack, Text } from "@mantine/core";
 import type { Tuning } from "@millrace/contract";
 import { IconArrowRight } from "@tabler/icons-react";
 import { ReviewDialog } from "../shell/review-dialog.tsx";
+import { reviewText } from "./apply-words.ts";
 import type { Change } from "./draft.ts";
 import { KNOB_WORDS, valueText } from "./knobs.ts";
 import type { TuningEdit } from "./tuning-edit.ts";
 
 /** What changes from what to what, once the API has validated it. */
-export function ConfirmChange({ edit, tuning }: { edit: TuningEdit; tuning: Tuning | undefined }) {
+export function ConfirmChange(props: {
+  edit: TuningEdit;
+  tuning: Tuning | undefined;
+  paused: boolean;
+}) {
+  const { edit, tuning, paused } = props;
   return (
     <ReviewDialog
       opened={edit.confirming}
@@ -27,9 +33,7 @@ export function ConfirmChange({ edit, tuning }: { edit: TuningEdit; tuning: Tuni
         ))}
       </Stack>
       <Text fz="sm" className="quiet">
-        {tuning?.applied
-          ? "Valid. Applied without a restart."
-          : "Valid. The broker does not respond; it gets the values when it is back."}
+        {reviewText({ applied: tuning?.applied, paused })}
       </Text>
     </ReviewDialog>
   );

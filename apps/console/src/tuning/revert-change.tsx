@@ -5,7 +5,9 @@ import { notifications } from "@mantine/notifications";
 import type { TuningChange } from "@millrace/contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
+import { useCluster } from "../cluster/live.ts";
 import { ReviewDialog } from "../shell/review-dialog.tsx";
+import { revertedText, revertText } from "./apply-words.ts";
 import { ChangeLine } from "./confirm-change.tsx";
 
 /** Asks before a change of the history is reverted. */
@@ -17,16 +19,13 @@ export function RevertChange(props: {
   const { clusterId, change, onClose } = props;
   const trpc = useTRPC();
   const queryClient = useQueryClient();
+  const paused = useCluster(clusterId).data?.status.phase === "PAUSED";
   const revert = useMutation(
     trpc.tuning.revert.mutationOptions({
       onSuccess: ({ applied }) => {
         onClose();
         void queryClient.invalidateQueries(trpc.tuning.pathFilter());
-        notifications.show({
-          message: applied
-            ? `Change #${change.version} reverted.`
-            : "Saved. The broker gets the earlier values when it responds.",
-        });
+        notifications.show({ message: revertedText(change.version, { applied, paused }) });
       },
     }),
   );
@@ -48,7 +47,7 @@ export function RevertChange(props: {
         ))}
       </Stack>
       <Text fz="sm" className="quiet">
-        The earlier values are restored without a restart, as a new change.
+        {revertText(paused)}
       </Text>
     </ReviewDialog>
   );

@@ -6,6 +6,7 @@ import type { TuningKnob } from "@millrace/domain";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { problemOf, statusOf, useTRPC } from "../api/client.tsx";
+import { savedText } from "./apply-words.ts";
 import {
   type Change,
   changesOf,
@@ -39,7 +40,11 @@ export interface TuningEdit {
   apply(): void;
 }
 
-export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): TuningEdit {
+export function useTuningEdit(
+  clusterId: string,
+  tuning: Tuning | undefined,
+  paused: boolean,
+): TuningEdit {
   const trpc = useTRPC();
   const queryClient = useQueryClient();
   const [draft, setDraft] = useState<Draft>({});
@@ -76,11 +81,7 @@ export function useTuningEdit(clusterId: string, tuning: Tuning | undefined): Tu
       onSuccess: ({ applied }) => {
         discard();
         void queryClient.invalidateQueries(trpc.tuning.pathFilter());
-        notifications.show({
-          message: applied
-            ? "New values applied."
-            : "Saved. The broker gets the new values when it responds.",
-        });
+        notifications.show({ message: savedText({ applied, paused }) });
       },
       onError: refuse,
     }),

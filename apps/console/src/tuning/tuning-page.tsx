@@ -31,13 +31,14 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
     trpc.tuning.get.queryOptions({ cluster_id: clusterId }, { refetchInterval: TUNING_POLL_MS }),
   );
   const { data: cluster } = useCluster(clusterId);
-  const edit = useTuningEdit(clusterId, data);
+  const paused = cluster?.status.phase === "PAUSED";
+  const edit = useTuningEdit(clusterId, data, paused);
   const mayWrite = useAllowed("tuning:write");
   const readOnly = useDenied("tuning:write");
   return (
     <Stack gap="md">
       {error && <ProblemAlert error={error} title="Cannot load the tuning" />}
-      {data && <StateNote tuning={data} paused={cluster?.status.phase === "PAUSED"} />}
+      {data && <StateNote tuning={data} paused={paused} />}
       {readOnly && (
         <Alert color="gray" icon={<IconEye size={18} />} title="Read-only">
           Your role does not allow you to change the tuning.
@@ -56,7 +57,7 @@ export function TuningPage({ clusterId }: { clusterId: string }) {
           />
         ))}
       <ChangeBar edit={edit} />
-      <ConfirmChange edit={edit} tuning={data} />
+      <ConfirmChange edit={edit} tuning={data} paused={paused} />
       <TuningHistory clusterId={clusterId} />
     </Stack>
   );
