@@ -84,3 +84,11 @@ test("so is a revert", async () => {
   press("Revert");
   expect(await notice()).toBe("Saved. The broker gets the earlier values when it responds.");
 });
+
+test("a revert says where the value that it returns to is the default", () => {
+  const html = apiOf("RUNNING").render(REVERT);
+  const line = (knob: string) => html.split("data-change=").find((part) => part.includes(knob));
+  expect(line("block_cache_bytes")).toMatch(/64 MiB<.*128 MiB<.*\(the default\)/);
+  expect(line("wal_cache_bytes")).toMatch(/64 MiB<.*48 MiB</);
+  expect(line("wal_cache_bytes")).not.toContain("(the default)");
+});

@@ -15,6 +15,7 @@ import {
   overrideOf,
   overrideValue,
   patchOf,
+  revertOf,
 } from "./draft.ts";
 import { valueText } from "./knobs.ts";
 import { devTuning } from "./tuning.fixture.ts";
@@ -126,3 +127,16 @@ function refusal(overrides: Partial<Record<keyof Tuning, number>>): Problem {
   }
   throw new Error("it was not refused");
 }
+
+it("a revert swaps the values, and returns to the default where that is the earlier value", () => {
+  const defaultBytes = tuning.block_cache_bytes.default;
+  const changes = [
+    { field: "block_cache_bytes", from: defaultBytes, to: 64 * MIB, to_default: false },
+    { field: "wal_cache_bytes", from: 48 * MIB, to: 64 * MIB, to_default: false },
+  ] as const;
+  expect(revertOf([...changes], tuning)).toEqual([
+    { knob: "block_cache_bytes", from: 64 * MIB, to: defaultBytes, toDefault: true },
+    { knob: "wal_cache_bytes", from: 64 * MIB, to: 48 * MIB, toDefault: false },
+  ]);
+  expect(revertOf([...changes], undefined)[0]?.toDefault).toBe(false);
+});

@@ -1,5 +1,5 @@
 /** What somebody is about to change, before it is asked for. Pure, so that it is tested alone. */
-import type { Problem, Tuning, TuningSetting } from "@millrace/contract";
+import type { Problem, Tuning, TuningChange, TuningSetting } from "@millrace/contract";
 import { TUNING_KNOBS, type TuningKnob, type TuningUnit } from "@millrace/domain";
 import { amountOf, unitFor, unitNamed } from "../format/amount.ts";
 import { COUPLED, inWords, KNOB_WORDS, ZERO_WORDS } from "./knobs.ts";
@@ -48,6 +48,16 @@ export function changesOf(tuning: Tuning, draft: Draft): Change[] {
     if (to === undefined || to === tuning[knob].value) return [];
     return [{ knob, from: tuning[knob].value, to, toDefault: override?.kind === "default" }];
   });
+}
+
+/** What a revert of these changes would do; `tuning` says which values are the defaults. */
+export function revertOf(changes: TuningChange["changes"], tuning: Tuning | undefined): Change[] {
+  return changes.map(({ field, from, to }) => ({
+    knob: field,
+    from: to,
+    to: from,
+    toDefault: tuning?.[field].default === from,
+  }));
 }
 
 /** The changes as the API takes them: `null` is the default again. */

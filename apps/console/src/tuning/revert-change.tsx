@@ -3,12 +3,13 @@
 import { Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import type { TuningChange } from "@millrace/contract";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTRPC } from "../api/client.tsx";
 import { useCluster } from "../cluster/live.ts";
 import { ReviewDialog } from "../shell/review-dialog.tsx";
 import { revertedText, revertText } from "./apply-words.ts";
 import { ChangeLine } from "./confirm-change.tsx";
+import { revertOf } from "./draft.ts";
 
 /** Asks before a change of the history is reverted. */
 export function RevertChange(props: {
@@ -19,6 +20,7 @@ export function RevertChange(props: {
   const { clusterId, change, onClose } = props;
   const trpc = useTRPC();
   const queryClient = useQueryClient();
+  const { data: tuning } = useQuery(trpc.tuning.get.queryOptions({ cluster_id: clusterId }));
   const paused = useCluster(clusterId).data?.status.phase === "PAUSED";
   const revert = useMutation(
     trpc.tuning.revert.mutationOptions({
@@ -42,8 +44,8 @@ export function RevertChange(props: {
       onClose={onClose}
     >
       <Stack gap="xs">
-        {change.changes.map(({ field, from, to }) => (
-          <ChangeLine key={field} change={{ knob: field, from: to, to: from, toDefault: false }} />
+        {revertOf(change.changes, tuning).map((line) => (
+          <ChangeLine key={line.knob} change={line} />
         ))}
       </Stack>
       <Text fz="sm" className="quiet">
