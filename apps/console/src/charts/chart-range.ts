@@ -1,5 +1,6 @@
 "use client";
 
+import { METRIC_KEEP_SECONDS, resolutionFor } from "@millrace/domain";
 import { usePathname, useRouter, useSearchParams } from "next/navigation";
 
 /** A span in milliseconds since the epoch. */
@@ -18,6 +19,29 @@ const STEP_SECONDS_MIN = 2;
 /** A shorter span has nothing between two readings. */
 const RANGE_MS_MIN = 10_000;
 
+/** How long metrics are kept, in milliseconds: no range is longer. */
+export const RANGE_MS_MAX = Math.max(...Object.values(METRIC_KEEP_SECONDS)) * 1_000;
+/** From this step on a chart is an overview: its live view has the interval under way, too. */
+const COARSE_STEP_SECONDS = 60;
+/** Brokers are read this often at least. */
+const READ_SECONDS = 10;
+
+export function isCoarse(stepSeconds: number): boolean {
+  return stepSeconds >= COARSE_STEP_SECONDS;
+}
+
+/**
+ * Where a live range ends. The API answers whole intervals only: with a step of hours, the last hours, or all of a new
+ * cluster, would be missing. So a coarse range ends with the interval under way, once a reading of the step's resolution
+ * is in it. Its values are those measured so far.
+ */
+export function liveEnd(now: number, stepSeconds: number): number {
+  if (!isCoarse(stepSeconds)) return now;
+  const stepMs = stepSeconds * 1_000;
+  const measuredAfterMs = (resolutionFor(stepSeconds) + READ_SECONDS) * 1_000;
+  return Math.ceil((now - measuredAfterMs) / stepMs) * stepMs;
+}
+
 /** Seconds between points, so that a chart of the range is neither coarse nor crowded. */
 export function stepOf({ from, to }: Range): number {
   // Of whole seconds: a live range is a millisecond longer now and then, and would have another step then.
@@ -29,8 +53,9 @@ export function rangeIn(search: Pick<URLSearchParams, "get">): Range | undefined
   const [from, to] = [search.get("from"), search.get("to")].map((text) =>
     text !== null && /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN,
   );
-  if (from === undefined || to === undefined || !(to - from >= RANGE_MS_MIN)) return undefined;
-  return { from, to };
+  if (from === undefined || to === undefined) return undefined;
+  const length = to - from;
+  return length >= RANGE_MS_MIN && length <= RANGE_MS_MAX ? { from, to } : undefined;
 }
 
 /** The query with the range; without one, the live view. A range that is too short is widened around its middle. */

@@ -34,10 +34,16 @@ const ASINH = 4;
 const BINARY_STEPS = [0, 1, 2, 3].flatMap((power) =>
   [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** power),
 );
+const DAY_SECONDS = 86_400;
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const clockWithSeconds = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const dayAndTime = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+const dayOfMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const dayOfYear = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+/** From this distance on, labels may be of two years. */
+const YEAR_LABELS_SECONDS = 20 * DAY_SECONDS;
 const CLOCK_LABELS: uPlot.Axis.Values = (_chart, splits, _axis, _space, step) =>
-  splits.map((at) => (step < 60 ? clockWithSeconds : clock).format(at * 1_000));
+  timeLabels(splits, step);
 const SECONDS_LABELS: uPlot.Axis.Values = (_chart, splits) => splits.map((at) => duration(at));
 
 export function optionsOf(drawing: ChartDrawing): uPlot.Options {
@@ -108,6 +114,17 @@ export function optionsOf(drawing: ChartDrawing): uPlot.Options {
   };
 }
 
+/** Moments in seconds, `step` seconds apart, as labels: the time of day, and the day where it begins. */
+export function timeLabels(splits: readonly number[], step: number): string[] {
+  return splits.map((seconds) => {
+    const at = new Date(seconds * 1_000);
+    if (step >= YEAR_LABELS_SECONDS) return dayOfYear.format(at);
+    const isMidnight = at.getHours() === 0 && at.getMinutes() === 0;
+    if (step >= DAY_SECONDS || (isMidnight && step >= 3_600)) return dayOfMonth.format(at);
+    return (step < 60 ? clockWithSeconds : clock).format(at);
+  });
+}
+
 /** Zero and powers of the base up to the top: every one, or every second or third where there are many. */
 export function logSplits(max: number, base: number): number[] {
   const powers = Math.floor(Math.log(Math.max(1, max)) / Math.log(base) + 1e-9);
@@ -136,6 +153,7 @@ function zoom(chart: uPlot, onZoom: ChartDrawing["onZoom"]): void {
 function mark(chart: uPlot, markers: readonly ChartMarker[]): void {
   const { min = 0, max = 0 } = chart.scales.x ?? {};
   const width = chart.over.clientWidth;
+  const time = (max ?? 0) - (min ?? 0) > DAY_SECONDS ? dayAndTime : clockWithSeconds;
   const elements = markers
     .filter(({ at }) => at / 1_000 >= (min ?? 0) && at / 1_000 <= (max ?? 0))
     .map(({ at, text }) => {
@@ -143,7 +161,7 @@ function mark(chart: uPlot, markers: readonly ChartMarker[]): void {
       const element = document.createElement("div");
       element.className = "chart-marker";
       element.style.left = `${left}px`;
-      element.dataset.text = `${clockWithSeconds.format(at)}  ${text}`;
+      element.dataset.text = `${time.format(at)}  ${text}`;
       if (left > width / 2) element.dataset.flip = "";
       return element;
     });

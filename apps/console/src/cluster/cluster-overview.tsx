@@ -1,6 +1,6 @@
 "use client";
 
-import { Alert, Card, Group, SegmentedControl, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Alert, Card, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { Cluster, MetricSeries } from "@millrace/contract";
 import { IconPlayerPause } from "@tabler/icons-react";
 import { useState } from "react";
@@ -8,6 +8,7 @@ import { CURRENT_MS, latest, pointsOf } from "../charts/chart-data.ts";
 import { useChartRange } from "../charts/chart-range.ts";
 import { ChartToolbar } from "../charts/chart-toolbar.tsx";
 import { type MetricChartName, MetricCharts } from "../charts/metric-charts.tsx";
+import { SpanPicker } from "../charts/span-picker.tsx";
 import { byteRate, count, latency } from "../format/quantity.ts";
 import { exactMoment, moment } from "../format/time.ts";
 import { BootstrapAddress } from "./bootstrap-address.tsx";
@@ -18,33 +19,21 @@ import { useCluster, useMetrics } from "./live.ts";
 const NOW = { minutes: 1, stepSeconds: 5 };
 const TILE_WINDOW = `last ${CURRENT_MS / 1_000} s`;
 
-/** Shown spans in minutes. */
-const SPANS = { "5": "5 min", "15": "15 min", "60": "1 h", "360": "6 h" } as const;
-type Span = keyof typeof SPANS;
+/** What the charts show until another span is picked. */
+const MINUTES = 5;
 const CHARTS: readonly MetricChartName[] = ["throughput", "produceLatency", "fetchLatency", "lag"];
 type Endpoint = Cluster["status"]["endpoints"][number];
 
 /** Throughput, latencies and lag of one cluster, live. */
 export function ClusterOverview({ clusterId }: { clusterId: string }) {
-  const [span, setSpan] = useState<Span>("5");
+  const [minutes, setMinutes] = useState(MINUTES);
   const [range, setRange] = useChartRange();
   const { data: cluster } = useCluster(clusterId);
   const now = useMetrics(clusterId, NOW.minutes, NOW.stepSeconds);
   const paused = cluster && pausedSince(cluster);
   return (
     <Stack gap="md">
-      <Group justify="space-between" align="flex-end">
-        <Endpoints endpoints={cluster?.status.endpoints ?? []} />
-        <SegmentedControl
-          aria-label="Time range"
-          value={range ? "" : span}
-          onChange={(value) => {
-            setSpan(value as Span);
-            if (range) setRange(undefined);
-          }}
-          data={Object.entries(SPANS).map(([value, label]) => ({ value, label }))}
-        />
-      </Group>
+      <Endpoints endpoints={cluster?.status.endpoints ?? []} />
       {paused !== undefined ? (
         <PausedSince since={paused} />
       ) : (
@@ -53,8 +42,16 @@ export function ClusterOverview({ clusterId }: { clusterId: string }) {
           newestAt={now.data?.newest_at}
         />
       )}
-      <ChartToolbar clusterId={clusterId} minutes={Number(span)} />
-      <MetricCharts clusterId={clusterId} charts={CHARTS} minutes={Number(span)} />
+      <ChartToolbar clusterId={clusterId} minutes={minutes}>
+        <SpanPicker
+          minutes={range ? undefined : minutes}
+          onPick={(picked) => {
+            setMinutes(picked);
+            if (range) setRange(undefined);
+          }}
+        />
+      </ChartToolbar>
+      <MetricCharts clusterId={clusterId} charts={CHARTS} minutes={minutes} />
     </Stack>
   );
 }

@@ -2,10 +2,10 @@
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useTRPC, useTRPCClient } from "../api/client.tsx";
-import type { Range } from "../charts/chart-range.ts";
+import { isCoarse, liveEnd, type Range } from "../charts/chart-range.ts";
 
-/** Brokers are read every two seconds; asking more often shows nothing new. */
-const METRICS_POLL_MS = 2_000;
+/** Brokers are read every two seconds; asking more often shows nothing new. An overview of hours or days changes slowly. */
+const METRICS_POLL_MS = { live: 2_000, overview: 30_000 };
 const CLUSTER_POLL_MS = { changing: 1_000, steady: 5_000 };
 /** Phases that only a user's request or a failure ends. */
 const STEADY_PHASES = ["RUNNING", "PAUSED", "FAILED", "PENDING_PURGE"];
@@ -47,7 +47,7 @@ export function useMetrics(
   return useQuery({
     queryKey: ["metrics", clusterId, range ?? minutes, stepSeconds],
     queryFn: ({ signal }) => {
-      const to = range?.to ?? Date.now();
+      const to = range?.to ?? liveEnd(Date.now(), stepSeconds);
       const from = range?.from ?? to - minutes * 60_000;
       return client.metrics.query.query(
         {
@@ -60,7 +60,7 @@ export function useMetrics(
       );
     },
     enabled,
-    refetchInterval: range ? false : METRICS_POLL_MS,
+    refetchInterval: range ? false : METRICS_POLL_MS[isCoarse(stepSeconds) ? "overview" : "live"],
     placeholderData: keepPreviousData,
   });
 }
