@@ -5,6 +5,7 @@ import type { ReactNode } from "react";
 import { moment } from "../format/time.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { CsvLink } from "./csv-link.tsx";
+import { CustomRangeButton } from "./custom-range-dialog.tsx";
 import { useChartMetrics } from "./use-chart-metrics.ts";
 
 interface ChartToolbarProps {
@@ -17,7 +18,7 @@ interface ChartToolbarProps {
 
 /** What all charts of a page have in common: their range and its download. Once per page, above the charts. */
 export function ChartToolbar({ clusterId, minutes, children }: ChartToolbarProps) {
-  const { range, setRange, data, error } = useChartMetrics(clusterId, minutes);
+  const { range, setRange, data, error, span } = useChartMetrics(clusterId, minutes);
   return (
     <>
       {error && <ProblemAlert error={error} title="Cannot load the metrics" />}
@@ -34,6 +35,7 @@ export function ChartToolbar({ clusterId, minutes, children }: ChartToolbarProps
             </Button>
           </Group>
         )}
+        <CustomRangeButton shown={span} onApply={setRange} />
         {data && <CsvLink clusterId={clusterId} range={range ?? data} />}
       </Group>
     </>
