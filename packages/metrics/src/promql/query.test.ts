@@ -148,16 +148,43 @@ test("series have the names and labels that brokers give them", async () => {
   expect(texts).toHaveLength(2 * 3 + 5 + 5 + 2 + 2 + 1);
 });
 
-test("every query of the dashboard is understood", () => {
+describe("the dashboard", () => {
   const file = new URL("../../../../infra/monitoring/dashboard.json", import.meta.url);
-  const dashboard = JSON.parse(readFileSync(file, "utf8")) as {
-    panels: { targets: { expr: string }[] }[];
+  const { panels } = JSON.parse(readFileSync(file, "utf8")) as {
+    panels: { title: string; targets: { expr: string }[] }[];
   };
-  const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
-  expect(queries.length).toBeGreaterThan(0);
-  for (const query of queries) {
-    parseQuery(query.replaceAll("$__rate_interval", "1m").replaceAll("$cluster", "orders"));
-  }
+  const queriesOf = ({ targets }: (typeof panels)[number]) =>
+    targets.map(({ expr }) =>
+      expr.replaceAll("$__rate_interval", "1m").replaceAll("$cluster", "orders"),
+    );
+
+  test("has queries, and each is understood", () => {
+    const queries = panels.flatMap(queriesOf);
+    expect(queries.length).toBeGreaterThan(0);
+    for (const query of queries) parseQuery(query);
+  });
+
+  test("has data from stored readings in the panels that OPERATIONS.md names", async () => {
+    const filled: string[] = [];
+    for (const panel of panels) {
+      const answers = await Promise.all(
+        queriesOf(panel).map((query) => queryAt(cluster(), query, NOW_MS)),
+      );
+      if (answers.every(({ result }) => Array.isArray(result) && result.length > 0)) {
+        filled.push(panel.title);
+      }
+    }
+    expect(filled).toEqual([
+      "Produced and consumed",
+      "Produce latency",
+      "Network by tier",
+      "Block cache hits",
+      "Connections",
+      "Lag of consumer groups",
+    ]);
+    const page = readFileSync(new URL("../../../../OPERATIONS.md", import.meta.url), "utf8");
+    for (const title of filled) expect(page).toContain(`"${title}"`);
+  });
 });
 
 test.each([
