@@ -289,3 +289,15 @@ test("drift is shown, let stand by its digest, or undone", async () => {
   const undone = await ask("POST", `${path}/reconcile`);
   expect(undone.body.kind).toBe("cluster.reconcile");
 });
+
+test("the README's first message can be run again: the name leads to the cluster and the operation of the first run", async () => {
+  const create = { name: "first-message", region: "local", size: "dev" };
+  const made = await ask("POST", "/v1/clusters", create);
+  await finish(made.body.metadata.id, made.body.operation_id, "SUCCEEDED");
+  const again = await ask("POST", "/v1/clusters", create);
+  expect([again.status, again.body.existing_id]).toEqual([409, made.body.metadata.id]);
+  const cluster = await ask("GET", `/v1/clusters/${again.body.existing_id}`);
+  expect(cluster.body.status.operation_id).toBe(made.body.operation_id);
+  const operation = await ask("GET", `/v1/operations/${made.body.operation_id}?wait=30s`);
+  expect(operation.body.phase).toBe("SUCCEEDED");
+});
