@@ -2,24 +2,25 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { AxeBuilder } from "@axe-core/playwright";
-import { expect, type Page, test } from "@playwright/test";
+import { expect, type Page } from "@playwright/test";
 
 const pictures = join(import.meta.dirname, "../../test-results/pictures");
 
-/** As `checkPage`, in light and dark, for a journey that is too long to be made twice. */
-export async function checkPageInBothSchemes(page: Page, name: string): Promise<void> {
-  for (const scheme of ["dark", "light"] as const) {
+const SCHEMES = ["dark", "light"] as const;
+
+/** Takes the page's pictures and checks it, in light and dark. */
+export async function checkPage(page: Page, name: string): Promise<void> {
+  for (const scheme of SCHEMES) {
     await page.emulateMedia({ colorScheme: scheme });
     await expect(page.locator("html")).toHaveAttribute("data-mantine-color-scheme", scheme);
-    await checkPage(page, name, scheme);
+    await checkScheme(page, name, scheme);
   }
 }
 
-/** Takes the page's picture and checks it. */
-export async function checkPage(
+async function checkScheme(
   page: Page,
   name: string,
-  scheme = test.info().project.name,
+  scheme: (typeof SCHEMES)[number],
 ): Promise<void> {
   mkdirSync(pictures, { recursive: true });
   // What sticks to the window's edges would lie across the middle of the picture.
@@ -33,7 +34,7 @@ export async function checkPage(
   const serious = violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(" ")).join(", ")}`);
-  expect.soft(serious, `${name}: serious accessibility faults`).toEqual([]);
+  expect.soft(serious, `${name} (${scheme}): serious accessibility faults`).toEqual([]);
 }
 
 /**

@@ -3,7 +3,7 @@ import { defineConfig } from "@playwright/test";
 
 const chromium = process.env.MILLRACE_CHROMIUM;
 
-/** `npm run drill:tuning`: it takes minutes of load on a machine that does nothing else, and its pictures in both schemes itself. */
+/** `npm run drill:tuning`: it takes minutes of load on a machine that does nothing else. */
 const TUNING = "tuning.spec.ts";
 
 export default defineConfig({
@@ -34,8 +34,7 @@ export default defineConfig({
     },
   },
   projects: [
-    { name: "light", use: { colorScheme: "light" }, testIgnore: TUNING },
-    { name: "dark", use: { colorScheme: "dark" }, testIgnore: TUNING },
-    { name: "tuning", use: { colorScheme: "light" }, testMatch: TUNING },
+    { name: "journeys", testIgnore: TUNING },
+    { name: "tuning", testMatch: TUNING },
   ],
 });

@@ -16,7 +16,7 @@ import {
   unique,
 } from "../product.ts";
 import { test } from "./first-try-fails.ts";
-import { checkPageInBothSchemes, complaintsOf } from "./page-check.ts";
+import { checkPage, complaintsOf } from "./page-check.ts";
 import { signIn } from "./sign-in.ts";
 
 test.use({ baseURL: credentials.consoleUrl });
@@ -103,7 +103,7 @@ test("more cache and prefetch speed up a catch-up; less egress slows it, but not
       "Baseline: 5 MiB/s.",
     );
     expect(figures.fetchedPerDelivered, "blocks are fetched again").toBeGreaterThan(1.5);
-    await checkPageInBothSchemes(page, "tuning-load-before");
+    await checkPage(page, "tuning-load-before");
     return figures;
   });
 
@@ -119,7 +119,7 @@ test("more cache and prefetch speed up a catch-up; less egress slows it, but not
     await expect(dialog.locator("[data-change=prefetch_max_bytes]")).toHaveText(
       /No prefetch\s*32 MiB/,
     );
-    await checkPageInBothSchemes(page, "tuning-load-cache-preview");
+    await checkPage(page, "tuning-load-cache-preview");
     await apply(page, 2);
     await expectRate("own count").toBeGreaterThan(2 * before.readRate);
     await expectProductRate().toBeGreaterThan(2 * before.productReadRate);
@@ -131,7 +131,7 @@ test("more cache and prefetch speed up a catch-up; less egress slows it, but not
         before.fetchedPerDelivered / 2,
       );
     }).toPass({ timeout: RATE_TIMEOUT_MS });
-    await checkPageInBothSchemes(page, "tuning-load-faster");
+    await checkPage(page, "tuning-load-faster");
     return figures;
   });
 
@@ -140,7 +140,7 @@ test("more cache and prefetch speed up a catch-up; less egress slows it, but not
     await page.getByLabel("Unlimited").uncheck();
     await page.getByLabel("Egress baseline, new value").fill(String(EGRESS_LIMIT / MIB));
     await preview(page);
-    await checkPageInBothSchemes(page, "tuning-load-egress-preview");
+    await checkPage(page, "tuning-load-egress-preview");
     await apply(page, 3);
     await expectRate("own count").toBeLessThan(EGRESS_LIMIT);
     const figures = await measure("egress limit");
@@ -150,7 +150,7 @@ test("more cache and prefetch speed up a catch-up; less egress slows it, but not
     expect(egress / EGRESS_LIMIT, "reads and uploads, of the limit").toBeLessThan(1.1);
     expect(figures.produceRate).toBeGreaterThan(0.9 * PRODUCE_RATE);
     expect(figures.p99Ms).toBeLessThan(Math.max(3 * faster.p99Ms, P99_MS_FLOOR));
-    await checkPageInBothSchemes(page, "tuning-load-limited");
+    await checkPage(page, "tuning-load-limited");
   });
 
   await test.step("the catch-up page names the limit", async () => {
@@ -165,7 +165,7 @@ test("more cache and prefetch speed up a catch-up; less egress slows it, but not
         { timeout: CAUSE_TIMEOUT_MS },
       );
     }
-    await checkPageInBothSchemes(page, "tuning-load-cause");
+    await checkPage(page, "tuning-load-cause");
   });
 
   await test.step("the change is reverted, and they speed up again", async () => {
@@ -175,7 +175,7 @@ test("more cache and prefetch speed up a catch-up; less egress slows it, but not
     await expect(dialog.locator("[data-change=egress_baseline_bytes_per_second]")).toHaveText(
       /1.5 MiB\/s\s*Unlimited/,
     );
-    await checkPageInBothSchemes(page, "tuning-load-revert");
+    await checkPage(page, "tuning-load-revert");
     await dialog.getByRole("button", { name: "Revert", exact: true }).click();
     await expectApplied(page, 4);
     await expect(page.locator("[data-history='4']")).toContainText("Reverts change #3");
@@ -190,16 +190,16 @@ test("more cache and prefetch speed up a catch-up; less egress slows it, but not
     const range = `?from=${startedAt}&to=${Date.now()}`;
     await page.goto(`/clusters/${cluster.id}/tuning${range}`);
     await expectMarkers(page, "Catch-up reads and producers");
-    await checkPageInBothSchemes(page, "tuning-load-reverted");
+    await checkPage(page, "tuning-load-reverted");
     await page.goto(`/clusters/${cluster.id}${range}`);
     await expectMarkers(page, "Throughput");
     await marker(page, "Throughput", "Tuning #2").hover();
-    await checkPageInBothSchemes(page, "tuning-load-overview");
+    await checkPage(page, "tuning-load-overview");
     await page.getByRole("button", { name: "Throughput as a table" }).click();
     const rows = page.getByRole("table", { name: "Throughput" }).locator("[data-marker]");
     await expect(rows).toHaveText([/^Tuning #4, reverts #3/, /^Tuning #3/, /^Tuning #2/]);
     await rows.first().scrollIntoViewIfNeeded();
-    await checkPageInBothSchemes(page, "tuning-load-table");
+    await checkPage(page, "tuning-load-table");
   });
 
   expect(producer.errors, "records that were not acknowledged").toBe(0);

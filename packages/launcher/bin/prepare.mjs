@@ -43,13 +43,16 @@ export function say(text) {
   console.log(`\u001b[2m[${new Date().toISOString().slice(11, 19)}]\u001b[0m ${text}`);
 }
 
-/** Checks the machine and installs the packages; returns the Node to go on with. */
-export async function prepare() {
+/**
+ * Checks the machine and installs the packages; returns the Node to go on with. `dataPlaneScript` is the npm script of the
+ * data plane that compiles what the command needs.
+ */
+export async function prepare(dataPlaneScript) {
   process.chdir(root);
   checkNode();
   checkRust();
   checkDisk();
-  await installPackages();
+  await installPackages(dataPlaneScript);
   return nodeForTypeScript();
 }
 
@@ -133,13 +136,13 @@ function checkDisk() {
   }
 }
 
-async function installPackages() {
+async function installPackages(dataPlaneScript) {
   const wanted = createHash("sha256")
     .update(readFileSync(join(root, "package-lock.json")))
     .digest("hex");
   const mark = join(root, "node_modules/.millrace-lock");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return;
-  startBrokerBuild();
+  startDataPlaneBuild(dataPlaneScript);
   say("installing npm packages (a minute or two the first time) …");
   const code = await foreground("npm", ["ci", "--no-fund", "--no-audit"], {
     cwd: root,
@@ -174,15 +177,14 @@ async function runAllowedScripts() {
 }
 
 /**
- * Compiles the broker while npm mostly unpacks. Nobody waits for it here: the build that follows takes
+ * Compiles the data plane while npm mostly unpacks. Nobody waits for it here: the build that follows takes
  * over where this one is, and reports what fails.
  */
-function startBrokerBuild() {
+function startDataPlaneBuild(script) {
   if (process.env.MILLRACE_SKIP_BUILD === "1") return;
-  const args = ["build", "--release", "--locked", "-p", "millrace"];
-  // A process group, because the compilers that cargo runs do not end with it.
+  // A process group, because cargo and the compilers that it runs do not end with npm.
   const options = { cwd: join(root, "dataplane"), stdio: "ignore", detached: true };
-  const build = spawn("cargo", args, options);
+  const build = spawn("npm", ["run", "--silent", script], options);
   build.unref();
   if (build.pid === undefined) {
     build.on("error", () => {});

@@ -2,4 +2,4 @@
 /** `npm start`: sets everything up and serves the product until Ctrl-C. */
 import { handOver, prepare } from "./prepare.mjs";
 
-await handOver(await prepare(), "start.ts", process.argv.slice(2));
+await handOver(await prepare("build"), "start.ts", process.argv.slice(2));

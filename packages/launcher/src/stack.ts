@@ -25,7 +25,7 @@ const LINE_CHARS_MAX = 300;
 const STOP_ORDER = ["console", "api", "worker", "gateway", "PostgreSQL"];
 
 /** @throws Error with the log's end where it does not come up. */
-export async function startStack(): Promise<Stack> {
+export async function startStack(brokerProgram: string): Promise<Stack> {
   const home = join(root, ".millrace-test");
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
@@ -37,6 +37,9 @@ export async function startStack(): Promise<Stack> {
     env: {
       ...process.env,
       MILLRACE_HOME: home,
+      MILLRACE_BROKER_BIN: brokerProgram,
+      // The suite has built both by now. `npm start` itself would build the broker for production.
+      MILLRACE_SKIP_BUILD: "1",
       MILLRACE_API_PORT: String(await freePort()),
       MILLRACE_CONSOLE_PORT: String(await freePort()),
       MILLRACE_GATEWAY_PORT: String(await freePort()),

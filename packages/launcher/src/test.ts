@@ -52,8 +52,9 @@ const SLOWEST_SHOWN = 10;
 const FAILED_SHOWN = 40;
 const PROVIDER = "@millrace/terraform-provider";
 const artefacts = join(root, "test-results");
-const brokerProgram = join(root, "dataplane/target/release/millrace");
-/** The client library's example, which the Rust tests compile. */
+/** With debug assertions and checks for overflow, and compiled once for all tests. */
+const brokerProgram = join(root, "dataplane/target/debug/millrace");
+/** The client library's example. */
 const clientConsole = join(root, "dataplane/target/debug/examples/console");
 const total: Tally = { passed: 0, failed: 0, skipped: 0 };
 const failures: string[] = [];
@@ -65,8 +66,8 @@ const BROKER: Stage[] = [
   { name: "Rust format", tasks: ["@millrace/dataplane#format"], gate: true },
   { name: "crate dependencies", tasks: ["//#gate:crates"], gate: true },
   {
-    name: "broker build",
-    tasks: ["@millrace/dataplane#build"],
+    name: "data plane build",
+    tasks: ["@millrace/dataplane#build:tests"],
     gate: true,
     secondsMax: LONG_SECONDS_MAX,
   },
@@ -214,7 +215,7 @@ async function endToEnd(found: AllTools): Promise<void> {
   const from = Date.now();
   let stack: Awaited<ReturnType<typeof startStack>>;
   try {
-    stack = await startStack();
+    stack = await startStack(brokerProgram);
   } catch (error) {
     failures.push("npm start");
     console.error(error instanceof Error ? error.message : error);
