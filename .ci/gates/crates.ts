@@ -41,7 +41,8 @@ const CLIENT_MAY = new Set(["millrace-model", "millrace-time", "millrace-record"
 /** Libraries that are a boundary, and the only crates that may name them. */
 const BOUNDARIES: Record<string, string[]> = {
   object_store: ["millrace-objects"],
-  sqlx: ["millrace-meta"],
+  // The test kit makes the databases of tests that need a PostgreSQL server.
+  sqlx: ["millrace-meta", "millrace-testkit"],
   "io-uring": ["millrace-wal"],
   "kafka-protocol": ["millrace-wire", "millrace-record", "millrace-testkit"],
   axum: ["millrace-broker"],

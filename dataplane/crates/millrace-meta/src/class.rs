@@ -3,8 +3,8 @@
 use millrace_model::{Classified, FailureClass};
 
 use crate::{
-    CommitError, CompactionError, CreatePartitionsError, CreateTopicError, Fenced, OpenStreamError,
-    ReserveError, StoreFailure, SweepError, TopicError, TrimError,
+    ClusterError, CommitError, CompactionError, CreatePartitionsError, CreateTopicError, Fenced,
+    JoinError, OpenStreamError, ReserveError, StoreFailure, SweepError, TopicError, TrimError,
 };
 
 impl Classified for Fenced {
@@ -19,6 +19,27 @@ impl Classified for StoreFailure {
             Self::Database(_) => FailureClass::Transient,
             Self::Corrupt(_) => FailureClass::Corrupt,
             Self::TooLarge(_) => FailureClass::Rejected,
+        }
+    }
+}
+
+impl Classified for JoinError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::BeingAdopted { .. } => FailureClass::Transient,
+            Self::Store(failure) => failure.class(),
+        }
+    }
+}
+
+impl Classified for ClusterError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Fenced(_) => FailureClass::Fenced,
+            Self::NodeNot(..) | Self::NotOwner(_) => FailureClass::Rejected,
+            Self::Adopted { .. } => FailureClass::Transient,
+            Self::UnknownPartition(_) => FailureClass::Gone,
+            Self::Store(failure) => failure.class(),
         }
     }
 }
@@ -56,6 +77,7 @@ impl Classified for OpenStreamError {
         match self {
             Self::Fenced(_) => FailureClass::Fenced,
             Self::Unknown(_) => FailureClass::Gone,
+            Self::Owned(..) => FailureClass::Transient,
             Self::Store(failure) => failure.class(),
         }
     }

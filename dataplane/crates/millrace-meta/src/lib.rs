@@ -8,6 +8,7 @@
 
 mod acl;
 mod class;
+mod cluster;
 mod compaction;
 mod compaction_check;
 mod delegation_token;
@@ -26,6 +27,10 @@ mod topic;
 mod topic_row;
 
 pub use acl::AclRow;
+pub use cluster::{
+    Adoption, Broker, BrokerEndpoint, BrokerState, ChangedTopics, Changes, ClusterError,
+    FencedBroker, JoinError, Joining, Leader, LedTopic, Move,
+};
 pub use compaction::{
     Compaction, CompactionError, LiveRange, ObjectContents, StreamSetSummary, StreamSummary,
 };

@@ -23,6 +23,8 @@ pub struct PostgresOptions {
     /// How long a retired object stays readable, by the database's clock. Must be longer than the longest read, since
     /// a reader may hold a range that it was given just before the object was retired.
     pub retired_retention: Duration,
+    /// How long a broker counts as alive after it has renewed its lease, by the database's clock.
+    pub lease_ttl: Duration,
 }
 
 impl Default for PostgresOptions {
@@ -34,6 +36,7 @@ impl Default for PostgresOptions {
             statement_timeout: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(5),
             retired_retention: Duration::from_secs(600),
+            lease_ttl: Duration::from_secs(3),
         }
     }
 }

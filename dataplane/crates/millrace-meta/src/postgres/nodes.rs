@@ -17,6 +17,7 @@ pub(super) enum Sequence {
     Stream,
     Object,
     Producer,
+    Revision,
 }
 
 impl Sequence {
@@ -26,6 +27,7 @@ impl Sequence {
             Self::Stream => "stream",
             Self::Object => "object",
             Self::Producer => "producer",
+            Self::Revision => "revision",
         }
     }
 
@@ -64,28 +66,34 @@ pub(super) async fn cluster_id(meta: &PostgresMeta, default: &str) -> Result<Str
 
 pub(super) async fn register(meta: &PostgresMeta, node: NodeId) -> Result<NodeEpoch, StoreFailure> {
     let mut tx = meta.begin().await?;
-    let epoch = Sequence::NodeEpoch.take(&mut tx, 1).await?;
+    let epoch = new_epoch(&mut tx, node).await?;
+    commit(tx).await?;
+    Ok(epoch)
+}
+
+/// Begins a new epoch of the node; its former one is fenced.
+pub(super) async fn new_epoch(tx: &mut Tx, node: NodeId) -> Result<NodeEpoch, StoreFailure> {
     let former: Option<i64> =
         sqlx::query_scalar("SELECT epoch FROM nodes WHERE node_id = $1 FOR UPDATE")
             .bind(i64::from(node.get()))
-            .fetch_optional(&mut *tx)
+            .fetch_optional(&mut **tx)
             .await?;
+    let epoch = Sequence::NodeEpoch.take(tx, 1).await?;
     sqlx::query(
         "INSERT INTO nodes (node_id, epoch) VALUES ($1, $2)
          ON CONFLICT (node_id) DO UPDATE SET epoch = excluded.epoch",
     )
     .bind(i64::from(node.get()))
     .bind(to_sql(epoch)?)
-    .execute(&mut *tx)
+    .execute(&mut **tx)
     .await?;
     // What the former start reserved and can no longer commit. The object may exist in the bucket or not.
     sqlx::query(
         "UPDATE objects SET state = 3, retired_at = now() WHERE state = 1 AND node_epoch = $1",
     )
     .bind(former)
-    .execute(&mut *tx)
+    .execute(&mut **tx)
     .await?;
-    commit(tx).await?;
     Ok(NodeEpoch(epoch))
 }
 

@@ -1,8 +1,8 @@
 //! Making a change again that PostgreSQL has undone for another one's sake.
 
 use crate::{
-    CommitError, CompactionError, CreatePartitionsError, CreateTopicError, OpenStreamError,
-    ReserveError, StoreFailure, SweepError, TopicError, TrimError,
+    ClusterError, CommitError, CompactionError, CreatePartitionsError, CreateTopicError, JoinError,
+    OpenStreamError, ReserveError, StoreFailure, SweepError, TopicError, TrimError,
 };
 
 /// Two changes that meet again and again are stopped by their locks, not by luck: a few tries are enough.
@@ -37,10 +37,12 @@ macro_rules! of_store {
 }
 
 of_store!(
+    ClusterError,
     CommitError,
     CompactionError,
     CreatePartitionsError,
     CreateTopicError,
+    JoinError,
     OpenStreamError,
     ReserveError,
     SweepError,

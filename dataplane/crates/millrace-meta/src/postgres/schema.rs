@@ -10,11 +10,18 @@ use sqlx::{
 use super::OpenError;
 
 /// Version, description and text of each migration; files in `migrations/dataplane/postgres`.
-const MIGRATIONS: &[(i64, &str, &str)] = &[(
-    1,
-    "broker metadata",
-    include_str!("../../../../../migrations/dataplane/postgres/0001_broker_metadata.sql"),
-)];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (
+        1,
+        "broker metadata",
+        include_str!("../../../../../migrations/dataplane/postgres/0001_broker_metadata.sql"),
+    ),
+    (
+        2,
+        "brokers",
+        include_str!("../../../../../migrations/dataplane/postgres/0002_brokers.sql"),
+    ),
+];
 
 /// Brings the tables up to date. The migrator holds an advisory lock, so that of many brokers one does it.
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), OpenError> {

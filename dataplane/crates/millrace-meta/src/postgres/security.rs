@@ -1,6 +1,9 @@
 //! Credentials, quotas, access control lists and delegation tokens.
 
-use super::{PostgresMeta, commit};
+use super::{
+    PostgresMeta,
+    feed::{Change, commit_change},
+};
 use crate::{
     AclRow, DelegationTokenChange, DelegationTokenRow, QuotaChange, QuotaEntityRow, QuotaRow,
     ScramChange, ScramRow, StoreFailure, number::from_sql,
@@ -64,7 +67,7 @@ pub(super) async fn change_scram_credentials(
         };
         statement.execute(&mut *tx).await?;
     }
-    commit(tx).await
+    commit_change(tx, Change::Security).await
 }
 
 pub(super) async fn client_quotas(meta: &PostgresMeta) -> Result<Vec<QuotaRow>, StoreFailure> {
@@ -117,7 +120,7 @@ pub(super) async fn change_client_quotas(
         };
         statement.execute(&mut *tx).await?;
     }
-    commit(tx).await
+    commit_change(tx, Change::Security).await
 }
 
 pub(super) async fn acls(meta: &PostgresMeta) -> Result<Vec<AclRow>, StoreFailure> {
@@ -169,7 +172,7 @@ pub(super) async fn change_acls(
             .execute(&mut *tx)
             .await?;
     }
-    commit(tx).await
+    commit_change(tx, Change::Security).await
 }
 
 pub(super) async fn delegation_tokens(
@@ -230,5 +233,5 @@ pub(super) async fn change_delegation_tokens(
         };
         statement.execute(&mut *tx).await?;
     }
-    commit(tx).await
+    commit_change(tx, Change::Security).await
 }

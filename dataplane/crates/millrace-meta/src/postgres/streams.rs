@@ -1,10 +1,10 @@
 //! Opening and trimming streams.
 
-use millrace_model::{NodeEpoch, Offset, StreamEpoch, StreamId};
+use millrace_model::{NodeEpoch, NodeId, Offset, StreamEpoch, StreamId};
 
 use super::{PostgresMeta, Tx, commit, failure, fence, nodes::Sequence, objects};
 use crate::{
-    OpenStreamError, StoreFailure, StreamMeta, TrimError,
+    Fenced, OpenStreamError, StoreFailure, StreamMeta, TrimError,
     index::{Index, Stream},
     number::{from_sql, to_sql},
 };
@@ -78,15 +78,17 @@ pub(super) async fn open(
     node_epoch: NodeEpoch,
 ) -> Result<Vec<StreamMeta>, OpenStreamError> {
     let mut tx = meta.begin().await?;
-    fence::<OpenStreamError>(&mut tx, node_epoch).await?;
+    let node = node_of(&mut tx, node_epoch).await?;
     // In the order of their ids, which an update alone does not keep to.
     load(&mut tx, streams.iter().copied(), Lock::Update).await?;
+    refuse_others(&mut tx, streams, node.id).await?;
     sqlx::query(
-        "UPDATE streams SET epoch = epoch + 1, owner_epoch = $1
+        "UPDATE streams SET epoch = epoch + 1, owner_epoch = $1, owner_node = $3
          WHERE stream_id = ANY($2) AND owner_epoch IS DISTINCT FROM $1",
     )
     .bind(to_sql(node_epoch.get())?)
     .bind(ids_to_sql(streams.iter().copied())?)
+    .bind(node.has_joined.then_some(node.id))
     .execute(&mut *tx)
     .await
     .map_err(failure)?;
@@ -96,6 +98,49 @@ pub(super) async fn open(
         .iter()
         .filter_map(|&id| Some(opened.streams.get(&id)?.meta(id)));
     Ok(found.collect())
+}
+
+/// Who opens streams.
+#[derive(Debug, Clone, Copy)]
+struct Opener {
+    id: i64,
+    has_joined: bool,
+}
+
+/// The node that this epoch is the current one of. It stays so until the transaction ends.
+async fn node_of(tx: &mut Tx, node_epoch: NodeEpoch) -> Result<Opener, OpenStreamError> {
+    let node: Option<(i64, bool)> =
+        sqlx::query_as("SELECT node_id, state IS NOT NULL FROM nodes WHERE epoch = $1 FOR SHARE")
+            .bind(to_sql(node_epoch.get())?)
+            .fetch_optional(&mut **tx)
+            .await
+            .map_err(failure)?;
+    let (id, has_joined) = node.ok_or(Fenced(node_epoch))?;
+    Ok(Opener { id, has_joined })
+}
+
+/// Refuses streams of another node that has joined: what it has not uploaded is in its log.
+async fn refuse_others(
+    tx: &mut Tx,
+    streams: &[StreamId],
+    node: i64,
+) -> Result<(), OpenStreamError> {
+    let other: Option<(i64, i64)> = sqlx::query_as(
+        "SELECT stream_id, owner_node FROM streams
+         WHERE stream_id = ANY($1) AND owner_node <> $2 ORDER BY stream_id LIMIT 1",
+    )
+    .bind(ids_to_sql(streams.iter().copied())?)
+    .bind(node)
+    .fetch_optional(&mut **tx)
+    .await
+    .map_err(failure)?;
+    match other {
+        Some((stream, node)) => {
+            let (stream, node) = (StreamId(from_sql(stream)?), NodeId(from_sql(node)?));
+            Err(OpenStreamError::Owned(stream, node))
+        }
+        None => Ok(()),
+    }
 }
 
 pub(super) async fn trim(

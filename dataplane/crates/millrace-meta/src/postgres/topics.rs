@@ -2,15 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use millrace_model::{Offset, StreamId, TopicName, limits::TOPIC_PARTITIONS_MAX};
+use millrace_model::{
+    NodeId, Offset, StreamId, TopicId, TopicName, TopicPartition, limits::TOPIC_PARTITIONS_MAX,
+};
+use sqlx::{FromRow, Row as _};
+use uuid::Uuid;
 
 use super::{
-    PostgresMeta, Tx, commit, failure, objects,
+    PostgresMeta, Tx, failure,
+    feed::{Change, commit_change},
+    leaders, objects,
     streams::{self, Lock},
 };
 use crate::{
-    CreatePartitionsError, CreateTopicError, NewTopic, PartitionStreams, StoreFailure, Topic,
-    TopicError,
+    CreatePartitionsError, CreateTopicError, Leader, LedTopic, NewTopic, PartitionStreams,
+    StoreFailure, Topic, TopicError,
     number::{from_sql, to_sql},
     topic_row::{configs_to_sql, topic_from_row},
 };
@@ -54,6 +60,78 @@ pub(super) async fn all(meta: &PostgresMeta) -> Result<Vec<Topic>, StoreFailure>
     topics_of(rows)
 }
 
+/// A partition with its topic's columns and its leader: as `Row`, then leader, its epoch, next leader.
+type LedRow = (Row, (Option<i64>, i64, Option<i64>));
+
+/// The topics with these ids, or all, with their leaders, in the order of their names.
+pub(super) async fn led(
+    tx: &mut Tx,
+    ids: Option<&[Vec<u8>]>,
+) -> Result<Vec<LedTopic>, StoreFailure> {
+    let rows = sqlx::query(
+        "SELECT topic_id, name, configs, partition_index, data_stream, meta_stream,
+                leader, leader_epoch, moving_to
+         FROM topics JOIN partitions USING (topic_id)
+         WHERE $1::bytea[] IS NULL OR topic_id = ANY($1) ORDER BY name, partition_index",
+    )
+    .bind(ids)
+    .fetch_all(&mut **tx)
+    .await?;
+    let mut partitions = Vec::with_capacity(rows.len());
+    let mut leaders = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (partition, (node, epoch, moving_to)): LedRow = (
+            FromRow::from_row(row)?,
+            (row.try_get(6)?, row.try_get(7)?, row.try_get(8)?),
+        );
+        partitions.push(partition);
+        leaders.push(Leader {
+            node: node.map(from_sql).transpose()?.map(NodeId),
+            epoch: from_sql(epoch)?,
+            moving_to: moving_to.map(from_sql).transpose()?.map(NodeId),
+        });
+    }
+    let mut leaders = leaders.into_iter();
+    let led = |topic: Topic| LedTopic {
+        leaders: leaders.by_ref().take(topic.partitions.len()).collect(),
+        topic,
+    };
+    Ok(topics_of(partitions)?.into_iter().map(led).collect())
+}
+
+/// A partition's topic and streams. Both stay until the transaction ends.
+pub(super) async fn partition(
+    tx: &mut Tx,
+    partition: &TopicPartition,
+) -> Result<Option<(TopicId, PartitionStreams)>, StoreFailure> {
+    let row: Option<(Vec<u8>, i64, i64)> = sqlx::query_as(
+        "SELECT topic_id, data_stream, meta_stream FROM topics JOIN partitions USING (topic_id)
+         WHERE name = $1 AND partition_index = $2 FOR UPDATE OF partitions",
+    )
+    .bind(partition.topic.as_str())
+    .bind(i64::from(partition.partition))
+    .fetch_optional(&mut **tx)
+    .await?;
+    let Some((topic, data, meta)) = row else {
+        return Ok(None);
+    };
+    let streams = PartitionStreams {
+        index: partition.partition,
+        data: StreamId(from_sql(data)?),
+        meta: StreamId(from_sql(meta)?),
+    };
+    Ok(Some((id_from_sql(&topic)?, streams)))
+}
+
+fn id_from_sql(id: &[u8]) -> Result<TopicId, StoreFailure> {
+    let corrupt = |error: uuid::Error| StoreFailure::Corrupt(format!("a topic's id: {error}"));
+    Ok(TopicId(Uuid::from_slice(id).map_err(corrupt)?))
+}
+
+pub(super) fn ids_from_sql(ids: &[Vec<u8>]) -> Result<Vec<TopicId>, StoreFailure> {
+    ids.iter().map(|id| id_from_sql(id)).collect()
+}
+
 /// The topic, locked until the transaction ends.
 async fn find(tx: &mut Tx, name: &TopicName) -> Result<Option<Topic>, StoreFailure> {
     let rows = sqlx::query_as(
@@ -72,15 +150,16 @@ async fn add_partitions(tx: &mut Tx, topic: &mut Topic, total: u32) -> Result<()
     let present = u32::try_from(topic.partitions.len()).unwrap_or(u32::MAX);
     let count = total.saturating_sub(present) * STREAMS_PER_PARTITION;
     let first = streams::create(tx, count).await?;
+    let leaders = leaders::of_new(tx, count / STREAMS_PER_PARTITION).await?;
     sqlx::query(
-        "INSERT INTO partitions (topic_id, partition_index, data_stream, meta_stream)
-         SELECT $1, $2::bigint + nth, $3::bigint + 2 * nth, $3::bigint + 2 * nth + 1
-         FROM generate_series(0, $4::bigint - 1) AS nth",
+        "INSERT INTO partitions (topic_id, partition_index, data_stream, meta_stream, leader)
+         SELECT $1, $2::bigint + nth - 1, $3::bigint + 2 * nth - 2, $3::bigint + 2 * nth - 1, new.leader
+         FROM unnest($4::bigint[]) WITH ORDINALITY AS new (leader, nth)",
     )
     .bind(topic.id.0.as_bytes().as_slice())
     .bind(i64::from(present))
     .bind(to_sql(first)?)
-    .bind(i64::from(count / STREAMS_PER_PARTITION))
+    .bind(leaders)
     .execute(&mut **tx)
     .await?;
     for (index, nth) in (present..total).zip(0_u64..) {
@@ -120,7 +199,7 @@ pub(super) async fn create(meta: &PostgresMeta, new: &NewTopic) -> Result<Topic,
         partitions: Vec::new(),
     };
     add_partitions(&mut tx, &mut topic, new.partitions).await?;
-    commit(tx).await?;
+    commit_change(tx, Change::Topics(&[topic.id])).await?;
     Ok(topic)
 }
 
@@ -143,7 +222,7 @@ pub(super) async fn create_partitions(
         return Err(CreatePartitionsError::NotMore { current, asked });
     }
     add_partitions(&mut tx, &mut topic, total).await?;
-    commit(tx).await?;
+    commit_change(tx, Change::Topics(&[topic.id])).await?;
     Ok(topic)
 }
 
@@ -157,7 +236,12 @@ pub(super) async fn delete(meta: &PostgresMeta, name: &TopicName) -> Result<Topi
         .iter()
         .flat_map(|partition| [partition.data, partition.meta])
         .collect();
-    // In the order of their ids, which a deletion alone does not keep to.
+    // In the order of their indexes and ids, which a deletion alone does not keep to.
+    sqlx::query("SELECT FROM partitions WHERE topic_id = $1 ORDER BY partition_index FOR UPDATE")
+        .bind(topic.id.0.as_bytes().as_slice())
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
     streams::load(&mut tx, gone.iter().copied(), Lock::Update).await?;
     sqlx::query("DELETE FROM streams WHERE stream_id = ANY($1)")
         .bind(streams::ids_to_sql(gone.iter().copied())?)
@@ -175,7 +259,7 @@ pub(super) async fn delete(meta: &PostgresMeta, name: &TopicName) -> Result<Topi
             .map_err(failure)?;
     }
     objects::retire_unreadable(&mut tx, &gone, Offset::MAX).await?;
-    commit(tx).await?;
+    commit_change(tx, Change::Topics(&[topic.id])).await?;
     Ok(topic)
 }
 
@@ -194,7 +278,7 @@ pub(super) async fn set_configs(
         .execute(&mut *tx)
         .await
         .map_err(failure)?;
-    commit(tx).await?;
+    commit_change(tx, Change::Topics(&[topic.id])).await?;
     let configs = configs.clone();
     Ok(Topic { configs, ..topic })
 }

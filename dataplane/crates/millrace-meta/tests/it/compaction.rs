@@ -14,7 +14,7 @@ use millrace_model::{
 use millrace_time::ManualClock;
 use uuid::Uuid;
 
-use crate::postgres_server::PostgresServer;
+use millrace_testkit::PostgresServer;
 
 type Store = Arc<dyn MetaStore>;
 

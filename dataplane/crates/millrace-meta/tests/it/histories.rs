@@ -16,7 +16,7 @@ use millrace_model::{
 use millrace_time::{ManualClock, SeededRandom, SharedRandom};
 use uuid::Uuid;
 
-use crate::postgres_server::PostgresServer;
+use millrace_testkit::PostgresServer;
 
 const SEEDS: u64 = 12;
 const STEPS: u64 = 80;

@@ -13,7 +13,7 @@ use millrace_model::{
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::postgres_server::PostgresServer;
+use millrace_testkit::PostgresServer;
 
 async fn open(address: &str) -> Arc<PostgresMeta> {
     let options = PostgresOptions {

