@@ -50,8 +50,19 @@ export interface StackDocument {
   readonly data?: unknown;
 }
 
+/** Texts of cluster stacks by their changes: many tests look at the same few. */
+const clusterTexts = new Map<string, string>();
+
+/** The stack of `SPEC` with these changes; a copy of the caller's own. */
 export function clusterStack(change: Partial<ClusterStackSpec> = {}): StackDocument {
-  return JSON.parse(synthesizeCluster({ ...SPEC, ...change }, OFFLINE));
+  // A change that is undefined is another one than none.
+  const key = JSON.stringify(change, (_, value) => (value === undefined ? "(undefined)" : value));
+  let text = clusterTexts.get(key);
+  if (text === undefined) {
+    text = synthesizeCluster({ ...SPEC, ...change }, OFFLINE);
+    clusterTexts.set(key, text);
+  }
+  return JSON.parse(text);
 }
 
 /** What `build` adds to an otherwise empty stack. */
