@@ -99,7 +99,7 @@ const PACKAGES: Stage[] = [
   { name: "migrations", tasks: ["//#gate:migrations"], gate: true },
   { name: "install scripts", tasks: ["//#gate:install-scripts"], gate: true },
   { name: "secrets", tasks: ["//#gate:secrets"], gate: true },
-  { name: "types", tasks: ["typecheck"], gate: true },
+  { name: "types", tasks: ["//#gate:types"], gate: true },
   { name: "import rules", tasks: ["//#gate:arrows"], gate: true },
   { name: "dead code", tasks: ["//#gate:dead-code"], gate: true },
   { name: "unit tests", tasks: ["test:unit", "--filter=!@millrace/dataplane"] },
