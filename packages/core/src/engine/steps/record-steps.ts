@@ -9,13 +9,11 @@ import { sweepAndTell } from "./sweep.ts";
 const publish: Step = {
   check: async ({ cluster }) => cluster.phase === (isToRest(cluster) ? "PAUSED" : "RUNNING"),
   async do(context) {
-    if (isToRest(context.cluster)) return recordPaused(context);
-    const conditions = readyCondition(
-      context.tools.clock,
-      "True",
-      "Serving",
-      "The broker serves clients.",
-    );
+    const { tools, cluster } = context;
+    if (isToRest(cluster)) return recordPaused(context);
+    // Settings that the broker stored while it ran override those that it starts with.
+    await tools.applyTuning(tools.db, cluster);
+    const conditions = readyCondition(tools.clock, "True", "Serving", "The broker serves clients.");
     return change(context, { to: "RUNNING", observed: true, conditions });
   },
 };
