@@ -1,7 +1,7 @@
 /** Steps that end an operation: what is true by now is written down. */
 import type { ClusterPhase, StepName } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
-import { readyCondition } from "../cluster-condition.ts";
+import { pausedCondition, readyCondition } from "../cluster-condition.ts";
 import type { Step, StepContext } from "../workflow.ts";
 import { isToRest, keepsData, runOptions, unlessNowhere } from "./deployment.ts";
 import { sweepAndTell } from "./sweep.ts";
@@ -24,8 +24,7 @@ const recordPause: Step = {
 };
 
 function recordPaused(context: StepContext) {
-  const message = "The cluster is paused: no broker runs, the data is kept.";
-  const conditions = readyCondition(context.tools.clock, "False", "Paused", message);
+  const conditions = pausedCondition(context.tools.clock);
   return change(context, { to: "PAUSED", observed: true, conditions });
 }
 
