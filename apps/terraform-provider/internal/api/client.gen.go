@@ -4538,7 +4538,10 @@ type BenchmarkReport struct {
 	// DurationSeconds Measured time, without the warm-up
 	DurationSeconds   float64             `json:"duration_seconds"`
 	EndToEndLatencyMs *LatencyPercentiles `json:"end_to_end_latency_ms"`
-	Produced          *BenchmarkFlow      `json:"produced"`
+
+	// KeptUp False if the load did not reach its rate: records were not sent, or less than 95 % of the rate was produced. The latencies then include waiting in the client
+	KeptUp   bool           `json:"kept_up"`
+	Produced *BenchmarkFlow `json:"produced"`
 
 	// UnsentRecords Records that were due but not sent: the producers did not keep up
 	UnsentRecords float64 `json:"unsent_records"`
@@ -4546,7 +4549,7 @@ type BenchmarkReport struct {
 
 // BenchmarkRunRequest defines model for BenchmarkRunRequest.
 type BenchmarkRunRequest struct {
-	// BytesPerSecond null: the highest rate, a quarter of the write-ahead log per second
+	// BytesPerSecond null: 16 MiB per second, which every size keeps up with. At most a quarter of the write-ahead log per second
 	BytesPerSecond *int `json:"bytes_per_second,omitempty"`
 
 	// DurationSeconds Time of the load, warm-up included
