@@ -30,11 +30,16 @@ try {
 
 async function run(operators: PlatformOperators): Promise<void> {
   if (command === "list") {
-    for (const email of await operators.list()) console.log(email);
+    const emails = await operators.list();
+    for (const email of emails) console.log(email);
+    // Not among the addresses that programs read.
+    if (emails.length === 0) console.error("There are no platform operators.");
   } else if (command === "add" || command === "reset") {
     await change(operators, CHANGES[command]);
   } else if (command === "remove") {
-    await operators.remove(emailOf(argument));
+    const email = emailOf(argument);
+    await operators.remove(email);
+    console.log(`${email} is no longer a platform operator.`);
   } else {
     throw new PlatformOperatorRefused("usage: platform-operator add|reset|remove EMAIL, or list");
   }

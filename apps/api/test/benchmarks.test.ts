@@ -66,7 +66,7 @@ test("a benchmark answers 202 with its operation, then its samples and its repor
     ...{ id: listed.id, phase: "SUCCEEDED", error: null },
     report: {
       ...{ duration_seconds: 8, produced: { ...flow, errors: 0, latency_ms }, consumed: null },
-      ...{ end_to_end_latency_ms: null, catch_up: null, unsent_records: 0 },
+      ...{ end_to_end_latency_ms: null, catch_up: null, unsent_records: 0, kept_up: true },
     },
     samples: [{ elapsed_seconds: 1, phase: "test", consumed: null, lag_records: null }],
   });

@@ -363,3 +363,14 @@ test("the command line resets a platform operator, with the owner's address alon
     "DATABASE_URL is the address of the role millrace_api, which must not change",
   );
 });
+
+test("the command line says that a platform operator was removed, and that none is left", async () => {
+  const { ownerUrl } = fixture;
+  const { email } = await platformOperator(fixture);
+  expect((await command(ownerUrl, "list")).out.split("\n")).toContain(email);
+  const { out } = await command(ownerUrl, "remove", email);
+  expect(out).toBe(`${email} is no longer a platform operator.\n`);
+  await runSql(ownerUrl, "DELETE FROM platform_operator");
+  const none = await command(ownerUrl, "list");
+  expect(none).toEqual({ out: "", error: "There are no platform operators.\n" });
+});

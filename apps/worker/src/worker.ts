@@ -8,6 +8,8 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { BrokerHttp, smokeCheck as smokeCheckOf } from "@millrace/broker-admin";
 import {
+  applyTuning,
+  type BrokerHttpAccess,
   brokerHttpBy,
   deploymentOf,
   LEASE_MS_DEFAULT,
@@ -135,7 +137,15 @@ function workerTools({ db, clock, drivers, logger }: Parts, options: WorkerOptio
     topics = (access) => new BrokerHttp(access).topics,
   } = options;
   const storage: WorkerTools["storage"] = (access) => new BrokerHttp(access).storage();
-  return { db, clock, drivers, smokeCheck, users, topics, storage, log: logger };
+  const brokerHttp = brokerHttpOf(drivers);
+  return {
+    ...{ db, clock, drivers, smokeCheck, users, topics, storage, log: logger },
+    applyTuning: (tenant, cluster) => applyTuning({ db: tenant, brokerHttp }, cluster),
+  };
+}
+
+function brokerHttpOf(drivers: Parts["drivers"]): BrokerHttpAccess {
+  return brokerHttpBy(async (deployment) => drivers.of(deployment.region).access(deployment));
 }
 
 function operationRunner(
@@ -153,10 +163,7 @@ function operationRunner(
 }
 
 function tuningKeeper({ db, drivers, logger }: Parts): TuningKeeper {
-  const brokerHttp = brokerHttpBy(async (deployment) =>
-    drivers.of(deployment.region).access(deployment),
-  );
-  return new TuningKeeper({ db, logger, brokerHttp });
+  return new TuningKeeper({ db, logger, brokerHttp: brokerHttpOf(drivers) });
 }
 
 /** Starts work each round, and is closed when the worker stops. */

@@ -8,6 +8,8 @@ import {
   getCatchUp,
   getTuning,
   listTuningChanges,
+  pauseCluster,
+  resumeCluster,
   type TuningView,
   updateTuning,
 } from "@millrace/core";
@@ -85,6 +87,21 @@ describe.skipIf(brokerBin === undefined)("with the real broker", () => {
       [2, "applied"],
       [1, "applied"],
     ]);
+  });
+
+  test("a change made while the cluster is paused is in force when it has resumed", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const product = await runningProduct("resumed");
+    const { core, principal, cluster, tune, look } = product;
+    // The broker stores this, and prefers it to its configuration file.
+    await tune({ block_cache_bytes: 64 * MIB });
+    const target = { clusterId: cluster.id };
+    await it.waitForOperation(cluster, (await pauseCluster(core, principal, target)).id);
+    await tune({ block_cache_bytes: 32 * MIB });
+    await it.waitForOperation(cluster, (await resumeCluster(core, principal, target)).id);
+    expect((await look()).applied).toBe(true);
+    expect(await atBroker(product, BLOCK_CACHE)).toBe(String(32 * MIB));
   });
 
   test("the bounds shown are the broker's", { timeout: TIMEOUT_MS }, async () => {

@@ -160,7 +160,8 @@ export function newTools(
   const { topics } = fake;
   const storage: WorkerTools["storage"] = async () => fake.storage;
   const users = () => fake.accounts;
-  return { ...plain, users, topics, storage, drivers, ...changes, driver, fake };
+  const applyTuning = async () => {};
+  return { ...plain, users, topics, storage, applyTuning, drivers, ...changes, driver, fake };
 }
 
 /** The use cases of the fixture's tenant, with the API's rights. */

@@ -121,6 +121,22 @@ test("a paused cluster is recovered, and stays paused until it is resumed", asyn
   expect((await of.load(cluster)).phase).toBe("PAUSED");
 });
 
+test("a paused cluster whose recovery is cancelled says that it is paused", async () => {
+  const { tools, cluster } = await lost();
+  await of.run(tools, await pauseCluster(...ask(), { clusterId: cluster.id }));
+  const { conditions: paused } = await of.load(cluster);
+  const operation = await recoverCluster(...ask(), { clusterId: cluster.id });
+  expect(await of.run(tools, operation)).toBe("waiting");
+  await cancelOperation(...ask(), operation.id);
+  const { phase, conditions } = await of.load(cluster);
+  const { reason, message } = paused[0]!;
+  expect(reason).toBe("Paused");
+  expect({ phase, conditions }).toMatchObject({
+    phase: "PAUSED",
+    conditions: [{ type: "Ready", status: "False", reason, message }],
+  });
+});
+
 test("a cluster that serves is not recovered", async () => {
   const cluster = await of.running(of.tools());
   const refused = { code: "cluster_serving", retryable: false };

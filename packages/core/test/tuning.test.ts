@@ -16,6 +16,8 @@ import {
   deploymentOf,
   getTuning,
   listTuningChanges,
+  pauseCluster,
+  resumeCluster,
   updateTuning,
 } from "../src/index.ts";
 import {
@@ -24,8 +26,10 @@ import {
   coreFixture,
   coreFor,
   drivers,
+  newTools,
   unreachable,
 } from "./fixture.ts";
+import { lives } from "./lives.ts";
 
 const MIB = 1024 ** 2;
 const BLOCK_CACHE = TUNING_PROPERTIES.block_cache_bytes;
@@ -335,6 +339,42 @@ test("the broker starts with what was asked for, and with its own default of the
     "s3.network.egress.baseline.bandwidth": String(10 * MIB),
   });
   expect(Object.keys(properties)).not.toContain("s3.prefetch.max.bytes");
+});
+
+test("a change made while the cluster is paused is in force when it has resumed", async () => {
+  const of = lives(fixture);
+  const tools = newTools(fixture.db, {
+    applyTuning: (db, resumed) => applyTuning({ ...core, db }, resumed),
+  });
+  cluster = await of.running(tools);
+  // A broker keeps what it was given while it ran, and prefers it to what it starts with.
+  await ask({ block_cache_bytes: 64 * MIB });
+  const target = { clusterId: cluster.id };
+  await of.run(tools, await pauseCluster(core, principal, target));
+  mood = "down";
+  await ask({ block_cache_bytes: 32 * MIB });
+  mood = "up";
+  expect(await of.run(tools, await resumeCluster(core, principal, target))).toBe("succeeded");
+  expect(await getTuning(core, principal, cluster.id)).toMatchObject({
+    applied: true,
+    knobs: { block_cache_bytes: { value: 32 * MIB, applied: true } },
+  });
+  expect(await results()).toEqual(["applied", "applied"]);
+});
+
+test("a broker that refuses its tuning resumes nevertheless", async () => {
+  const of = lives(fixture);
+  const tools = newTools(fixture.db, {
+    applyTuning: (db, resumed) => applyTuning({ ...core, db }, resumed),
+  });
+  cluster = await of.running(tools);
+  const target = { clusterId: cluster.id };
+  await of.run(tools, await pauseCluster(core, principal, target));
+  mood = "down";
+  await ask({ block_cache_bytes: 64 * MIB });
+  mood = "refuses";
+  expect(await of.run(tools, await resumeCluster(core, principal, target))).toBe("succeeded");
+  expect(await results()).toEqual(["refused"]);
 });
 
 const WAL_CACHE = TUNING_PROPERTIES.wal_cache_bytes;

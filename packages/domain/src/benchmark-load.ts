@@ -18,7 +18,7 @@ export interface BenchmarkRequest {
   /** How long the load lasts, warm-up included. */
   readonly durationSeconds: number;
   readonly recordSizeBytes: number;
-  /** Undefined: as much as the cluster's write-ahead log allows. */
+  /** Undefined: `BENCHMARK_RATE_DEFAULT`. */
   readonly bytesPerSecond: number | undefined;
   readonly partitions: number;
 }
@@ -41,6 +41,8 @@ export const BENCHMARK_BOUNDS = {
 
 /** Bytes that one benchmark writes at most: they also go to the bucket, and through the network. */
 export const BENCHMARK_BYTES_MAX = 16 * 1024 ** 3;
+/** Bytes per second. Every size keeps up with it, so that the latencies are the broker's. */
+export const BENCHMARK_RATE_DEFAULT = 16 * 1024 ** 2;
 /** Small records cost CPU per record, not per byte. */
 const RECORDS_PER_SECOND_MAX = 1_000_000;
 /**
@@ -78,7 +80,7 @@ export function benchmarkRate(
   { bytesPerSecond, durationSeconds }: Pick<BenchmarkRequest, "bytesPerSecond" | "durationSeconds">,
   walBytes: number,
 ): number {
-  const asked = bytesPerSecond ?? benchmarkRateMax(walBytes);
+  const asked = bytesPerSecond ?? Math.min(BENCHMARK_RATE_DEFAULT, benchmarkRateMax(walBytes));
   return Math.floor(Math.min(asked, BENCHMARK_BYTES_MAX / durationSeconds));
 }
 
@@ -142,7 +144,7 @@ function beyond(name: "bytes_per_second" | "record_size_bytes", message: string)
   const field: FieldError = { pointer: `/${name}`, code: "out_of_bounds", message };
   return new DomainError("limit_exceeded", `${name} ${message}.`, {
     remedy:
-      "Change the rate, the duration or the record size. Without a rate, the highest one is used.",
+      "Change the rate, the duration or the record size. Without a rate, 16 MiB per second are used.",
     fields: [field],
   });
 }

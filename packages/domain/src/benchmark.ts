@@ -1,5 +1,5 @@
 /** A benchmark, its samples and its report. */
-import type { BenchmarkRequest } from "./benchmark-load.ts";
+import { type BenchmarkRequest, benchmarkLoad } from "./benchmark-load.ts";
 import type { BenchmarkId, ClusterId, OperationId } from "./id.ts";
 import type { OperationFailure, OperationPhase } from "./operation.ts";
 import type { ClusterSize } from "./size.ts";
@@ -53,6 +53,25 @@ export interface BenchmarkReport {
   readonly catchUp: BenchmarkCatchUp | undefined;
   /** Records that were due and not sent when the load ended: the producers did not keep up. */
   readonly unsentRecords: number;
+}
+
+/** Fewer records than this share are those in flight when the load ended. */
+export const BENCHMARK_UNSENT_SHARE_MIN = 0.001;
+/** A load that reached less than this share of its rate did not run at it. */
+const REACHED_SHARE_MIN = 0.95;
+
+/**
+ * Whether the load ran at its rate. Otherwise the latencies, which count from when a record was due, include its
+ * waiting in the client.
+ */
+export function keptUp(
+  benchmark: Pick<Benchmark, "id" | "request" | "bytesPerSecond">,
+  { produced, unsentRecords }: Pick<BenchmarkReport, "produced" | "unsentRecords">,
+): boolean {
+  if (produced === undefined) return true;
+  const { recordsPerSecond } = benchmarkLoad(benchmark);
+  const reached = produced.recordsPerSecond >= REACHED_SHARE_MIN * recordsPerSecond;
+  return reached && unsentRecords <= BENCHMARK_UNSENT_SHARE_MIN * produced.records;
 }
 
 /** How a backlog was read, from the start of the consumers. */

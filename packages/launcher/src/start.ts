@@ -6,6 +6,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { findTerraform, TERRAFORM_REMEDY, terraformPaths } from "./aws-tools.ts";
+import { assertBuilt, databaseClient, servedPrograms } from "./built-parts.ts";
 import { run } from "./command.ts";
 import { Home, HomeInUse, portTaken } from "./home.ts";
 import { type RunningPostgres, startPostgres } from "./postgres.ts";
@@ -66,7 +67,10 @@ async function serve(settings: Settings, stops: (() => Promise<void> | void)[]):
   stops.push(() => home.release());
   stop.signal.throwIfAborted();
   await refuseTakenPorts(settings);
-  if (process.env.MILLRACE_SKIP_BUILD !== "1") await build();
+  const programs = servedPrograms(process.env);
+  const skipsBuild = process.env.MILLRACE_SKIP_BUILD === "1";
+  if (!skipsBuild) await build();
+  else assertBuilt([databaseClient()], [databaseClient(), ...programs]);
 
   stop.signal.throwIfAborted();
   print("starting PostgreSQL …");
@@ -99,6 +103,7 @@ async function serve(settings: Settings, stops: (() => Promise<void> | void)[]):
   });
 
   stop.signal.throwIfAborted();
+  if (skipsBuild) assertBuilt(programs);
   print("starting gateway, worker, API and console …");
   await startServices(services(settings, env, roles), home, stops);
   stop.signal.throwIfAborted();

@@ -3,6 +3,7 @@ import type { Benchmark } from "@millrace/contract";
 import {
   BENCHMARK_BOUNDS,
   BENCHMARK_BYTES_MAX,
+  BENCHMARK_RATE_DEFAULT,
   type BenchmarkWorkload,
   benchmarkRateMax,
   CONSUMED_RECORD_BYTES_MIN,
@@ -10,8 +11,6 @@ import {
 import { bytes } from "../format/quantity.ts";
 
 const MIB = 1024 ** 2;
-/** Gentle for every cluster: a first try harms nobody. */
-const RATE_DEFAULT = 16 * MIB;
 
 /** Fields as they were typed. */
 export interface BenchmarkDraft {
@@ -27,7 +26,7 @@ export function newDraft(walBytes: number): BenchmarkDraft {
     workload: "produce",
     seconds: BENCHMARK_BOUNDS.durationSeconds.default,
     recordBytes: BENCHMARK_BOUNDS.recordSizeBytes.default,
-    mebibytesPerSecond: Math.min(RATE_DEFAULT, benchmarkRateMax(walBytes)) / MIB,
+    mebibytesPerSecond: Math.min(BENCHMARK_RATE_DEFAULT, benchmarkRateMax(walBytes)) / MIB,
     partitions: BENCHMARK_BOUNDS.partitions.default,
   };
 }

@@ -24,7 +24,7 @@ import { Empty } from "../shell/empty.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
 import { BenchmarkCharts } from "./benchmark-charts.tsx";
 import { PhaseBadge, TuningChanges } from "./benchmark-table.tsx";
-import { authorText, figuresOf, isDone, WORKLOADS } from "./benchmark-words.ts";
+import { authorText, BEHIND_TEXT, figuresOf, isDone, WORKLOADS } from "./benchmark-words.ts";
 import { useBenchmark } from "./use-benchmarks.ts";
 
 /** One benchmark: live while it runs, its report afterwards. */
@@ -76,6 +76,7 @@ function Report({ run, clusterId }: { run: BenchmarkDetail; clusterId: string })
         </Alert>
       )}
       {!isDone(run) && <OperationPanel operationId={run.operation_id} clusterId={clusterId} />}
+      <Behind run={run} />
       <Figures run={run} />
       {run.samples.length > 0 && <BenchmarkCharts run={run} />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
@@ -95,6 +96,21 @@ function Report({ run, clusterId }: { run: BenchmarkDetail; clusterId: string })
         Operation and log
       </Anchor>
     </>
+  );
+}
+
+/** Latencies of a load that did not reach its rate are not the broker's. */
+export function Behind({ run }: { run: Pick<BenchmarkDetail, "report" | "bytes_per_second"> }) {
+  const { report, bytes_per_second: wanted } = run;
+  if (report === null || report.kept_up) return null;
+  const reached = byteRate(report.produced?.bytes_per_second ?? 0);
+  return (
+    <Alert color="orange" icon={<IconAlertTriangle size={18} />} title="Rate not reached">
+      <Text fz="sm">{BEHIND_TEXT}</Text>
+      <Text fz="sm" mt={4}>
+        {`The load reached ${reached} of ${byteRate(wanted)}. To measure the broker, choose a lower rate.`}
+      </Text>
+    </Alert>
   );
 }
 

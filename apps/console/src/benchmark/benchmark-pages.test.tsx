@@ -7,6 +7,7 @@ import { line, spanOf } from "./benchmark-charts.tsx";
 import { FigureTable, isSameLoad } from "./benchmark-comparison.tsx";
 import { newDraft } from "./benchmark-draft.ts";
 import { refusal, toggled } from "./benchmark-list.tsx";
+import { Behind } from "./benchmark-page.tsx";
 import { BenchmarkTable } from "./benchmark-table.tsx";
 import { changeText, figuresOf, mainLatency } from "./benchmark-words.ts";
 import { Consequences } from "./run-benchmark-dialog.tsx";
@@ -101,6 +102,20 @@ test("records in flight at the end are no fault, producers that do not keep up a
     figuresOf(benchmark({ report: { ...report(4), unsent_records } })).map(({ name }) => name);
   expect(names(5)).not.toContain("Not sent in time");
   expect(names(5_000)).toContain("Not sent in time");
+});
+
+test("a load that did not reach its rate says so in the list and on its page", () => {
+  const behind = benchmark({
+    bytes_per_second: 64 * 1024 ** 2,
+    report: { ...report(2_400), unsent_records: 82_651, kept_up: false },
+  });
+  const sentence = "did not keep up: the latencies include waiting in the client.";
+  expect(row(behind)).toContain(sentence);
+  expect(row({})).not.toContain(sentence);
+  const page = html(<Behind run={behind} />);
+  expect(page).toContain(sentence);
+  expect(page).toContain("The load reached 16 MiB/s of 64 MiB/s.");
+  expect(html(<Behind run={benchmark()} />)).not.toContain("Rate not reached");
 });
 
 test("changes are signed percentages", () => {

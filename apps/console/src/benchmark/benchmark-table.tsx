@@ -7,7 +7,7 @@ import { byteRate, latency } from "../format/quantity.ts";
 import { ago, moment } from "../format/time.ts";
 import { WideTable } from "../shell/wide-table.tsx";
 import { ChangeLine } from "../tuning/confirm-change.tsx";
-import { authorText, loadText, mainLatency, WORKLOADS } from "./benchmark-words.ts";
+import { authorText, BEHIND_TEXT, loadText, mainLatency, WORKLOADS } from "./benchmark-words.ts";
 
 interface BenchmarkTableProps {
   clusterId: string;
@@ -82,6 +82,7 @@ function Row({ href, benchmark, checked, onChoose }: RowProps) {
         <Text fz="xs" className="quiet number">
           {loadText(benchmark)}
         </Text>
+        {report?.kept_up === false && <Text fz="xs">{BEHIND_TEXT}</Text>}
       </Table.Td>
       <Table.Td ta="right" className="number">
         {throughput ? byteRate(throughput.bytes_per_second) : "–"}

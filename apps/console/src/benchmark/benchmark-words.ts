@@ -1,6 +1,6 @@
 /** A benchmark's parameters and figures as text. */
 import type { Benchmark } from "@millrace/contract";
-import type { BenchmarkWorkload } from "@millrace/domain";
+import { BENCHMARK_UNSENT_SHARE_MIN, type BenchmarkWorkload } from "@millrace/domain";
 import { byteRate, bytes, count, latency } from "../format/quantity.ts";
 
 export const WORKLOADS: Record<BenchmarkWorkload, { title: string; text: string }> = {
@@ -35,12 +35,12 @@ export function isDone({ phase }: Pick<Benchmark, "phase">): boolean {
   return phase === "SUCCEEDED" || phase === "FAILED" || phase === "CANCELLED";
 }
 
-/** One figure of a report. */
 /** Who ran it. The name of a key does not say that it is one. */
 export function authorText({ created_by: { kind, name } }: Pick<Benchmark, "created_by">): string {
   return kind === "api_key" ? `API key “${name}”` : name;
 }
 
+/** One figure of a report. */
 export interface Figure {
   name: string;
   value: number;
@@ -52,8 +52,9 @@ export interface Figure {
 const rate = { format: byteRate, higherIsBetter: true };
 const time = { format: latency, higherIsBetter: false };
 
-/** Fewer records than this share are those in flight when the load ended. */
-const UNSENT_SHARE_MIN = 0.001;
+/** Of a report that did not keep up with its rate. */
+export const BEHIND_TEXT =
+  "The cluster or the client did not keep up: the latencies include waiting in the client.";
 
 type Latency = NonNullable<Benchmark["report"]>["end_to_end_latency_ms"];
 
@@ -103,7 +104,7 @@ function catchUpFigures(
 function faultsOf({ produced, consumed, unsent_records }: NonNullable<Benchmark["report"]>) {
   const errors = (produced?.errors ?? 0) + (consumed?.errors ?? 0);
   const lower = { format: count, higherIsBetter: false };
-  const unsent = unsent_records > UNSENT_SHARE_MIN * (produced?.records ?? 0);
+  const unsent = unsent_records > BENCHMARK_UNSENT_SHARE_MIN * (produced?.records ?? 0);
   return [
     ...(errors > 0 ? [{ name: "Errors", value: errors, ...lower }] : []),
     ...(unsent ? [{ name: "Not sent in time", value: unsent_records, ...lower }] : []),

@@ -51,5 +51,6 @@ export function report(p99: number): NonNullable<BenchmarkDetail["report"]> {
     end_to_end_latency_ms: null,
     catch_up: null,
     unsent_records: 0,
+    kept_up: true,
   };
 }

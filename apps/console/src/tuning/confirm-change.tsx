@@ -41,7 +41,8 @@ export function ConfirmChange(props: {
 
 /** `Block cache  128 MiB → 64 MiB`. */
 export function ChangeLine({ change }: { change: Change }) {
-  const { knob, from, to, toDefault } = change;
+  const { knob, from, to } = change;
+  const note = noteOf(change);
   return (
     <Group gap={6} data-change={knob}>
       <Text fz="sm" fw={600} miw={130}>
@@ -56,11 +57,17 @@ export function ChangeLine({ change }: { change: Change }) {
       <Text fz="sm" fw={600} className="number">
         {valueText(knob, to)}
       </Text>
-      {toDefault && (
+      {note && (
         <Text fz="xs" className="quiet">
-          (the default)
+          {note}
         </Text>
       )}
     </Group>
   );
+}
+
+/** What the values alone do not say: a value that stays as it is was made explicit, or is the default again. */
+function noteOf({ from, to, toDefault }: Change): string | undefined {
+  if (from !== to) return toDefault ? "(the default)" : undefined;
+  return toDefault ? "(the default again)" : "(same value, now explicit)";
 }

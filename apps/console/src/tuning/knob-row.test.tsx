@@ -165,3 +165,17 @@ test("the history says who changed what from what to what, and what became of it
     expect(text).toContain(part);
   }
 });
+
+test("a change that keeps the value says that it made it explicit, and its revert that it is the default again", () => {
+  const field = "egress_baseline_bytes_per_second" as const;
+  const change = (version: number, to_default: boolean): TuningChange => ({
+    ...{ id: `tch_${version}`, version, created_at: new Date().toISOString() },
+    principal: { kind: "user", id: "usr_1", name: "Ada" },
+    changes: [{ field, from: 0, to: 0, to_default }],
+    ...{ reverts: null, result: "applied", problem: null },
+  });
+  const text = html(<HistoryTable changes={[change(2, true), change(1, false)]} />);
+  const [, second, first] = text.split("data-history=");
+  expect(second).toContain("(the default again)");
+  expect(first).toContain("(same value, now explicit)");
+});

@@ -4538,7 +4538,10 @@ type BenchmarkReport struct {
 	// DurationSeconds Measured time, without the warm-up
 	DurationSeconds   float64             `json:"duration_seconds"`
 	EndToEndLatencyMs *LatencyPercentiles `json:"end_to_end_latency_ms"`
-	Produced          *BenchmarkFlow      `json:"produced"`
+
+	// KeptUp False if the load did not reach its rate: records were not sent, or less than 95 % of the rate was produced. The latencies then include waiting in the client
+	KeptUp   bool           `json:"kept_up"`
+	Produced *BenchmarkFlow `json:"produced"`
 
 	// UnsentRecords Records that were due but not sent: the producers did not keep up
 	UnsentRecords float64 `json:"unsent_records"`
@@ -4546,7 +4549,7 @@ type BenchmarkReport struct {
 
 // BenchmarkRunRequest defines model for BenchmarkRunRequest.
 type BenchmarkRunRequest struct {
-	// BytesPerSecond null: the highest rate, a quarter of the write-ahead log per second
+	// BytesPerSecond null: 16 MiB per second, which every size keeps up with. At most a quarter of the write-ahead log per second
 	BytesPerSecond *int `json:"bytes_per_second,omitempty"`
 
 	// DurationSeconds Time of the load, warm-up included
@@ -6213,10 +6216,12 @@ type Tuning struct {
 // TuningChange defines model for TuningChange.
 type TuningChange struct {
 	Changes []struct {
-		Field     TuningChangeChangesField `json:"field"`
-		From      int                      `json:"from"`
-		To        int                      `json:"to"`
-		ToDefault bool                     `json:"to_default"`
+		Field TuningChangeChangesField `json:"field"`
+		From  int                      `json:"from"`
+
+		// To Equals from if the change made the current value explicit, so that it holds whatever the default becomes, or returned to a default that is the same
+		To        int  `json:"to"`
+		ToDefault bool `json:"to_default"`
 	} `json:"changes"`
 
 	// CreatedAt RFC 3339, UTC
@@ -6261,7 +6266,9 @@ type TuningSetting struct {
 	Applied bool `json:"applied"`
 	Default int  `json:"default"`
 	Max     int  `json:"max"`
-	Min     int  `json:"min"`
+
+	// Min Smallest value; a baseline may also be 0, which is unlimited
+	Min int `json:"min"`
 
 	// Property The broker property
 	Property string `json:"property"`
@@ -6285,32 +6292,32 @@ type TuningSettingUnit string
 
 // TuningUpdateRequest defines model for TuningUpdateRequest.
 type TuningUpdateRequest struct {
-	// BlockCacheBytes null resets to the default
+	// BlockCacheBytes From min to max; a baseline may also be 0, which is unlimited. null resets to the default
 	BlockCacheBytes *struct {
 		union json.RawMessage
 	} `json:"block_cache_bytes,omitempty"`
 
-	// EgressBaselineBytesPerSecond null resets to the default
+	// EgressBaselineBytesPerSecond From min to max; a baseline may also be 0, which is unlimited. null resets to the default
 	EgressBaselineBytesPerSecond *struct {
 		union json.RawMessage
 	} `json:"egress_baseline_bytes_per_second,omitempty"`
 
-	// IngressBaselineBytesPerSecond null resets to the default
+	// IngressBaselineBytesPerSecond From min to max; a baseline may also be 0, which is unlimited. null resets to the default
 	IngressBaselineBytesPerSecond *struct {
 		union json.RawMessage
 	} `json:"ingress_baseline_bytes_per_second,omitempty"`
 
-	// PrefetchMaxBytes null resets to the default
+	// PrefetchMaxBytes From min to max; a baseline may also be 0, which is unlimited. null resets to the default
 	PrefetchMaxBytes *struct {
 		union json.RawMessage
 	} `json:"prefetch_max_bytes,omitempty"`
 
-	// UploadThresholdBytes null resets to the default
+	// UploadThresholdBytes From min to max; a baseline may also be 0, which is unlimited. null resets to the default
 	UploadThresholdBytes *struct {
 		union json.RawMessage
 	} `json:"upload_threshold_bytes,omitempty"`
 
-	// WalCacheBytes null resets to the default
+	// WalCacheBytes From min to max; a baseline may also be 0, which is unlimited. null resets to the default
 	WalCacheBytes *struct {
 		union json.RawMessage
 	} `json:"wal_cache_bytes,omitempty"`
@@ -7909,7 +7916,7 @@ type ClientInterface interface {
 
 	// TuningUpdateWithBody Update tuning
 	//
-	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7918,7 +7925,7 @@ type ClientInterface interface {
 
 	// TuningUpdate Update tuning
 	//
-	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7927,7 +7934,7 @@ type ClientInterface interface {
 
 	// TuningUpdateWithApplicationMergePatchPlusJSONBody Update tuning
 	//
-	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 	//
 	// Takes a body of the `application/merge-patch+json` content type.
 	//
@@ -9651,7 +9658,7 @@ func (c *Client) TuningGet(ctx context.Context, clusterId string, reqEditors ...
 
 // TuningUpdateWithBody Update tuning
 //
-// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9670,7 +9677,7 @@ func (c *Client) TuningUpdateWithBody(ctx context.Context, clusterId string, par
 
 // TuningUpdate Update tuning
 //
-// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9689,7 +9696,7 @@ func (c *Client) TuningUpdate(ctx context.Context, clusterId string, params *Tun
 
 // TuningUpdateWithApplicationMergePatchPlusJSONBody Update tuning
 //
-// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 //
 // Takes a body of the `application/merge-patch+json` content type.
 //
@@ -17918,7 +17925,7 @@ type ClientWithResponsesInterface interface {
 
 	// TuningUpdateWithBodyWithResponse Update tuning
 	//
-	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17927,7 +17934,7 @@ type ClientWithResponsesInterface interface {
 
 	// TuningUpdateWithResponse Update tuning
 	//
-	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17936,7 +17943,7 @@ type ClientWithResponsesInterface interface {
 
 	// TuningUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Update tuning
 	//
-	// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+	// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 	//
 	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -24510,7 +24517,7 @@ func (c *ClientWithResponses) TuningGetWithResponse(ctx context.Context, cluster
 
 // TuningUpdateWithBodyWithResponse Update tuning
 //
-// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24525,7 +24532,7 @@ func (c *ClientWithResponses) TuningUpdateWithBodyWithResponse(ctx context.Conte
 
 // TuningUpdateWithResponse Update tuning
 //
-// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24540,7 +24547,7 @@ func (c *ClientWithResponses) TuningUpdateWithResponse(ctx context.Context, clus
 
 // TuningUpdateWithApplicationMergePatchPlusJSONBodyWithResponse Update tuning
 //
-// Applied to the running broker without a restart. A broker that is down gets the values when it is back.
+// Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.
 //
 // Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 //

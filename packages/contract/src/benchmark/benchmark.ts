@@ -89,6 +89,10 @@ export const Benchmark = z
         unsent_records: amount.meta({
           description: "Records that were due but not sent: the producers did not keep up",
         }),
+        kept_up: z.boolean().meta({
+          description:
+            "False if the load did not reach its rate: records were not sent, or less than 95 % of the rate was produced. The latencies then include waiting in the client",
+        }),
       })
       .nullable()
       .meta({ id: "BenchmarkReport", description: "null until the load has ended" }),

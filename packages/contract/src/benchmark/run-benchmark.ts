@@ -33,7 +33,8 @@ export const runBenchmark = defineContract({
     }),
     record_size_bytes: bounded(recordSizeBytes),
     bytes_per_second: z.int().min(1).nullable().default(null).meta({
-      description: "null: the highest rate, a quarter of the write-ahead log per second",
+      description:
+        "null: 16 MiB per second, which every size keeps up with. At most a quarter of the write-ahead log per second",
     }),
     partitions: bounded(partitions),
   },

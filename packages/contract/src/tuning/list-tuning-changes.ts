@@ -18,7 +18,10 @@ export const TuningChange = z
       z.object({
         field: z.enum(TUNING_KNOBS),
         from: z.int(),
-        to: z.int(),
+        to: z.int().meta({
+          description:
+            "Equals from if the change made the current value explicit, so that it holds whatever the default becomes, or returned to a default that is the same",
+        }),
         to_default: z.boolean(),
       }),
     ),

@@ -9,7 +9,9 @@ export const TuningSetting = z
   .object({
     value: amount.meta({ description: "Current or desired value; a baseline of 0 is unlimited" }),
     default: amount,
-    min: amount,
+    min: amount.meta({
+      description: "Smallest value; a baseline may also be 0, which is unlimited",
+    }),
     max: amount,
     reason: z.string().meta({ description: "Reason for the bounds" }),
     unit: z.enum(["bytes", "bytes_per_second"]),
@@ -55,5 +57,8 @@ const override = z.union(
 
 /** A merge patch (RFC 7396): absent settings stay, `null` resets to the default. */
 export const tuningPatch = everyKnob(
-  override.nullable().optional().meta({ description: "null resets to the default" }),
+  override.nullable().optional().meta({
+    description:
+      "From min to max; a baseline may also be 0, which is unlimited. null resets to the default",
+  }),
 );

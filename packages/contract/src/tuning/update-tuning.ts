@@ -8,7 +8,7 @@ export const updateTuning = defineContract({
   path: "/v1/clusters/{cluster_id}/tuning",
   summary: "Update tuning",
   description:
-    "Applied to the running broker without a restart. A broker that is down gets the values when it is back.",
+    "Applied to the running broker without a restart. A broker that is down gets the values when it is back. A value that equals the default is a change too: it holds whatever the default becomes. null returns to the default.",
   tag: "Tuning",
   permission: "tuning:write",
   successStatus: 200,

@@ -11,3 +11,8 @@ export function readyCondition(
   const lastTransitionAt = clock.now().toISOString();
   return [{ type: "Ready", status, reason, message, ...(detail && { detail }), lastTransitionAt }];
 }
+
+export function pausedCondition(clock: Clock): Condition[] {
+  const message = "The cluster is paused: no broker runs, the data is kept.";
+  return readyCondition(clock, "False", "Paused", message);
+}

@@ -8,7 +8,7 @@ import { failureOf, isStalePlan, isWorthRetrying, patienceFor, StepFailed } from
 import { heldOperation } from "./held-operation.ts";
 import { Lease } from "./lease.ts";
 import { OperationLog } from "./operation-log.ts";
-import { recordUnfinished } from "./unfinished-operation.ts";
+import { recordUnfinished, type UnfinishedReason } from "./unfinished-operation.ts";
 import type { OperationTools, WorkerTools } from "./worker-tools.ts";
 import { ApprovalAwaited, type NamedStep, type StepContext, type Workflow } from "./workflow.ts";
 import { workflowOf } from "./workflows.ts";
@@ -227,7 +227,7 @@ class Run {
   }
 
   async #cancel(workflow: Workflow): Promise<"cancelled"> {
-    const reason = { reason: "OperationCancelled", message: "The operation was cancelled." };
+    const reason = { reason: "Cancelled", message: "The operation was cancelled." } as const;
     const { steps } = await heldOperation(this.#tools.db, this.#fence);
     const running = steps.find((step) => step.state === "RUNNING")?.name;
     await this.#end(workflow, running, "CANCELLED", undefined, reason);
@@ -236,7 +236,7 @@ class Run {
 
   async #fail(workflow: Workflow, failed: StepFailed): Promise<"failed"> {
     const failure = failureOf(failed);
-    const reason = { reason: "OperationFailed", message: failure.message };
+    const reason = { reason: "OperationFailed", message: failure.message } as const;
     await this.#end(workflow, failed.step, "FAILED", failure, reason);
     return "failed";
   }
@@ -246,7 +246,7 @@ class Run {
     step: string | undefined,
     phase: "FAILED" | "CANCELLED",
     failure: OperationFailure | undefined,
-    reason: { reason: string; message: string },
+    reason: UnfinishedReason,
   ): Promise<void> {
     const { db, clock, log } = this.#tools;
     const fence = this.#fence;

@@ -10,7 +10,7 @@ import {
   type OperationOrigin,
   type StepName,
 } from "@millrace/domain";
-import { readyCondition } from "./cluster-condition.ts";
+import { pausedCondition, readyCondition } from "./cluster-condition.ts";
 import { specChange } from "./spec-change.ts";
 
 /** Steps that change what runs. An operation that ends before the first of them changed nothing. */
@@ -33,6 +33,13 @@ const LEAVES_BROKER: readonly OperationKind[] = [
   "cluster.recover",
 ];
 
+/** Why an operation ended before it was through, as the cluster's condition says it. */
+export interface UnfinishedReason {
+  /** CamelCase, stable, for programs. */
+  readonly reason: "Cancelled" | "NotApproved" | "OperationFailed";
+  readonly message: string;
+}
+
 function hasBegun({ steps }: Operation): boolean {
   return steps.some(
     ({ name, attempt }) => attempt > 0 && (CHANGING as readonly string[]).includes(name),
@@ -54,13 +61,17 @@ export async function recordUnfinished(
   clock: Clock,
   cluster: Cluster,
   operation: Operation,
-  { reason, message }: { reason: string; message: string },
+  { reason, message }: UnfinishedReason,
 ): Promise<void> {
   if (isObservation(operation.kind)) return;
   const begun = hasBegun(operation);
   const to = begun ? phaseAfterChange(operation, cluster) : phaseBefore(operation, cluster);
   const serves = to === "RUNNING" ? "True" : "False";
-  const conditions = readyCondition(clock, serves, reason, message);
+  // A cluster that is paused after all says so, and not what did not happen to it.
+  const isPaused = to === "PAUSED" && reason !== "OperationFailed";
+  const conditions = isPaused
+    ? pausedCondition(clock)
+    : readyCondition(clock, serves, reason, message);
   await tx.clusters.changePhase(cluster.id, { to, conditions });
   if (!begun) await revertSpec(tx, clock, cluster, operation);
 }

@@ -1,6 +1,6 @@
 import type { BrokerHttp, BrokerTopics } from "@millrace/broker-admin";
 import type { Database, TenantDatabase } from "@millrace/db";
-import type { BrokerStorage, Clock } from "@millrace/domain";
+import type { BrokerStorage, Clock, Cluster } from "@millrace/domain";
 import type { BrokerAccess, ClusterDrivers } from "@millrace/provisioner";
 import type { Log } from "./log.ts";
 
@@ -17,6 +17,8 @@ export interface WorkerTools {
   readonly topics: (access: BrokerAccess) => Pick<BrokerTopics, "create" | "delete">;
   /** How full a broker's log is, and whether its uploads keep up. Throws `BrokerError`. */
   readonly storage: (access: BrokerAccess) => Promise<BrokerStorage>;
+  /** Sees to it that the cluster's broker has the stored tuning. Leaves a broker that does not answer or refuses it to later rounds. */
+  readonly applyTuning: (db: TenantDatabase, cluster: Cluster) => Promise<unknown>;
   readonly log: Log;
 }
 

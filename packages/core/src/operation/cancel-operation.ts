@@ -40,7 +40,7 @@ export async function cancelOperation(
     // As it was left: a worker may have been at it since it was read.
     const left = await tx.operations.load(operation.id);
     if (!cluster || !left) return;
-    const why = { reason: "Cancelled", message: "The operation was cancelled." };
+    const why = { reason: "Cancelled", message: "The operation was cancelled." } as const;
     await recordUnfinished(tx, core.clock, cluster, left, why);
   });
   return requireOperation(core, principal, id);

@@ -1,5 +1,11 @@
 import type { BenchmarkSample as SampleShape, Benchmark as Shape } from "@millrace/contract";
-import type { Benchmark, BenchmarkFlow, BenchmarkReport, BenchmarkSample } from "@millrace/domain";
+import {
+  type Benchmark,
+  type BenchmarkFlow,
+  type BenchmarkReport,
+  type BenchmarkSample,
+  keptUp,
+} from "@millrace/domain";
 
 export function presentBenchmark(benchmark: Benchmark): Shape {
   const { request, tuning, tuningVersionAtEnd, report, error } = benchmark;
@@ -34,6 +40,7 @@ export function presentBenchmark(benchmark: Benchmark): Shape {
           end_to_end_latency_ms: report.endToEndLatencyMs ?? null,
           catch_up: presentCatchUp(report.catchUp),
           unsent_records: report.unsentRecords,
+          kept_up: keptUp(benchmark, report),
         }
       : null,
   };

@@ -1,7 +1,7 @@
 /** Steps that end an operation: what is true by now is written down. */
 import type { ClusterPhase, StepName } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
-import { readyCondition } from "../cluster-condition.ts";
+import { pausedCondition, readyCondition } from "../cluster-condition.ts";
 import type { Step, StepContext } from "../workflow.ts";
 import { isToRest, keepsData, runOptions, unlessNowhere } from "./deployment.ts";
 import { sweepAndTell } from "./sweep.ts";
@@ -9,13 +9,11 @@ import { sweepAndTell } from "./sweep.ts";
 const publish: Step = {
   check: async ({ cluster }) => cluster.phase === (isToRest(cluster) ? "PAUSED" : "RUNNING"),
   async do(context) {
-    if (isToRest(context.cluster)) return recordPaused(context);
-    const conditions = readyCondition(
-      context.tools.clock,
-      "True",
-      "Serving",
-      "The broker serves clients.",
-    );
+    const { tools, cluster } = context;
+    if (isToRest(cluster)) return recordPaused(context);
+    // Settings that the broker stored while it ran override those that it starts with.
+    await tools.applyTuning(tools.db, cluster);
+    const conditions = readyCondition(tools.clock, "True", "Serving", "The broker serves clients.");
     return change(context, { to: "RUNNING", observed: true, conditions });
   },
 };
@@ -26,8 +24,7 @@ const recordPause: Step = {
 };
 
 function recordPaused(context: StepContext) {
-  const message = "The cluster is paused: no broker runs, the data is kept.";
-  const conditions = readyCondition(context.tools.clock, "False", "Paused", message);
+  const conditions = pausedCondition(context.tools.clock);
   return change(context, { to: "PAUSED", observed: true, conditions });
 }
 
