@@ -1,5 +1,5 @@
 import { BrokerHttp } from "@millrace/broker-admin";
-import type { Database, MetricReadings } from "@millrace/db";
+import type { Database, MetricReadings, TenantDatabase } from "@millrace/db";
 import {
   type Clock,
   type Cluster,
@@ -13,6 +13,7 @@ import { hasRestarted, isScraped, ReadingWriter, readScrape } from "@millrace/me
 import type { ClusterDeployment, ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { ActiveGroups } from "./active-groups.ts";
+import { topicStarts } from "./topic-starts.ts";
 
 export interface ScraperOptions {
   readonly db: Pick<Database, "tenant"> & {
@@ -61,6 +62,8 @@ interface Target {
   /** The last reading, of whichever worker; undefined until it is known, null where there is none. */
   before: MetricScrape | null | undefined;
   topicsBefore: readonly TopicScrape[];
+  /** Topics of the last readings, of whichever worker; undefined until they are known. */
+  topicNames: ReadonlySet<string> | undefined;
   lagAt: number;
   readonly groups: ActiveGroups;
   /** Whether the broker's start is among its readings. */
@@ -171,8 +174,8 @@ export class BrokerScraper {
     deployment: ClusterDeployment,
     target: Target,
   ): Promise<void> {
-    const { clock } = this.#options;
-    const { metrics } = this.#options.db.tenant(cluster.organizationId);
+    const { clock, db } = this.#options;
+    const { metrics } = db.tenant(cluster.organizationId);
     const http = new BrokerHttp(await driver.access(deployment));
     const samples = await http.metrics(isScraped);
     const at = clock.now();
@@ -182,13 +185,20 @@ export class BrokerScraper {
     const afterGap = start === undefined && isGap(before, at);
     const source = { clusterId: cluster.id, brokerId: BROKER_ID, at, afterGap };
     const { broker, topics } = readScrape(source, samples);
-    const isEdge = before === undefined || afterGap || hasRestarted(before, broker);
+    const restarted = before !== undefined && hasRestarted(before, broker);
+    const isEdge = before === undefined || afterGap || restarted;
     const readings: MetricReadings[] = [];
     if (isEdge && target.before) {
       const { before: last, topicsBefore } = target;
       readings.push({ resolution: COARSEST, brokers: [last], topics: topicsBefore });
     }
     if (start !== undefined) readings.push({ resolution: COARSEST, brokers: [start] });
+    if (before !== undefined && !afterGap) {
+      const fromZero = start !== undefined || restarted;
+      const known = fromZero ? new Set<string>() : await topicNames(metrics, target, before);
+      const starts = topicStarts(topics, known, start?.at ?? justAfter(before));
+      readings.push({ resolution: COARSEST, topics: starts });
+    }
     const resolution = isEdge ? COARSEST : resolutionAt(before.at, at);
     const ofTopics = resolution >= TOPIC_RESOLUTION ? topics : [];
     readings.push({ resolution, brokers: [broker], topics: ofTopics });
@@ -196,6 +206,7 @@ export class BrokerScraper {
     target.startRead = true;
     target.before = broker;
     target.topicsBefore = topics;
+    target.topicNames = new Set(topics.map(({ topic }) => topic));
   }
 
   /**
@@ -263,6 +274,7 @@ export class BrokerScraper {
       interval: undefined,
       before: undefined,
       topicsBefore: [],
+      topicNames: undefined,
       lagAt: 0,
       groups: new ActiveGroups(),
       startRead: false,
@@ -291,6 +303,23 @@ async function readGroups({ groups }: Pick<BrokerHttp, "groups">): Promise<Consu
 /** PostgreSQL's texts have no NUL, and its indexes no long keys. Kafka's ids of groups may have both. */
 function isStorable(groupId: string): boolean {
   return groupId.length <= METRIC_GROUP_LENGTH_MAX && !groupId.includes("\0");
+}
+
+/** A worker that takes over asks for what the other one stored: every reading at 10 s has all topics. */
+async function topicNames(
+  metrics: Pick<TenantDatabase["metrics"], "topicScrapes">,
+  { topicNames: known }: Target,
+  { clusterId, at }: MetricScrape,
+): Promise<ReadonlySet<string>> {
+  if (known !== undefined) return known;
+  const range = { from: new Date(at.getTime() - GAP_MS), to: new Date(at.getTime() + 2) };
+  const stored = await metrics.topicScrapes(clusterId, undefined, range, TOPIC_RESOLUTION);
+  return new Set(stored.map(({ topic }) => topic));
+}
+
+/** Readings at the same time and resolution are one row, and that of the last reading is there already. */
+function justAfter({ at }: MetricScrape): Date {
+  return new Date(at.getTime() + 1);
 }
 
 function isGap(before: MetricScrape | undefined, at: Date): boolean {

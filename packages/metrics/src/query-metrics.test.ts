@@ -276,6 +276,17 @@ describe("a query for a part of the cluster", () => {
     ]);
   });
 
+  test("of a topic counts from where it began, also where it was deleted before", async () => {
+    const topic = (ms: number, records: bigint, afterGap = false) => ({
+      ...{ clusterId: CLUSTER, brokerId: 0, topic: "orders", afterGap },
+      ...{ at: new Date(T0 + ms), bytesIn: records, bytesOut: 0n, recordsIn: records },
+    });
+    const topicScrapes = async () => [topic(-10_000, 100n), topic(0, 0n, true), topic(2_000, 300n)];
+    const series = await queryMetrics({ ...none, topicScrapes }, { ...query, topic: "orders" });
+    const records = series.find(({ name }) => name === "records_in_rate")?.points;
+    expect(records?.map(([, value]) => value)).toEqual([150, null]);
+  });
+
   test("of a group has its lag alone, of a broker everything but lag", async () => {
     const ofGroup = await queryMetrics(none, { ...query, groupId: "readers" });
     expect(ofGroup.map(({ name }) => name)).toEqual(["consumer_lag"]);
