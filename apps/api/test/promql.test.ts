@@ -48,7 +48,7 @@ async function store(id: ClusterId): Promise<void> {
       tierWaitUs: [0n, 0n, 0n, 0n, 0n],
     };
     const topics = ["orders", "payments"].map((topic) => ({ ...source, ...counted, topic }));
-    const lag = [{ clusterId: id, groupId: "billing", at, lag: 42n }];
+    const lag = [{ clusterId: id, groupId: "billing", at, lag: 42n, idle: false }];
     const before = atMs === BEGIN_MS ? undefined : new Date(atMs - READING_MS);
     await metrics.add([{ resolution: resolutionAt(before, at), brokers: [broker], topics, lag }]);
   }

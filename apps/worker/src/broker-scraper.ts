@@ -240,16 +240,13 @@ export class BrokerScraper {
     const resolution = resolutionAt(new Date(target.lagAt), at);
     target.lagAt = at.getTime();
     const lag = target.groups
-      .filter(groups, at.getTime())
+      .read(groups, at.getTime())
       // A group with unknown lag leaves a gap: 0 would mean that it is caught up.
-      .filter((group) => group.partitionCount > group.offlinePartitionCount)
-      .filter(({ groupId }) => isStorable(groupId))
-      .map((group) => ({
-        clusterId: cluster.id,
-        groupId: group.groupId,
-        at,
-        lag: group.lag,
-      }));
+      .filter(({ group }) => group.partitionCount > group.offlinePartitionCount)
+      .filter(({ group }) => isStorable(group.groupId))
+      .map(({ group: { groupId, lag }, idle }) => {
+        return { clusterId: cluster.id, groupId, at, lag, idle };
+      });
     if (lag.length > 0) await this.#writer.add(cluster.organizationId, [{ resolution, lag }]);
   }
 

@@ -53,7 +53,10 @@ export const metricsQuery = {
     .max(METRIC_GROUP_LENGTH_MAX)
     .refine(...withoutNul)
     .optional()
-    .meta({ description: "Only the lag of this consumer group" }),
+    .meta({
+      description:
+        "Only the lag of this consumer group. A group that is not read has values while it is behind, if it is among the cluster's 200 idle groups with the largest lag",
+    }),
 };
 
 export const queryMetrics = defineContract({
@@ -62,7 +65,7 @@ export const queryMetrics = defineContract({
   path: "/v1/clusters/{cluster_id}/metrics",
   summary: "Query metrics",
   description:
-    "Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.",
+    "Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds.",
   tag: "Metrics",
   permission: "metrics:read",
   successStatus: 200,

@@ -52,6 +52,7 @@ function cluster(count: (step: number) => number = () => 0): ClusterReadings & {
         groupId: "g",
         at: new Date(atMs),
         lag: 3n,
+        idle: false,
       }));
     },
   };
