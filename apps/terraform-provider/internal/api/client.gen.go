@@ -6680,17 +6680,17 @@ type ConsumerGroupListParams struct {
 
 // MetricsQueryParams defines parameters for MetricsQuery.
 type MetricsQueryParams struct {
-	// From Start; 15 minutes before `to` by default
+	// From Start, not more than 400 days ago; 15 minutes before `to` by default. RFC 3339, or milliseconds since the epoch
 	From *struct {
 		union json.RawMessage
 	} `form:"from,omitempty" json:"from,omitempty"`
 
-	// To End; now by default
+	// To End; now by default. RFC 3339, or milliseconds since the epoch
 	To *struct {
 		union json.RawMessage
 	} `form:"to,omitempty" json:"to,omitempty"`
 
-	// Step Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
+	// Step Seconds between points, not more than the range has; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 
 	// Broker Only this broker's series. One of broker, topic and group at most
@@ -6717,17 +6717,17 @@ type MetricsQueryParamsTo1 = string
 
 // MetricsExportParams defines parameters for MetricsExport.
 type MetricsExportParams struct {
-	// From Start; 15 minutes before `to` by default
+	// From Start, not more than 400 days ago; 15 minutes before `to` by default. RFC 3339, or milliseconds since the epoch
 	From *struct {
 		union json.RawMessage
 	} `form:"from,omitempty" json:"from,omitempty"`
 
-	// To End; now by default
+	// To End; now by default. RFC 3339, or milliseconds since the epoch
 	To *struct {
 		union json.RawMessage
 	} `form:"to,omitempty" json:"to,omitempty"`
 
-	// Step Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
+	// Step Seconds between points, not more than the range has; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 
 	// Broker Only this broker's series. One of broker, topic and group at most

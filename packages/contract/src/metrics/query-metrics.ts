@@ -6,9 +6,8 @@ import { pathId, withoutNul } from "../field.ts";
 /** Kafka has no bound for the name of a group; a URL and an index of the database have. */
 const METRIC_GROUP_LENGTH_MAX = 500;
 
-const instant = z
-  .union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)])
-  .meta({ description: "RFC 3339, or milliseconds since the epoch" });
+const INSTANT = "RFC 3339, or milliseconds since the epoch";
+const instant = z.union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)]);
 
 export const MetricSeries = z
   .object({
@@ -22,8 +21,10 @@ export type MetricSeries = z.infer<typeof MetricSeries>;
 
 /** The range, and what of the cluster it is about. */
 export const metricsQuery = {
-  from: instant.optional().meta({ description: "Start; 15 minutes before `to` by default" }),
-  to: instant.optional().meta({ description: "End; now by default" }),
+  from: instant.optional().meta({
+    description: `Start, not more than 400 days ago; 15 minutes before \`to\` by default. ${INSTANT}`,
+  }),
+  to: instant.optional().meta({ description: `End; now by default. ${INSTANT}` }),
   step: z
     .string()
     .regex(/^\d{1,6}s?$/, "must be whole seconds like 10 or 10s")
@@ -33,7 +34,7 @@ export const metricsQuery = {
     .optional()
     .meta({
       description:
-        "Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is",
+        "Seconds between points, not more than the range has; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is",
     }),
   broker: z
     .string()
