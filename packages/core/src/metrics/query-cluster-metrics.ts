@@ -12,6 +12,7 @@ import {
 import { queryMetrics } from "@millrace/metrics";
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
+import { type MetricSource, requireMetricSource } from "./require-metric-source.ts";
 
 /** Range of a query that names none. */
 const RANGE_DEFAULT_MS = 15 * 60 * 1_000;
@@ -28,15 +29,11 @@ const LIVE_STEP_SECONDS_MAX = 4;
 /** Points per series when the caller leaves the step to us: enough for a wide chart. */
 const POINTS_DEFAULT = 300;
 
-export interface QueryClusterMetricsInput {
+export interface QueryClusterMetricsInput extends MetricSource {
   readonly clusterId: ClusterId;
   readonly from?: Date | undefined;
   readonly to?: Date | undefined;
   readonly stepSeconds?: number | undefined;
-  /** One of these narrows the answer to the series of that broker, topic or group. */
-  readonly brokerId?: number | undefined;
-  readonly topic?: string | undefined;
-  readonly groupId?: string | undefined;
 }
 
 export interface ClusterMetrics {
@@ -49,7 +46,7 @@ export interface ClusterMetrics {
 }
 
 /**
- * A cluster's series, whatever its phase. The step is at least the resolution that is kept of the range's begin.
+ * A cluster's series, whatever its phase. A topic, group or broker that does not exist and has no points is `not_found`. The step is at least the resolution that is kept of the range's begin.
  * Throws `not_found`, `validation_failed`.
  */
 export async function queryClusterMetrics(
@@ -58,20 +55,27 @@ export async function queryClusterMetrics(
   input: QueryClusterMetricsInput,
 ): Promise<ClusterMetrics> {
   // One transaction: each of its own would cost three statements more.
-  const answer = await core.db.transaction(async (tx) => {
-    const { id: clusterId } = await requireCluster({ db: tx }, principal, input.clusterId);
+  const { cluster, metrics } = await core.db.transaction(async (tx) => {
+    const cluster = await requireCluster({ db: tx }, principal, input.clusterId);
+    const { id: clusterId } = cluster;
     const { from, to, stepSeconds } = rangeOf(input, core.clock.now());
     const { brokerId, topic, groupId } = input;
     const query = { clusterId, from, to, stepSeconds, brokerId, topic, groupId };
     const series = await queryMetrics(tx.metrics, query);
     const newest = await tx.metrics.newest(clusterId, brokerId);
-    return { from, to, stepSeconds, newest: newest?.at, series };
+    return { cluster, metrics: { from, to, stepSeconds, newest: newest?.at, series } };
   });
+  // A broker is asked only here: a chart with points is read again every few seconds.
+  if (!hasPoints(metrics.series)) await requireMetricSource(core, principal, cluster, input);
   // By itself: it changes a row that a worker changes for all clusters at once, and the readings take a while.
-  if (answer.stepSeconds <= LIVE_STEP_SECONDS_MAX) {
+  if (metrics.stepSeconds <= LIVE_STEP_SECONDS_MAX) {
     await core.db.scrapeLeases.watch(input.clusterId);
   }
-  return answer;
+  return metrics;
+}
+
+function hasPoints(series: readonly MetricSeries[]): boolean {
+  return series.some(({ points }) => points.some(([, value]) => value !== null));
 }
 
 /** Throws `validation_failed`. */
