@@ -39,7 +39,7 @@ let scraper: BrokerScraper;
 beforeEach(async () => {
   server = createServer((request, response) => {
     // One broker answers, the other takes the request and says nothing.
-    if (request.headers.authorization === `Bearer ${HEALTHY}`) {
+    if (request.headers.authorization !== `Bearer ${HANGING}`) {
       if (request.url === "/v1/status")
         return response.end(JSON.stringify({ uptime_ms: uptimeMs }));
       // What it says of its groups cannot be read: the lag fails.
@@ -197,6 +197,29 @@ describe("with a clock of its own", () => {
     // The first reading begins after a gap, and belongs to every resolution.
     expect([count(600).length, count(60).length]).toEqual([1, 2]);
     expect(count(10).length).toBeGreaterThanOrEqual(9);
+  });
+
+  test("a cluster has a reading in each ten seconds, whenever rounds fall", async () => {
+    watched = false;
+    // Moments of reading all over the ten seconds.
+    for (let index = 0; index < 40; index += 1) {
+      await scraper.close();
+      stored = [];
+      earlier = undefined;
+      const manual = new ManualClock(new Date(T0));
+      clock = manual;
+      clusters = [`clu_${100 + index}D0000000000000000000000`];
+      await round();
+      for (let rounds = 1; rounds < 60; rounds += 1) {
+        manual.advance(1_950 + ((rounds * 37) % 200));
+        await round();
+      }
+      const of = ({ at }: MetricScrape) => Math.floor(at.getTime() / 10_000);
+      const stretches = stored.filter(({ resolution }) => resolution >= 10).map(of);
+      const first = stretches[0] ?? 0;
+      expect(stretches).toEqual(stretches.map((_, index) => first + index));
+      expect(stretches.length).toBeGreaterThan(10);
+    }
   });
 
   test("nothing is read without a lease, nor of a paused cluster", async () => {

@@ -31,6 +31,11 @@ export interface ScraperOptions {
 const BROKER_ID = 0;
 /** How often a cluster is read that nobody looks at. One that somebody looks at is read in each round. */
 const INTERVAL_MS = 10_000;
+/**
+ * A reading comes up to a round and the broker's answer after its moment. In the last part of a stretch of a resolution
+ * there are no moments, so that it does not fall into the next stretch, which then had two readings and this one none.
+ */
+const LATE_MS = 2_500;
 /** A killed worker's clusters are read by another one this much later, and within one more round. */
 const LEASE_MS = 6_000;
 /** One worker reads at most so many: at 10 s each they keep a processor busy. Further ones need another worker. */
@@ -129,8 +134,9 @@ export class BrokerScraper {
 
   /** Which interval of this length it is now, as each cluster counts them. */
   #intervalOf(id: string, lengthMs: number): number {
-    const offset = [...id].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % lengthMs, 0);
-    return Math.floor((this.#options.clock.now().getTime() + offset) / lengthMs);
+    const moments = lengthMs - LATE_MS;
+    const moment = [...id].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % moments, 0);
+    return Math.floor((this.#options.clock.now().getTime() - moment) / lengthMs);
   }
 
   /** Waits for the readings in progress. */
