@@ -129,7 +129,7 @@ describe("what Grafana asks", () => {
   test("names of labels, their values and series", async () => {
     const labels = await post("labels", WHOLE);
     expect(labels.body.data).toEqual([
-      ...["__name__", "api", "broker", "cluster", "group", "le", "tier", "topic"],
+      ...["__name__", "api", "broker", "cluster", "cluster_id", "group", "le", "tier", "topic"],
     ]);
     const topics = await get("label/topic/values", {
       ...WHOLE,
@@ -142,7 +142,10 @@ describe("what Grafana asks", () => {
     ]);
     const series = await post("series", { ...WHOLE, "match[]": '{group!="",cluster="queried"}' });
     expect(series.body.data).toEqual([
-      { __name__: "millrace_group_lag", cluster: "queried", group: "billing" },
+      {
+        __name__: "millrace_group_lag",
+        ...{ cluster: "queried", cluster_id: base.split("/")[3], group: "billing" },
+      },
     ]);
     expect((await get("series", WHOLE)).body.errorType).toBe("bad_data");
   });
