@@ -7715,7 +7715,7 @@ type ClientInterface interface {
 
 	// MetricsQuery Query metrics
 	//
-	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. A broker, topic or group that does not exist and has no values in the range is not found.
+	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 	MetricsQuery(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9197,7 +9197,7 @@ func (c *Client) ClusterDrift(ctx context.Context, clusterId string, reqEditors 
 
 // MetricsQuery Query metrics
 //
-// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. A broker, topic or group that does not exist and has no values in the range is not found.
+// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 func (c *Client) MetricsQuery(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -17690,7 +17690,7 @@ type ClientWithResponsesInterface interface {
 
 	// MetricsQueryWithResponse Query metrics
 	//
-	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. A broker, topic or group that does not exist and has no values in the range is not found.
+	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -24126,7 +24126,7 @@ func (c *ClientWithResponses) ClusterDriftWithResponse(ctx context.Context, clus
 
 // MetricsQueryWithResponse Query metrics
 //
-// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. A broker, topic or group that does not exist and has no values in the range is not found.
+// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -66,7 +66,7 @@ export const queryMetrics = defineContract({
   path: "/v1/clusters/{cluster_id}/metrics",
   summary: "Query metrics",
   description:
-    "Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. A broker, topic or group that does not exist and has no values in the range is not found.",
+    "Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.",
   tag: "Metrics",
   permission: "metrics:read",
   successStatus: 200,
