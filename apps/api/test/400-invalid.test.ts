@@ -93,16 +93,34 @@ test.each([
   expect(answer.body.errors[0].pointer).toBe(pointer);
 });
 
+let metricsCluster: { readonly id: string } | undefined;
+
 test.each([
   ["from=0&to=999999999999999", "/from"],
   ["from=0000-01-01T00:00:00Z&to=0000-01-01T00:01:00Z", "/from"],
+  [`from=${Math.floor(Date.now() / 1_000) - 60}&to=${Math.floor(Date.now() / 1_000)}`, "/from"],
+  [`from=${Math.floor(Date.now() / 1_000)}`, "/from"],
+  [`from=${Date.now() + 3 * 86_400_000}&to=${Date.now() + 4 * 86_400_000}`, "/from"],
+  [`from=${Date.now() - 60_000}&to=99999999999999`, "/to"],
+  [`from=${Date.now() - 402 * 86_400_000}`, "/from"],
+  ["step=999999", "/step"],
 ])("metrics of %s are refused at %s", async (query, pointer) => {
   const { app, db, ours } = fixture;
-  const { cluster } = await runningCluster(db, ours, `metrics-${query.length}`);
-  const path = `/v1/clusters/${cluster.id}/metrics?${query}`;
+  metricsCluster ??= (await runningCluster(db, ours, "metrics-refused")).cluster;
+  const path = `/v1/clusters/${metricsCluster.id}/metrics?${query}`;
   const answer = await call(app, "GET", path, { apiKey: ours.apiKey });
   expect(answer.status).toBe(400);
-  expect(answer.body.errors[0].pointer).toBe(pointer);
+  const [{ pointer: at, message }] = answer.body.errors;
+  expect(at).toBe(pointer);
+  if (pointer !== "/step") expect(message).toMatch(/milliseconds/);
+});
+
+test("metrics of as long as they are kept are answered", async () => {
+  const { app, db, ours } = fixture;
+  const { cluster } = await runningCluster(db, ours, "metrics-long");
+  const query = `from=${Date.now() - 400 * 86_400_000}&to=${Date.now() + 86_400_000}`;
+  const path = `/v1/clusters/${cluster.id}/metrics?${query}`;
+  expect((await call(app, "GET", path, { apiKey: ours.apiKey })).status).toBe(200);
 });
 
 test("a key's name with a control character is refused, not a fault of ours", async () => {

@@ -158,6 +158,14 @@ test("each broker's connection to the control plane, and since when it is down",
   const link = { broker_id: 0, control_link: "connected", since: connectedAt };
   expect(connected.body.status.brokers).toEqual([link]);
 
+  const inPhase = (phase: string) =>
+    runSql(ownerUrl, `UPDATE cluster SET phase = '${phase}' WHERE id = '${cluster.id}'`);
+  await inPhase("PAUSED");
+  expect((await read()).body.status.brokers).toEqual([
+    { broker_id: 0, control_link: "disconnected", since: heardAt },
+  ]);
+  await inPhase("RUNNING");
+
   await runSql(ownerUrl, "UPDATE gateway SET last_seen_at = now() - interval '1 minute'");
   const etag = connected.headers.get("etag") ?? "";
   const cutOff = await read({ "if-none-match": etag });

@@ -1,5 +1,5 @@
 import { type ClusterId, resolutionAt } from "@millrace/domain";
-import { setUp } from "@millrace/testkit";
+import { runSql, setUp } from "@millrace/testkit";
 import { describe, expect, test } from "vitest";
 import { type Answer, apiFixture, call, personOfRole, runningCluster } from "./fixture.ts";
 
@@ -48,7 +48,7 @@ async function store(id: ClusterId): Promise<void> {
       tierWaitUs: [0n, 0n, 0n, 0n, 0n],
     };
     const topics = ["orders", "payments"].map((topic) => ({ ...source, ...counted, topic }));
-    const lag = [{ clusterId: id, groupId: "billing", at, lag: 42n }];
+    const lag = [{ clusterId: id, groupId: "billing", at, lag: 42n, idle: false }];
     const before = atMs === BEGIN_MS ? undefined : new Date(atMs - READING_MS);
     await metrics.add([{ resolution: resolutionAt(before, at), brokers: [broker], topics, lag }]);
   }
@@ -71,6 +71,47 @@ async function post(path: string, parameters: Record<string, string>): Promise<A
 const seconds = (timeMs: number) => `${timeMs / 1_000}`;
 const WHOLE = { start: seconds(BEGIN_MS), end: seconds(END_MS) };
 
+describe("metrics of one topic, group or broker", () => {
+  const path = (query: string, name = base.split("/")[3]) => `/v1/clusters/${name}/metrics${query}`;
+  const ask = (query: string) =>
+    call(fixture.app, "GET", path(query), { apiKey: fixture.ours.apiKey });
+  const range = `from=${BEGIN_MS}&to=${END_MS}`;
+
+  test("that neither exist nor have values are not found", async () => {
+    for (const source of ["topic=nope", "group=nope", "broker=7", "topic=__internal"]) {
+      for (const of of ["", "/export"]) {
+        const answer = await ask(`${of}?${range}&${source}`);
+        expect([source, answer.status, answer.body.code]).toEqual([source, 404, "not_found"]);
+      }
+    }
+  });
+
+  test("that were deleted are answered from their history", async () => {
+    for (const source of ["topic=orders", "group=billing", "broker=0"]) {
+      const { status, body } = await ask(`?${range}&${source}`);
+      expect([source, status]).toEqual([source, 200]);
+      expect(body.series[0].points.some(([, value]: unknown[]) => value !== null)).toBe(true);
+    }
+  });
+
+  test("that exist and have no values are answered, as they are where the cluster is paused", async () => {
+    const { app, db, ours } = fixture;
+    const { cluster } = await runningCluster(db, ours, "unread");
+    const { apiKey } = ours;
+    const query = (source: string) => call(app, "GET", path(`?${source}`, cluster.id), { apiKey });
+    const body = { name: "quiet" };
+    await call(app, "POST", `/v1/clusters/${cluster.id}/topics`, { apiKey, body });
+    expect((await query("topic=quiet")).status).toBe(200);
+    expect((await query("broker=0")).status).toBe(200);
+    expect((await query("topic=nope")).status).toBe(404);
+    await runSql(
+      fixture.ownerUrl,
+      `UPDATE cluster SET phase = 'PAUSED' WHERE id = '${cluster.id}'`,
+    );
+    expect((await query("topic=nope")).status).toBe(200);
+  });
+});
+
 describe("what Grafana asks", () => {
   test("whether this is a data source", async () => {
     const build = await get("status/buildinfo");
@@ -88,7 +129,7 @@ describe("what Grafana asks", () => {
   test("names of labels, their values and series", async () => {
     const labels = await post("labels", WHOLE);
     expect(labels.body.data).toEqual([
-      ...["__name__", "api", "broker", "cluster", "group", "le", "tier", "topic"],
+      ...["__name__", "api", "broker", "cluster", "cluster_id", "group", "le", "tier", "topic"],
     ]);
     const topics = await get("label/topic/values", {
       ...WHOLE,
@@ -101,7 +142,10 @@ describe("what Grafana asks", () => {
     ]);
     const series = await post("series", { ...WHOLE, "match[]": '{group!="",cluster="queried"}' });
     expect(series.body.data).toEqual([
-      { __name__: "millrace_group_lag", cluster: "queried", group: "billing" },
+      {
+        __name__: "millrace_group_lag",
+        ...{ cluster: "queried", cluster_id: base.split("/")[3], group: "billing" },
+      },
     ]);
     expect((await get("series", WHOLE)).body.errorType).toBe("bad_data");
   });

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { MetricReadings } from "@millrace/db";
-import type { Cluster, MetricScrape } from "@millrace/domain";
+import type { Cluster, MetricScrape, TopicScrape } from "@millrace/domain";
 import { systemClock } from "@millrace/domain";
 import { readScrape } from "@millrace/metrics";
 import type { ClusterDrivers } from "@millrace/provisioner";
@@ -18,6 +18,10 @@ let server: Server;
 let adminUrl: string;
 /** In the order of their writing. */
 let stored: (MetricScrape & { resolution: number })[];
+/** As `stored`, of topics. */
+let storedTopics: (TopicScrape & { resolution: number })[];
+/** Records of topics beside `orders`. */
+let records: Record<string, number>;
 /** What another worker stored. */
 let earlier: MetricScrape | undefined;
 /** Clusters whose readings were put into chunks. */
@@ -35,20 +39,25 @@ let scraper: BrokerScraper;
 beforeEach(async () => {
   server = createServer((request, response) => {
     // One broker answers, the other takes the request and says nothing.
-    if (request.headers.authorization === `Bearer ${HEALTHY}`) {
+    if (request.headers.authorization !== `Bearer ${HANGING}`) {
       if (request.url === "/v1/status")
         return response.end(JSON.stringify({ uptime_ms: uptimeMs }));
       // What it says of its groups cannot be read: the lag fails.
       if (counted === undefined) return response.writeHead(503).end();
       const le = 'api="Produce",le="+Inf"';
+      const others = Object.entries(records).map(
+        ([topic, count]) => `millrace_topic_records_in_total{topic="${topic}"} ${count}\n`,
+      );
       response.end(
-        `millrace_topic_bytes_in_total{topic="orders"} ${counted}\nmillrace_request_seconds_bucket{${le}} ${counted}\n`,
+        `${others.join("")}millrace_topic_bytes_in_total{topic="orders"} ${counted}\nmillrace_request_seconds_bucket{${le}} ${counted}\n`,
       );
     }
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   stored = [];
+  storedTopics = [];
+  records = {};
   earlier = undefined;
   compacted = [];
   held = true;
@@ -78,11 +87,20 @@ beforeEach(async () => {
       tenant: () => ({
         metrics: {
           add: async (readings: MetricReadings[]) => {
-            for (const { resolution, brokers = [] } of readings) {
+            for (const { resolution, brokers = [], topics = [] } of readings) {
               stored.push(...brokers.map((scrape) => ({ resolution, ...scrape })));
+              storedTopics.push(...topics.map((scrape) => ({ resolution, ...scrape })));
             }
           },
           newest: async () => stored.at(-1) ?? earlier,
+          topicScrapes: async (
+            _: string,
+            topic: string | undefined,
+            range: { from: Date; to: Date },
+          ) => {
+            expect(topic).toBeUndefined();
+            return storedTopics.filter(({ at }) => at >= range.from && at < range.to);
+          },
           compact: async (clusterId: string) => {
             compacted.push(clusterId);
             return false;
@@ -181,6 +199,29 @@ describe("with a clock of its own", () => {
     expect(count(10).length).toBeGreaterThanOrEqual(9);
   });
 
+  test("a cluster has a reading in each ten seconds, whenever rounds fall", async () => {
+    watched = false;
+    // Moments of reading all over the ten seconds.
+    for (let index = 0; index < 40; index += 1) {
+      await scraper.close();
+      stored = [];
+      earlier = undefined;
+      const manual = new ManualClock(new Date(T0));
+      clock = manual;
+      clusters = [`clu_${100 + index}D0000000000000000000000`];
+      await round();
+      for (let rounds = 1; rounds < 60; rounds += 1) {
+        manual.advance(1_950 + ((rounds * 37) % 200));
+        await round();
+      }
+      const of = ({ at }: MetricScrape) => Math.floor(at.getTime() / 10_000);
+      const stretches = stored.filter(({ resolution }) => resolution >= 10).map(of);
+      const first = stretches[0] ?? 0;
+      expect(stretches).toEqual(stretches.map((_, index) => first + index));
+      expect(stretches.length).toBeGreaterThan(10);
+    }
+  });
+
   test("nothing is read without a lease, nor of a paused cluster", async () => {
     held = false;
     await rounds(20);
@@ -232,6 +273,81 @@ describe("with a clock of its own", () => {
     earlier = readScrape(source, []).broker;
     await round();
     expect(stored.map(({ afterGap }) => afterGap)).toEqual([false]);
+  });
+
+  /** Seconds since T0 and records of what is stored of a topic. */
+  const storedOf = (name: string) =>
+    storedTopics
+      .filter(({ topic }) => topic === name)
+      .map(({ at, recordsIn }) => [Math.round((at.getTime() - T0) / 1_000), Number(recordsIn)]);
+
+  test("a topic that appears began at zero after the reading before, at every resolution", async () => {
+    await round();
+    expect(storedOf("fresh")).toEqual([]);
+    records = { fresh: 100 };
+    await rounds(2);
+    expect(storedOf("fresh")).toEqual([[0, 0]]);
+    expect(storedTopics.at(-1)).toMatchObject({ resolution: 600, afterGap: true });
+    await rounds(10);
+    expect(storedOf("fresh").slice(0, 2)).toEqual([
+      [0, 0],
+      [10, 100],
+    ]);
+    expect(storedOf("fresh").filter(([, count]) => count === 0)).toHaveLength(1);
+  });
+
+  test("a topic that was deleted and is created again begins at zero again", async () => {
+    records = { again: 100 };
+    await round();
+    records = {};
+    await rounds(10);
+    records = { again: 300 };
+    await rounds(2);
+    expect(storedOf("again")).toEqual([
+      [0, 100],
+      [10, 0],
+    ]);
+  });
+
+  test("a worker that takes over knows the topics of the other one", async () => {
+    records = { old: 100 };
+    await round();
+    await scraper.close();
+    records = { old: 200, fresh: 50 };
+    await rounds(10);
+    expect(storedOf("old").map(([, count]) => count)).toEqual([100, 200]);
+    expect(storedOf("fresh")[0]).toEqual([0, 0]);
+  });
+
+  test("topics that have counted for long, or in a gap, get no zero", async () => {
+    records = { old: 100 };
+    await round();
+    paused = true;
+    await rounds(60);
+    paused = false;
+    records = { old: 200, fresh: 50 };
+    await rounds(2);
+    expect([...storedOf("old"), ...storedOf("fresh")].map(([, count]) => count)).toEqual([
+      ...[100, 200, 50],
+    ]);
+  });
+
+  test("every topic begins at zero where the broker started", async () => {
+    uptimeMs = 60_000;
+    records = { old: 100 };
+    await round();
+    expect(storedOf("old")).toEqual([
+      [-60, 0],
+      [0, 100],
+    ]);
+    // It restarts and has counted more than before by the next reading.
+    counted = 3;
+    records = { old: 500 };
+    await rounds(2);
+    expect(storedOf("old").slice(-2)).toEqual([
+      [0, 0],
+      [2, 500],
+    ]);
   });
 
   test("readings are put into chunks every ten minutes", async () => {

@@ -1,5 +1,5 @@
 import { BrokerHttp } from "@millrace/broker-admin";
-import type { Database, MetricReadings } from "@millrace/db";
+import type { Database, MetricReadings, TenantDatabase } from "@millrace/db";
 import {
   type Clock,
   type Cluster,
@@ -13,6 +13,7 @@ import { hasRestarted, isScraped, ReadingWriter, readScrape } from "@millrace/me
 import type { ClusterDeployment, ClusterDriver, ClusterDrivers } from "@millrace/provisioner";
 import type { Logger } from "pino";
 import { ActiveGroups } from "./active-groups.ts";
+import { topicStarts } from "./topic-starts.ts";
 
 export interface ScraperOptions {
   readonly db: Pick<Database, "tenant"> & {
@@ -30,6 +31,11 @@ export interface ScraperOptions {
 const BROKER_ID = 0;
 /** How often a cluster is read that nobody looks at. One that somebody looks at is read in each round. */
 const INTERVAL_MS = 10_000;
+/**
+ * A reading comes up to a round and the broker's answer after its moment. In the last part of a stretch of a resolution
+ * there are no moments, so that it does not fall into the next stretch, which then had two readings and this one none.
+ */
+const LATE_MS = 2_500;
 /** A killed worker's clusters are read by another one this much later, and within one more round. */
 const LEASE_MS = 6_000;
 /** One worker reads at most so many: at 10 s each they keep a processor busy. Further ones need another worker. */
@@ -61,6 +67,8 @@ interface Target {
   /** The last reading, of whichever worker; undefined until it is known, null where there is none. */
   before: MetricScrape | null | undefined;
   topicsBefore: readonly TopicScrape[];
+  /** Topics of the last readings, of whichever worker; undefined until they are known. */
+  topicNames: ReadonlySet<string> | undefined;
   lagAt: number;
   readonly groups: ActiveGroups;
   /** Whether the broker's start is among its readings. */
@@ -126,8 +134,9 @@ export class BrokerScraper {
 
   /** Which interval of this length it is now, as each cluster counts them. */
   #intervalOf(id: string, lengthMs: number): number {
-    const offset = [...id].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % lengthMs, 0);
-    return Math.floor((this.#options.clock.now().getTime() + offset) / lengthMs);
+    const moments = lengthMs - LATE_MS;
+    const moment = [...id].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % moments, 0);
+    return Math.floor((this.#options.clock.now().getTime() - moment) / lengthMs);
   }
 
   /** Waits for the readings in progress. */
@@ -171,8 +180,8 @@ export class BrokerScraper {
     deployment: ClusterDeployment,
     target: Target,
   ): Promise<void> {
-    const { clock } = this.#options;
-    const { metrics } = this.#options.db.tenant(cluster.organizationId);
+    const { clock, db } = this.#options;
+    const { metrics } = db.tenant(cluster.organizationId);
     const http = new BrokerHttp(await driver.access(deployment));
     const samples = await http.metrics(isScraped);
     const at = clock.now();
@@ -182,13 +191,20 @@ export class BrokerScraper {
     const afterGap = start === undefined && isGap(before, at);
     const source = { clusterId: cluster.id, brokerId: BROKER_ID, at, afterGap };
     const { broker, topics } = readScrape(source, samples);
-    const isEdge = before === undefined || afterGap || hasRestarted(before, broker);
+    const restarted = before !== undefined && hasRestarted(before, broker);
+    const isEdge = before === undefined || afterGap || restarted;
     const readings: MetricReadings[] = [];
     if (isEdge && target.before) {
       const { before: last, topicsBefore } = target;
       readings.push({ resolution: COARSEST, brokers: [last], topics: topicsBefore });
     }
     if (start !== undefined) readings.push({ resolution: COARSEST, brokers: [start] });
+    if (before !== undefined && !afterGap) {
+      const fromZero = start !== undefined || restarted;
+      const known = fromZero ? new Set<string>() : await topicNames(metrics, target, before);
+      const starts = topicStarts(topics, known, start?.at ?? justAfter(before));
+      readings.push({ resolution: COARSEST, topics: starts });
+    }
     const resolution = isEdge ? COARSEST : resolutionAt(before.at, at);
     const ofTopics = resolution >= TOPIC_RESOLUTION ? topics : [];
     readings.push({ resolution, brokers: [broker], topics: ofTopics });
@@ -196,6 +212,7 @@ export class BrokerScraper {
     target.startRead = true;
     target.before = broker;
     target.topicsBefore = topics;
+    target.topicNames = new Set(topics.map(({ topic }) => topic));
   }
 
   /**
@@ -229,16 +246,13 @@ export class BrokerScraper {
     const resolution = resolutionAt(new Date(target.lagAt), at);
     target.lagAt = at.getTime();
     const lag = target.groups
-      .filter(groups, at.getTime())
+      .read(groups, at.getTime())
       // A group with unknown lag leaves a gap: 0 would mean that it is caught up.
-      .filter((group) => group.partitionCount > group.offlinePartitionCount)
-      .filter(({ groupId }) => isStorable(groupId))
-      .map((group) => ({
-        clusterId: cluster.id,
-        groupId: group.groupId,
-        at,
-        lag: group.lag,
-      }));
+      .filter(({ group }) => group.partitionCount > group.offlinePartitionCount)
+      .filter(({ group }) => isStorable(group.groupId))
+      .map(({ group: { groupId, lag }, idle }) => {
+        return { clusterId: cluster.id, groupId, at, lag, idle };
+      });
     if (lag.length > 0) await this.#writer.add(cluster.organizationId, [{ resolution, lag }]);
   }
 
@@ -263,6 +277,7 @@ export class BrokerScraper {
       interval: undefined,
       before: undefined,
       topicsBefore: [],
+      topicNames: undefined,
       lagAt: 0,
       groups: new ActiveGroups(),
       startRead: false,
@@ -291,6 +306,23 @@ async function readGroups({ groups }: Pick<BrokerHttp, "groups">): Promise<Consu
 /** PostgreSQL's texts have no NUL, and its indexes no long keys. Kafka's ids of groups may have both. */
 function isStorable(groupId: string): boolean {
   return groupId.length <= METRIC_GROUP_LENGTH_MAX && !groupId.includes("\0");
+}
+
+/** A worker that takes over asks for what the other one stored: every reading at 10 s has all topics. */
+async function topicNames(
+  metrics: Pick<TenantDatabase["metrics"], "topicScrapes">,
+  { topicNames: known }: Target,
+  { clusterId, at }: MetricScrape,
+): Promise<ReadonlySet<string>> {
+  if (known !== undefined) return known;
+  const range = { from: new Date(at.getTime() - GAP_MS), to: new Date(at.getTime() + 2) };
+  const stored = await metrics.topicScrapes(clusterId, undefined, range, TOPIC_RESOLUTION);
+  return new Set(stored.map(({ topic }) => topic));
+}
+
+/** Readings at the same time and resolution are one row, and that of the last reading is there already. */
+function justAfter({ at }: MetricScrape): Date {
+  return new Date(at.getTime() + 1);
 }
 
 function isGap(before: MetricScrape | undefined, at: Date): boolean {

@@ -31,7 +31,7 @@ const TOPIC_COUNTERS = [
 
 const withoutBuckets = { boundsUs: [], produce: 0, fetch: 0 };
 const TOPIC_LAYOUT: ReadingLayout = { counters: TOPIC_COUNTERS, ...withoutBuckets };
-const LAG_LAYOUT: ReadingLayout = { counters: ["lag"], ...withoutBuckets };
+const LAG_LAYOUT: ReadingLayout = { counters: ["lag", "idle"], ...withoutBuckets };
 
 export function storedBroker(scrape: MetricScrape): StoredReading {
   const { brokerId, at, afterGap, produceBuckets, fetchBuckets } = scrape;
@@ -87,13 +87,15 @@ export function topicBytesAt({ columns }: ReadingBlock, index: number): number {
   return Number(columns[0]?.[index] ?? 0) + Number(columns[1]?.[index] ?? 0);
 }
 
-export function storedLag({ groupId, at, lag }: LagSample): StoredReading {
+export function storedLag({ groupId, at, lag, idle }: LagSample): StoredReading {
   const origin = { source: groupId, brokerId: 0, atMs: at.getTime(), afterGap: false };
-  return { ...origin, layout: LAG_LAYOUT, values: [lag] };
+  return { ...origin, layout: LAG_LAYOUT, values: [lag, idle ? 1n : 0n] };
 }
 
-export function lagOf(clusterId: ClusterId, { source, atMs, values }: StoredReading): LagSample {
-  return { clusterId, groupId: source, at: new Date(atMs), lag: values[0] ?? 0n };
+/** Readings from before idle groups were stored are of active ones. */
+export function lagOf(clusterId: ClusterId, stored: StoredReading): LagSample {
+  const { lag, idle } = amounts(["lag", "idle"], stored);
+  return { clusterId, groupId: stored.source, at: new Date(stored.atMs), lag, idle: idle > 0n };
 }
 
 function originOf(clusterId: ClusterId, { brokerId, atMs, afterGap }: StoredReading) {

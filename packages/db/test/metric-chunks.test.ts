@@ -35,7 +35,7 @@ function reading(clusterId: ClusterId, brokerId: number, second: number) {
   const topics = ["orders", "é b"].map((topic) => ({
     ...{ ...of, topic, bytesIn: count, bytesOut: count * 2n, recordsIn: count / 2n },
   }));
-  const lag = [{ clusterId, groupId: "g", at: of.at, lag: count }];
+  const lag = [{ clusterId, groupId: "g", at: of.at, lag: count, idle: false }];
   return { broker, topics, lag: brokerId === 0 ? lag : [] };
 }
 

@@ -128,7 +128,7 @@ test("the retention drops the partitions of each resolution in its time, and not
   await db.fleet.metrics.preparePartitions({ from: at, to: at });
   for (const resolution of METRIC_RESOLUTIONS) {
     const brokers = [{ ...scrape(id, 0), at, brokerId: resolution }];
-    const lag = [{ clusterId: id, groupId: `${resolution}`, at, lag: 1n }];
+    const lag = [{ clusterId: id, groupId: `${resolution}`, at, lag: 1n, idle: true }];
     await db.metrics.add([{ resolution, brokers, lag }]);
   }
   const range = { from: at, to: new Date(begin + HOUR_MS) };
@@ -144,7 +144,7 @@ test("the retention drops the partitions of each resolution in its time, and not
   expect(await left()).toEqual([60, 600]);
   await db.fleet.metrics.dropPartitions(hours(16 * 24));
   expect(await left()).toEqual([600]);
-  expect((await db.metrics.lag(id, range, 2)).map(({ groupId }) => groupId)).toEqual(["600"]);
+  expect(await db.metrics.lag(id, range, 2)).toMatchObject([{ groupId: "600", idle: true }]);
   // A wrong clock of a worker drops nothing that is not old.
   const now = new Date();
   await db.fleet.metrics.preparePartitions({ from: now, to: now });
@@ -184,6 +184,7 @@ test("lag over a coarse step is one reading per group and stretch, the last one"
       groupId,
       at: new Date(T0 + second * 1000),
       lag: BigInt(second),
+      idle: false,
     })),
   );
   await db.metrics.add([{ resolution: 10, lag }]);

@@ -119,7 +119,7 @@ test("nobody writes a row of another tenant, nor one that refers to its rows", a
   const denied = /row-level security/;
   await expect(newCluster({ ...b, db: a.db })).rejects.toThrow(denied);
   const { id: clusterId, organizationId } = cluster;
-  const lag = [{ clusterId, groupId: "g", at: new Date(), lag: 1n }];
+  const lag = [{ clusterId, groupId: "g", at: new Date(), lag: 1n, idle: false }];
   await expect(a.db.metrics.add([{ resolution: 10, lag }])).rejects.toThrow(denied);
   const kind = "cluster.delete" as const;
   await expect(a.db.operations.create({ organizationId, clusterId, kind })).rejects.toThrow();

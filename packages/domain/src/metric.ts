@@ -106,11 +106,13 @@ export interface MetricScrape {
   readonly tierWaitUs: readonly bigint[];
 }
 
-/** The lag of a group that is read: idle groups have no samples. */
+/** The lag of a group that is read, or of one that stopped and is behind. */
 export interface LagSample {
   readonly clusterId: ClusterId;
   readonly groupId: string;
   readonly at: Date;
+  /** Nobody reads: it is not part of the cluster's lag. */
+  readonly idle: boolean;
   /** Records, summed over the group's partitions. */
   readonly lag: bigint;
 }

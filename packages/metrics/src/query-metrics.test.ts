@@ -276,6 +276,17 @@ describe("a query for a part of the cluster", () => {
     ]);
   });
 
+  test("of a topic counts from where it began, also where it was deleted before", async () => {
+    const topic = (ms: number, records: bigint, afterGap = false) => ({
+      ...{ clusterId: CLUSTER, brokerId: 0, topic: "orders", afterGap },
+      ...{ at: new Date(T0 + ms), bytesIn: records, bytesOut: 0n, recordsIn: records },
+    });
+    const topicScrapes = async () => [topic(-10_000, 100n), topic(0, 0n, true), topic(2_000, 300n)];
+    const series = await queryMetrics({ ...none, topicScrapes }, { ...query, topic: "orders" });
+    const records = series.find(({ name }) => name === "records_in_rate")?.points;
+    expect(records?.map(([, value]) => value)).toEqual([150, null]);
+  });
+
   test("of a group has its lag alone, of a broker everything but lag", async () => {
     const ofGroup = await queryMetrics(none, { ...query, groupId: "readers" });
     expect(ofGroup.map(({ name }) => name)).toEqual(["consumer_lag"]);
@@ -292,6 +303,7 @@ describe("consumer lag", () => {
     groupId,
     at: new Date(T0 + seconds * 1_000),
     lag: records,
+    idle: false,
   });
 
   test("is the sum of what the groups last had, until that is too old", async () => {
@@ -299,5 +311,15 @@ describe("consumer lag", () => {
     const values = await valuesOf("consumer_lag", readingsOf([], samples), 40, 2);
     expect(values?.slice(0, 3)).toEqual([110, 104, 104]);
     expect(values?.at(-1)).toBeNull();
+  });
+
+  test("of an idle group is its own, and not the cluster's", async () => {
+    const samples = [lag(1, "a", 10n), { ...lag(1, "stopped", 100n), idle: true }];
+    const readings = readingsOf([], samples);
+    expect((await valuesOf("consumer_lag", readings, 2, 2))?.at(0)).toBe(10);
+    const range = { from: new Date(T0), to: new Date(T0 + 2_000), stepSeconds: 2 };
+    const query = { clusterId: CLUSTER, groupId: "stopped", ...range };
+    const ofGroup = await queryMetrics(readingsOf([], samples.slice(1)), query);
+    expect(ofGroup[0]?.points[0]?.[1]).toBe(100);
   });
 });

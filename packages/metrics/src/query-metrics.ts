@@ -58,7 +58,7 @@ export interface MetricsReadings {
     range: TimeRange,
     stepSeconds: number,
   ): Promise<readonly TopicScrape[]>;
-  /** Lag of the groups that are read; the last reading of each stretch of `stepSeconds` is enough. */
+  /** Lag of the groups that are read, and of those that stopped and are behind; the last reading of each stretch of `stepSeconds` is enough. */
   lag(
     clusterId: ClusterId,
     range: TimeRange,
@@ -85,7 +85,7 @@ export async function queryMetrics(
   const values: Partial<Record<MetricName, (number | null)[]>> = {
     ...(scrapes && counterValues(intervalsOf(scrapes, times, stepMs))),
     ...(scrapes && { connections: gaugeValues(connectionGauges(scrapes), times, stepMs) }),
-    ...(lagSamples && { consumer_lag: gaugeValues(lagGauges(lagSamples), times, stepMs) }),
+    ...(lagSamples && { consumer_lag: lagValues(lagSamples, query, times) }),
   };
   return METRIC_NAMES.flatMap((name) => {
     const ofName = values[name];
@@ -301,6 +301,16 @@ function lagGauges(samples: readonly LagSample[]): Gauge[] {
   return [...byGroup.values()].map((ofGroup) =>
     ofGroup.map((sample) => ({ atMs: sample.at.getTime(), value: Number(sample.lag) })),
   );
+}
+
+/** Of one group whether it is idle or not, of a cluster that of active groups. */
+function lagValues(
+  samples: readonly LagSample[],
+  { groupId, stepSeconds }: MetricsQuery,
+  times: readonly number[],
+): (number | null)[] {
+  const shown = samples.filter(({ idle }) => groupId !== undefined || !idle);
+  return gaugeValues(lagGauges(shown), times, stepSeconds * 1_000);
 }
 
 function connectionGauges(scrapes: readonly MetricScrape[]): Gauge[] {

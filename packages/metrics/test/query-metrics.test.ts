@@ -61,7 +61,7 @@ async function addMinute(): Promise<void> {
       },
     ]);
     const resolution = resolutionAt(new Date(source.at.getTime() - 2_000), source.at);
-    const lag = [{ clusterId, groupId: "g", at: source.at, lag: 7n }];
+    const lag = [{ clusterId, groupId: "g", at: source.at, lag: 7n, idle: false }];
     await db.metrics.add([{ resolution, brokers: [broker], topics, lag }]);
   }
 }

@@ -31,10 +31,18 @@ export const CURRENT_MS = 20_000;
  * Undefined once nothing has been measured for a while, as when the broker is paused.
  */
 export function latest(points: MetricSeries["points"]): number | undefined {
+  return valueAt(points, latestMoment(points));
+}
+
+/** When the current value of a line was measured. */
+export function latestMoment(points: MetricSeries["points"]): number | undefined {
   const [end] = points.at(-1) ?? [0];
-  const point = points.findLast(([, value]) => value !== null);
-  if (point === undefined || end - point[0] > CURRENT_MS) return undefined;
-  return point[1] ?? undefined;
+  const [at] = points.findLast(([, value]) => value !== null) ?? [];
+  return at === undefined || end - at > CURRENT_MS ? undefined : at;
+}
+
+export function valueAt(points: MetricSeries["points"], moment: number | undefined) {
+  return points.findLast(([at]) => at === moment)?.[1] ?? undefined;
 }
 
 /** The points of a series by name; none where the answer does not hold it. */

@@ -11,9 +11,14 @@ import { useChartMetrics } from "./use-chart-metrics.ts";
 
 interface MetricChart {
   title: string;
+  note?: string;
   format: (value: number) => string;
   lines: readonly (readonly [label: string, name: MetricSeries["name"]])[];
 }
+
+/** The broker does not know `auto.offset.reset`, where a group without a commit begins. */
+export const UNCOMMITTED_LAG =
+  "Until a group commits an offset, its lag counts from the start of the log.";
 
 /** Every chart of a cluster, whichever pages show it. */
 const METRIC_CHARTS = {
@@ -43,6 +48,7 @@ const METRIC_CHARTS = {
   },
   lag: {
     title: "Consumer lag of active groups",
+    note: UNCOMMITTED_LAG,
     format: count,
     lines: [["Records", "consumer_lag"]],
   },
@@ -107,11 +113,12 @@ export function MetricCharts({ clusterId, charts, minutes }: MetricChartsProps) 
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }}>
       {charts.map((name) => {
-        const { title, format, lines } = METRIC_CHARTS[name];
+        const { title, note, format, lines }: MetricChart = METRIC_CHARTS[name];
         return (
           <TimeChart
             key={name}
             title={title}
+            note={note}
             format={format}
             span={span}
             markers={markers}

@@ -14,6 +14,8 @@ import { optionsOf } from "./uplot-options.ts";
 
 interface TimeChartProps {
   title: string;
+  /** How to read the values, where the title does not say it. */
+  note?: string | undefined;
   lines: ChartLine[];
   format: (value: number) => string;
   /** The shown span, in milliseconds since the epoch: it moves even while nothing is measured. */
@@ -30,7 +32,7 @@ const NO_MARKERS: readonly ChartMarker[] = [];
 
 /** A live time series on a canvas, with a summary for screen readers, and as a table. */
 export function TimeChart(props: TimeChartProps) {
-  const { title, lines, format, span, elapsed = false, markers = NO_MARKERS, onZoom } = props;
+  const { title, note, lines, format, span, elapsed = false, markers = NO_MARKERS, onZoom } = props;
   const scheme = useComputedColorScheme("light");
   const [observe, { width }] = useResizeObserver<HTMLDivElement>();
   const host = useRef<HTMLDivElement>(null);
@@ -87,6 +89,11 @@ export function TimeChart(props: TimeChartProps) {
           onTable={() => setAsTable(!asTable)}
         />
       </Group>
+      {note && (
+        <Text fz="xs" className="quiet">
+          {note}
+        </Text>
+      )}
       <Group gap="md" mb={6}>
         {lines.map((line, index) => (
           <Legend

@@ -4,7 +4,7 @@ import { Alert, Card, SimpleGrid, Stack, Text } from "@mantine/core";
 import type { Cluster, MetricSeries } from "@millrace/contract";
 import { IconPlayerPause } from "@tabler/icons-react";
 import { useState } from "react";
-import { CURRENT_MS, latest, pointsOf } from "../charts/chart-data.ts";
+import { CURRENT_MS, latestMoment, pointsOf, valueAt } from "../charts/chart-data.ts";
 import { useChartRange } from "../charts/chart-range.ts";
 import { ChartToolbar } from "../charts/chart-toolbar.tsx";
 import { type MetricChartName, MetricCharts } from "../charts/metric-charts.tsx";
@@ -86,7 +86,10 @@ export function Endpoints({ endpoints }: { endpoints: readonly Endpoint[] }) {
   );
 }
 
-/** Current values; a dash where nothing was measured in the last seconds, or the broker is down. */
+/**
+ * Current values, all of one moment: where there were no requests, there is a rate and no latency. A dash where nothing was
+ * measured in the last seconds, or the broker is down.
+ */
 export function Tiles({
   series,
   newestAt,
@@ -95,14 +98,15 @@ export function Tiles({
   /** Time of the last reading, in milliseconds since the epoch. */
   newestAt?: number | null | undefined;
 }) {
-  const isCurrent = series?.some(({ points }) => latest(points) !== undefined) ?? false;
+  // Rates and latencies come from one reading; where that is, there is a rate.
+  const moment = latestMoment(pointsOf(series, "bytes_in_rate"));
   const now = (name: MetricSeries["name"], format: (value: number) => string) => {
-    const value = latest(pointsOf(series, name));
+    const value = valueAt(pointsOf(series, name), moment);
     return value === undefined ? "–" : format(value);
   };
   return (
     <Stack gap="xs">
-      {!isCurrent && newestAt && (
+      {moment === undefined && newestAt && (
         <Text fz="sm" className="quiet">
           No data since {exactMoment(new Date(newestAt).toISOString())}
         </Text>

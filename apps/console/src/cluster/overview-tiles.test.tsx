@@ -14,9 +14,31 @@ function tile(series: MetricSeries[], label: string): string | undefined {
   return new RegExp(`data-tile="${label}"[^>]*>([^<]*)`).exec(html)?.[1];
 }
 
+/** Bytes and latency are measured together. */
 const p99 = (points: MetricSeries["points"]): MetricSeries[] => [
+  { name: "bytes_in_rate", unit: "bytes_per_second", points },
   { name: "produce_latency_p99", unit: "ms", points },
 ];
+
+test("tiles show one moment: where nothing is produced, there is no latency from before", () => {
+  const series: MetricSeries[] = [
+    {
+      ...{ name: "bytes_in_rate", unit: "bytes_per_second" },
+      points: [
+        [5_000, 1_000],
+        [10_000, 0],
+      ],
+    },
+    {
+      ...{ name: "produce_latency_p99", unit: "ms" },
+      points: [
+        [5_000, 6],
+        [10_000, null],
+      ],
+    },
+  ];
+  expect([tile(series, "In"), tile(series, "Produce p99")]).toEqual(["0 B/s", "–"]);
+});
 
 test("a tile drops its last value when nothing is measured any more", () => {
   const before = p99([

@@ -19,6 +19,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import Link from "next/link";
 import { useTRPC } from "../api/client.tsx";
 import { useLastError } from "../api/last-error.ts";
+import { UNCOMMITTED_LAG } from "../charts/metric-charts.tsx";
 import { BrokerDown, useBrokerDown } from "../cluster/broker-down.tsx";
 import { int64 } from "../format/quantity.ts";
 import { Empty } from "../shell/empty.tsx";
@@ -134,6 +135,11 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
             ))}
           </Table.Tbody>
         </Table>
+        {group.partitions.some(({ committed_offset }) => committed_offset === null) && (
+          <Text fz="xs" className="quiet" mt="xs">
+            {UNCOMMITTED_LAG}
+          </Text>
+        )}
       </Collapse>
     </Card>
   );

@@ -6687,17 +6687,17 @@ type ConsumerGroupListParams struct {
 
 // MetricsQueryParams defines parameters for MetricsQuery.
 type MetricsQueryParams struct {
-	// From Start; 15 minutes before `to` by default
+	// From Start, not more than 400 days ago; 15 minutes before `to` by default. RFC 3339, or milliseconds since the epoch
 	From *struct {
 		union json.RawMessage
 	} `form:"from,omitempty" json:"from,omitempty"`
 
-	// To End; now by default
+	// To End; now by default. RFC 3339, or milliseconds since the epoch
 	To *struct {
 		union json.RawMessage
 	} `form:"to,omitempty" json:"to,omitempty"`
 
-	// Step Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
+	// Step Seconds between points, not more than the range has; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 
 	// Broker Only this broker's series. One of broker, topic and group at most
@@ -6706,7 +6706,7 @@ type MetricsQueryParams struct {
 	// Topic Only this topic's series
 	Topic *string `form:"topic,omitempty" json:"topic,omitempty"`
 
-	// Group Only the lag of this consumer group
+	// Group Only the lag of this consumer group. A group that is not read has values while it is behind, if it is among the cluster's 200 idle groups with the largest lag
 	Group *string `form:"group,omitempty" json:"group,omitempty"`
 }
 
@@ -6724,17 +6724,17 @@ type MetricsQueryParamsTo1 = string
 
 // MetricsExportParams defines parameters for MetricsExport.
 type MetricsExportParams struct {
-	// From Start; 15 minutes before `to` by default
+	// From Start, not more than 400 days ago; 15 minutes before `to` by default. RFC 3339, or milliseconds since the epoch
 	From *struct {
 		union json.RawMessage
 	} `form:"from,omitempty" json:"from,omitempty"`
 
-	// To End; now by default
+	// To End; now by default. RFC 3339, or milliseconds since the epoch
 	To *struct {
 		union json.RawMessage
 	} `form:"to,omitempty" json:"to,omitempty"`
 
-	// Step Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
+	// Step Seconds between points, not more than the range has; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 
 	// Broker Only this broker's series. One of broker, topic and group at most
@@ -6743,7 +6743,7 @@ type MetricsExportParams struct {
 	// Topic Only this topic's series
 	Topic *string `form:"topic,omitempty" json:"topic,omitempty"`
 
-	// Group Only the lag of this consumer group
+	// Group Only the lag of this consumer group. A group that is not read has values while it is behind, if it is among the cluster's 200 idle groups with the largest lag
 	Group *string `form:"group,omitempty" json:"group,omitempty"`
 }
 
@@ -7722,7 +7722,7 @@ type ClientInterface interface {
 
 	// MetricsQuery Query metrics
 	//
-	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.
+	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 	MetricsQuery(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9204,7 +9204,7 @@ func (c *Client) ClusterDrift(ctx context.Context, clusterId string, reqEditors 
 
 // MetricsQuery Query metrics
 //
-// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.
+// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/metrics (the `MetricsQuery` operationId).
 func (c *Client) MetricsQuery(ctx context.Context, clusterId string, params *MetricsQueryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -17697,7 +17697,7 @@ type ClientWithResponsesInterface interface {
 
 	// MetricsQueryWithResponse Query metrics
 	//
-	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.
+	// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -24133,7 +24133,7 @@ func (c *ClientWithResponses) ClusterDriftWithResponse(ctx context.Context, clus
 
 // MetricsQueryWithResponse Query metrics
 //
-// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.
+// Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -71,7 +71,7 @@ export class SimulatedCluster {
         tierWaitUs: [0n, 1n, 2n, 3n, 4n].map((share) => (total("bytesIn") * share) / 777n),
       };
     });
-    const lag = [{ clusterId: this.#id, groupId: "readers", at, lag: whole(5_000) }];
+    const lag = [{ clusterId: this.#id, groupId: "readers", at, lag: whole(5_000), idle: false }];
     return { resolution, brokers, topics, lag };
   }
 }

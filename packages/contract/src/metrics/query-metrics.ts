@@ -6,9 +6,8 @@ import { pathId, withoutNul } from "../field.ts";
 /** Kafka has no bound for the name of a group; a URL and an index of the database have. */
 const METRIC_GROUP_LENGTH_MAX = 500;
 
-const instant = z
-  .union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)])
-  .meta({ description: "RFC 3339, or milliseconds since the epoch" });
+const INSTANT = "RFC 3339, or milliseconds since the epoch";
+const instant = z.union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)]);
 
 export const MetricSeries = z
   .object({
@@ -22,8 +21,10 @@ export type MetricSeries = z.infer<typeof MetricSeries>;
 
 /** The range, and what of the cluster it is about. */
 export const metricsQuery = {
-  from: instant.optional().meta({ description: "Start; 15 minutes before `to` by default" }),
-  to: instant.optional().meta({ description: "End; now by default" }),
+  from: instant.optional().meta({
+    description: `Start, not more than 400 days ago; 15 minutes before \`to\` by default. ${INSTANT}`,
+  }),
+  to: instant.optional().meta({ description: `End; now by default. ${INSTANT}` }),
   step: z
     .string()
     .regex(/^\d{1,6}s?$/, "must be whole seconds like 10 or 10s")
@@ -33,7 +34,7 @@ export const metricsQuery = {
     .optional()
     .meta({
       description:
-        "Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is",
+        "Seconds between points, not more than the range has; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is",
     }),
   broker: z
     .string()
@@ -53,7 +54,10 @@ export const metricsQuery = {
     .max(METRIC_GROUP_LENGTH_MAX)
     .refine(...withoutNul)
     .optional()
-    .meta({ description: "Only the lag of this consumer group" }),
+    .meta({
+      description:
+        "Only the lag of this consumer group. A group that is not read has values while it is behind, if it is among the cluster's 200 idle groups with the largest lag",
+    }),
 };
 
 export const queryMetrics = defineContract({
@@ -62,7 +66,7 @@ export const queryMetrics = defineContract({
   path: "/v1/clusters/{cluster_id}/metrics",
   summary: "Query metrics",
   description:
-    "Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap.",
+    "Rates, percentiles and gauges over any range of the last 400 days. A value is null where nothing was measured: a cluster that was paused or could not be read has a gap. consumer_lag without group is the sum over active groups: those with members, and those that committed in the last 90 seconds. Until a group commits an offset, its lag counts from the start of the log. A broker, topic or group that does not exist and has no values in the range is not found.",
   tag: "Metrics",
   permission: "metrics:read",
   successStatus: 200,

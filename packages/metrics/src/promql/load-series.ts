@@ -66,13 +66,15 @@ export async function loadSeries(
 ): Promise<LoadedSeries> {
   const metrics = METRICS.filter(({ name }) => matchesName(matchers, name));
   const fitsCluster = matchers.every(
-    ({ name, matches }) => name !== "cluster" || matches(cluster.clusterName),
+    ({ name, matches }) =>
+      (name !== "cluster" || matches(cluster.clusterName)) &&
+      (name !== "cluster_id" || matches(cluster.clusterId)),
   );
   const loaded: Series[] = [];
   let distanceSeconds = READING_SECONDS;
   if (!fitsCluster || needs.toMs < 0) return { series: loaded, distanceSeconds };
   for (const kind of new Set(metrics.map((each) => each.kind))) {
-    const builder = new SeriesBuilder(cluster.clusterName);
+    const builder = new SeriesBuilder(cluster);
     const wanted = { kind, metrics, matchers, budget };
     const distance = await addReadings(builder, cluster, wanted, needs);
     distanceSeconds = Math.max(distanceSeconds, distance);
@@ -157,11 +159,12 @@ async function distanceOf(
 
 /** Puts readings, which come in order of time within each source, into series. */
 class SeriesBuilder {
-  readonly #clusterName: string;
+  /** A cluster can be renamed, which changes its series of the past as well. Its id stays. */
+  readonly #ofCluster: Readonly<Record<"cluster" | "cluster_id", string>>;
   readonly #series = new Map<string, { labels: LabelSet; timesMs: number[]; values: number[] }>();
 
-  constructor(clusterName: string) {
-    this.#clusterName = clusterName;
+  constructor({ clusterName, clusterId }: ClusterReadings) {
+    this.#ofCluster = { cluster: clusterName, cluster_id: clusterId };
   }
 
   addBrokers(metric: Metric & { kind: "broker" }, readings: readonly MetricScrape[]): void {
@@ -200,7 +203,7 @@ class SeriesBuilder {
       let series = this.#series.get(key);
       if (series === undefined) {
         const varying = metric.variesBy === undefined ? {} : { [metric.variesBy]: labelValue };
-        const own = { [NAME_LABEL]: metric.name, cluster: this.#clusterName };
+        const own = { [NAME_LABEL]: metric.name, ...this.#ofCluster };
         const labels = LabelSet.of({ ...source, ...metric.labels, ...varying, ...own });
         series = { labels, timesMs: [], values: [] };
         this.#series.set(key, series);

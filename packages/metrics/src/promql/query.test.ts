@@ -52,6 +52,7 @@ function cluster(count: (step: number) => number = () => 0): ClusterReadings & {
         groupId: "g",
         at: new Date(atMs),
         lag: 3n,
+        idle: false,
       }));
     },
   };
@@ -89,7 +90,15 @@ describe("readings", () => {
 
   test("are none where the name or the cluster is another", async () => {
     const readings = cluster();
-    for (const query of ["up", 'millrace_connections{cluster="x"}', '{__name__=~"node_.*"}']) {
+    const renamed = `millrace_connections{cluster_id="${CLUSTER}",cluster!="old name"}`;
+    expect((await queryAt(cluster(), renamed, NOW_MS)).result).toHaveLength(1);
+    const other = 'millrace_connections{cluster_id="clu_x"}';
+    for (const query of [
+      "up",
+      other,
+      'millrace_connections{cluster="x"}',
+      '{__name__=~"node_.*"}',
+    ]) {
       expect((await queryAt(readings, query, NOW_MS)).result).toEqual([]);
     }
     expect(readings.asked).toEqual([]);
@@ -139,12 +148,14 @@ test("series have the names and labels that brokers give them", async () => {
   const found = await findSeries(cluster(), [], { fromMs: 0, toMs: NOW_MS });
   const texts = found.map(String);
   expect(texts).toContain(
-    '{__name__="millrace_request_seconds_bucket", api="Produce", broker="0", cluster="orders", le="0.0005"}',
+    `{__name__="millrace_request_seconds_bucket", api="Produce", broker="0", cluster="orders", cluster_id="${CLUSTER}", le="0.0005"}`,
   );
   expect(texts).toContain(
-    '{__name__="millrace_network_bytes_total", broker="0", cluster="orders", tier="tail_read"}',
+    `{__name__="millrace_network_bytes_total", broker="0", cluster="orders", cluster_id="${CLUSTER}", tier="tail_read"}`,
   );
-  expect(texts).toContain('{__name__="millrace_group_lag", cluster="orders", group="g"}');
+  expect(texts).toContain(
+    `{__name__="millrace_group_lag", cluster="orders", cluster_id="${CLUSTER}", group="g"}`,
+  );
   expect(texts).toHaveLength(2 * 3 + 5 + 5 + 2 + 2 + 1);
 });
 

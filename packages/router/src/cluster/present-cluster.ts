@@ -69,6 +69,7 @@ function presentStatus({
     ),
     brokers: Array.from({ length: cluster.brokers }, (_, brokerId) =>
       presentBroker(
+        cluster,
         brokerId,
         links.find((link) => link.brokerId === brokerId),
       ),
@@ -82,13 +83,16 @@ function presentStatus({
   };
 }
 
+/** A paused cluster runs no broker: a link that is open still ends in a moment. */
 function presentBroker(
+  { phase }: Cluster,
   brokerId: number,
   link: BrokerLink | undefined,
 ): ClusterShape["status"]["brokers"][number] {
   if (link === undefined) return { broker_id: brokerId, control_link: "never", since: null };
-  const since = link.state === "connected" ? link.since : link.lastHeardAt;
-  return { broker_id: brokerId, control_link: link.state, since: since.toISOString() };
+  const state = phase === "PAUSED" ? "disconnected" : link.state;
+  const since = state === "connected" ? link.since : link.lastHeardAt;
+  return { broker_id: brokerId, control_link: state, since: since.toISOString() };
 }
 
 function publicPhase({ phase }: Cluster): ClusterShape["status"]["phase"] {
