@@ -25,6 +25,16 @@ impl PostgresServer {
     /// Starts a server on a free port, with its data in a folder of its own.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with("-c fsync=off")
+    }
+
+    /// The same with the server's own durability: what it has committed survives a power failure.
+    #[must_use]
+    pub fn durable() -> Self {
+        Self::start_with("-c fsync=on")
+    }
+
+    fn start_with(durability: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path().join("data");
         let of_data = ["-D", data.to_str().expect("UTF-8")];
@@ -37,7 +47,7 @@ impl PostgresServer {
         let port = free.local_addr().expect("bound").port();
         drop(free);
         let settings = format!(
-            "-p {port} -k '' -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=50"
+            "-p {port} -k '' -c listen_addresses=127.0.0.1 {durability} -c max_connections=50"
         );
         let log = folder.path().join("log");
         let start = [
