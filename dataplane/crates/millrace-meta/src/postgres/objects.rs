@@ -245,11 +245,10 @@ pub(super) async fn of_stream(
               WHERE state = 2 AND kind = 2 AND stream_ids[1] = $1 AND ends[1] > wanted
               ORDER BY ends[1] LIMIT $3)
              UNION ALL
-             (SELECT object_id, size, kind, range.start_offset, range.end_offset
-              FROM objects, unnest(stream_ids, starts, ends) AS range (stream_id, start_offset, end_offset)
-              WHERE state = 2 AND kind = 1 AND stream_ids @> ARRAY[$1::bigint]
-                AND range.stream_id = $1 AND range.end_offset > wanted
-              ORDER BY range.end_offset LIMIT $3)
+             (SELECT object_id, size, kind, starts[place] AS start_offset, ends[place] AS end_offset
+              FROM objects, unnest(array_positions(stream_ids, $1::bigint)) AS place
+              WHERE state = 2 AND kind = 1 AND stream_ids @> ARRAY[$1::bigint] AND ends[place] > wanted
+              ORDER BY ends[place] LIMIT $3)
            ) AS found
          ORDER BY found.start_offset LIMIT $3",
     )
