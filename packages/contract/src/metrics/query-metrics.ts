@@ -1,14 +1,10 @@
 import { METRIC_NAMES, METRIC_STEP_SECONDS_MIN } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { pathId, withoutNul } from "../field.ts";
+import { instant, pathId, withoutNul } from "../field.ts";
 
 /** Kafka has no bound for the name of a group; a URL and an index of the database have. */
 const METRIC_GROUP_LENGTH_MAX = 500;
-
-const instant = z
-  .union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)])
-  .meta({ description: "RFC 3339, or milliseconds since the epoch" });
 
 export const MetricSeries = z
   .object({
@@ -26,7 +22,7 @@ export const metricsQuery = {
   to: instant.optional().meta({ description: "End; now by default" }),
   step: z
     .string()
-    .regex(/^\d{1,6}s?$/, "must be whole seconds like 10 or 10s")
+    .regex(/^\d{1,6}s?$/, { error: "must be whole seconds like 10 or 10s", abort: true })
     .refine((value) => Number.parseInt(value, 10) >= METRIC_STEP_SECONDS_MIN, {
       error: `must be ${METRIC_STEP_SECONDS_MIN} seconds or more`,
     })
