@@ -6167,9 +6167,10 @@ type TopicConfigSource string
 
 // TopicCreateRequest defines model for TopicCreateRequest.
 type TopicCreateRequest struct {
-	Configs    *map[string]string `json:"configs,omitempty"`
-	Name       string             `json:"name"`
-	Partitions *int               `json:"partitions,omitempty"`
+	// Configs null is the default, as if absent
+	Configs    *map[string]*string `json:"configs,omitempty"`
+	Name       string              `json:"name"`
+	Partitions *int                `json:"partitions,omitempty"`
 }
 
 // TopicPage defines model for TopicPage.
@@ -7877,7 +7878,7 @@ type ClientInterface interface {
 
 	// RecordProduceWithBody Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7886,7 +7887,7 @@ type ClientInterface interface {
 
 	// RecordProduce Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -9579,7 +9580,7 @@ func (c *Client) RecordList(ctx context.Context, clusterId string, topicName str
 
 // RecordProduceWithBody Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9598,7 +9599,7 @@ func (c *Client) RecordProduceWithBody(ctx context.Context, clusterId string, to
 
 // RecordProduce Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -17882,7 +17883,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordProduceWithBodyWithResponse Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17891,7 +17892,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordProduceWithResponse Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -24450,7 +24451,7 @@ func (c *ClientWithResponses) RecordListWithResponse(ctx context.Context, cluste
 
 // RecordProduceWithBodyWithResponse Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24465,7 +24466,7 @@ func (c *ClientWithResponses) RecordProduceWithBodyWithResponse(ctx context.Cont
 
 // RecordProduceWithResponse Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
