@@ -5554,7 +5554,9 @@ type Operation struct {
 	} `json:"progress"`
 	Provider        OperationProvider `json:"provider"`
 	RequireApproval bool              `json:"require_approval"`
-	Result          *struct {
+
+	// Result Path of the created resource, once the operation has succeeded. A benchmark exists from the start
+	Result *struct {
 		Resource string `json:"resource"`
 	} `json:"result"`
 	StartedAt *time.Time      `json:"started_at"`
