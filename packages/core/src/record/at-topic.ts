@@ -4,11 +4,10 @@ import {
   type ClusterId,
   DomainError,
   isKafkaTopicName,
-  notFound,
   type Principal,
   validationFailed,
 } from "@millrace/domain";
-import { atBroker } from "../broker-failure.ts";
+import { atBroker, noneNamed } from "../broker-failure.ts";
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
@@ -33,7 +32,7 @@ export async function atTopic<T>(
   call: (records: BrokerRecords) => Promise<T>,
 ): Promise<T> {
   const cluster = await requireCluster(core, principal, clusterId);
-  if (!isKafkaTopicName(topicName)) throw notFound("topic", topicName);
+  if (!isKafkaTopicName(topicName)) throw noneNamed("topic", topicName);
   assertServing(cluster);
   return atBroker(topicName, async () => {
     try {
@@ -53,7 +52,10 @@ export function recordFailure(error: unknown): DomainError | undefined {
       // It may be the partition that does not exist: only the broker's words tell.
       return said === undefined
         ? undefined
-        : new DomainError("not_found", sentence(said), { cause: error });
+        : new DomainError("not_found", capitalized(sentence(said)), {
+            remedy: "Check the name and the partition: the list of the cluster's topics has all.",
+            cause: error,
+          });
     case "records_disabled":
       return new DomainError(
         "not_supported",
