@@ -160,6 +160,6 @@ function originsOf(url: string): string[] {
 
 function noRoute(method: string, path: string): DomainError {
   return new DomainError("route_not_found", `There is no ${method} ${path}.`, {
-    remedy: "The reference at /docs lists every route.",
+    remedy: "The reference at /docs lists the routes of the API.",
   });
 }

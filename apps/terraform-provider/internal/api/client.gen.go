@@ -6696,7 +6696,7 @@ type MetricsQueryParams struct {
 	// Step Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 
-	// Broker Only this broker's series. One of broker, topic and group at most
+	// Broker Only this broker's series. At most one of broker, topic and group
 	Broker *string `form:"broker,omitempty" json:"broker,omitempty"`
 
 	// Topic Only this topic's series
@@ -6733,7 +6733,7 @@ type MetricsExportParams struct {
 	// Step Seconds between points; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 
-	// Broker Only this broker's series. One of broker, topic and group at most
+	// Broker Only this broker's series. At most one of broker, topic and group
 	Broker *string `form:"broker,omitempty" json:"broker,omitempty"`
 
 	// Topic Only this topic's series

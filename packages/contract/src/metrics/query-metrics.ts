@@ -35,7 +35,7 @@ export const metricsQuery = {
     .string()
     .regex(/^\d{1,9}$/, "must be a broker's id")
     .optional()
-    .meta({ description: "Only this broker's series. One of broker, topic and group at most" }),
+    .meta({ description: "Only this broker's series. At most one of broker, topic and group" }),
   topic: z
     .string()
     .min(1)
