@@ -53,14 +53,17 @@ function syntaxOf(query: string): Tree {
   }
 }
 
-/** The grammar gives up on deep nesting at some bracket, which is as right as the others. */
+/** The grammar gives up on deep nesting at some bracket or sign, which is as right as the others. */
 function assertNesting(parsed: string): void {
   const plain = parsed.replaceAll(STRINGS_AND_COMMENTS, (text) => " ".repeat(text.length));
-  let depth = 0;
+  let brackets = 0;
+  let signs = 0;
   for (const [at, char] of [...plain].entries()) {
-    if ("([{".includes(char)) depth += 1;
-    if (")]}".includes(char)) depth -= 1;
-    if (depth > DEPTH_MAX) throw badQuery(parsed, at, TOO_DEEP);
+    if ("([{".includes(char)) brackets += 1;
+    if (")]}".includes(char)) brackets -= 1;
+    if ("+-".includes(char)) signs += 1;
+    else if (char.trim() !== "") signs = 0;
+    if (brackets + signs > DEPTH_MAX) throw badQuery(parsed, at, TOO_DEEP);
   }
 }
 

@@ -208,6 +208,7 @@ test.each([
     `${"(".repeat(3_000)}1${")".repeat(3_000)}`,
     "1:101: parse error: nested too deep: more than 100 levels",
   ],
+  [`${"-".repeat(9_000)}a`, "nested too deep: more than 100 levels"],
   [`${"-".repeat(150)}a`, "nested too deep: more than 100 levels"],
   ['x{a="(((("}((', "1:12: parse error: unexpected (("],
   ["constructor(a)", "1:1: parse error: unexpected constructor(a)"],
