@@ -148,7 +148,9 @@ test("a huge body is refused before it is read whole", async () => {
     body,
   });
   expect(answer.status).toBe(413);
-  expect(answer.body.code).toBe("payload_too_large");
+  expect(answer.body).toMatchObject({
+    ...{ code: "payload_too_large", detail: "This request may have at most 1,048,576 bytes." },
+  });
 });
 
 test("a route that does not exist says so in the same words as every error", async () => {

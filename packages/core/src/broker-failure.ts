@@ -122,7 +122,7 @@ function unavailable(code: keyof typeof UNAVAILABLE, cause: BrokerError): Domain
 }
 
 function invalid(pointer: string, error: BrokerError): DomainError {
-  return new DomainError("validation_failed", `Rejected by broker: ${error.message}.`, {
+  return new DomainError("validation_failed", `The broker rejected this: ${error.message}.`, {
     fields: [{ pointer, code: error.code, message: error.message }],
     cause: error,
   });

@@ -80,7 +80,7 @@ function rangeOf(
   if (seconds > RANGE_SECONDS_MAX) throw invalid("/from", "must be less than a century before to");
   const { brokerId, topic, groupId } = input;
   const narrowed = [brokerId, topic, groupId].filter((each) => each !== undefined);
-  if (narrowed.length > 1) throw invalid("", "must have one of broker, topic and group at most");
+  if (narrowed.length > 1) throw invalid("", "must have at most one of broker, topic and group");
   const asked = input.stepSeconds ?? Math.ceil(seconds / POINTS_DEFAULT);
   if (seconds / Math.max(asked, METRIC_STEP_SECONDS_MIN) > METRIC_POINTS_MAX) {
     throw invalid("/step", `must be larger: the range has more than ${METRIC_POINTS_MAX} points`);
