@@ -58,7 +58,8 @@ function withoutBody({ url, method, headers, signal }: Request): Request {
 }
 
 function tooLarge(maxSize: number): DomainError {
-  return new DomainError("payload_too_large", `This request has at most ${maxSize} bytes.`);
+  const bytes = maxSize.toLocaleString("en");
+  return new DomainError("payload_too_large", `This request may have at most ${bytes} bytes.`);
 }
 
 function boundsOf({ name, path, permission }: Contract, max: number): Bound[] {

@@ -14,6 +14,7 @@ import { type Context, Hono } from "hono";
 import { compress } from "hono/compress";
 import type { Logger } from "pino";
 import { boundBodies } from "./body-bounds.ts";
+import { bodyText } from "./body-text.ts";
 import { TrustedProxies, withClientAddress } from "./client-address.ts";
 import { cspReports } from "./csp-reports.ts";
 import { docsRoutes } from "./docs-routes.ts";
@@ -135,7 +136,7 @@ export function createApi(options: ApiOptions): Hono<ApiEnv> {
 async function trpc(c: Context<ApiEnv>, { log }: ApiParts): Promise<Response> {
   const { raw } = c.req;
   const context = c.get("context");
-  const body = raw.body === null ? undefined : await c.req.text();
+  const body = raw.body === null ? undefined : await bodyText(c);
   assertShallow(body ?? c.req.query("input") ?? "");
   return fetchRequestHandler({
     endpoint: TRPC_PATH,
@@ -159,6 +160,6 @@ function originsOf(url: string): string[] {
 
 function noRoute(method: string, path: string): DomainError {
   return new DomainError("route_not_found", `There is no ${method} ${path}.`, {
-    remedy: "The reference at /docs lists every route.",
+    remedy: "The reference at /docs lists the routes of the API.",
   });
 }

@@ -62,7 +62,7 @@ function refusalOf(error: NodeJS.ErrnoException): DomainError {
     case "HPE_HEADER_OVERFLOW":
       return new DomainError(
         "headers_too_large",
-        `The request line and headers have at most ${HEADER_BYTES_MAX} bytes.`,
+        `The request line and headers may have at most ${HEADER_BYTES_MAX.toLocaleString("en")} bytes.`,
         { remedy: "Send shorter query parameters and headers." },
       );
     case "ERR_HTTP_REQUEST_TIMEOUT":

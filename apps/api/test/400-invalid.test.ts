@@ -58,7 +58,31 @@ describe.each(contracts.filter(hasBody))("$method $path", (contract) => {
       body: '{"name":"n"}',
     });
     expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({
+      detail: "The body must be JSON, with Content-Type: application/json.",
+      errors: [{ message: "must be JSON, with Content-Type: application/json" }],
+    });
   });
+});
+
+test("a body that is not UTF-8 is refused over REST and over tRPC, and nothing is replaced in it", async () => {
+  const { app, ours } = fixture;
+  const headers = { authorization: `Bearer ${ours.apiKey}`, "content-type": "application/json" };
+  const around = (start: string, end: string) =>
+    Buffer.concat([Buffer.from(start), Buffer.from([0xff, 0xfe]), Buffer.from(end)]);
+  const bodies = [
+    ["/v1/environments", around('{"name":"', '"}')],
+    ["/trpc/environment.create", around('{"json":{"name":"', '"}}')],
+    [
+      "/v1/clusters/x/topics/x/records",
+      around('{"records":[{"value":{"encoding":"text","data":"', '"}}]}'),
+    ],
+  ] as const;
+  for (const [path, body] of bodies) {
+    const response = await app.request(path, { method: "POST", headers, body });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ detail: "The body must be UTF-8." });
+  }
 });
 
 test.each([
@@ -85,6 +109,8 @@ test.each([
   ["/v1/clusters?page_size=many", "/page_size"],
   ["/v1/clusters?page_size=1&page_size=2", "/page_size"],
   ["/v1/clusters?page_token=zzzz", "/page_token"],
+  ["/v1/audit-events?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z", "/from"],
+  ["/v1/audit-events/export?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z", "/from"],
   ["/v1/operations/op_x?wait=1h", "/wait"],
   ["/v1/operations/op_x?wait=99s", "/wait"],
 ])("GET %s is refused at %s", async (path, pointer) => {
@@ -140,7 +166,9 @@ test("a huge body is refused before it is read whole", async () => {
     body,
   });
   expect(answer.status).toBe(413);
-  expect(answer.body.code).toBe("payload_too_large");
+  expect(answer.body).toMatchObject({
+    ...{ code: "payload_too_large", detail: "This request may have at most 1,048,576 bytes." },
+  });
 });
 
 test("a route that does not exist says so in the same words as every error", async () => {

@@ -40,7 +40,12 @@ describe("keys", () => {
     const id = me.body.api_key.id;
     const removed = await call(app, "DELETE", `/v1/api-keys/${id}`, { apiKey: ours.apiKey });
     expect(removed.status).toBe(204);
-    expect((await call(app, "GET", "/v1/me", { apiKey })).status).toBe(401);
+    const answer = await call(app, "GET", "/v1/me", { apiKey });
+    expect(answer.status).toBe(401);
+    expect(answer.body.detail).toMatch(/^This API key was revoked at 2\d{3}-.*Z\.$/);
+    const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith("a") ? "b" : "a"}`;
+    const unknown = await call(app, "GET", "/v1/me", { apiKey: wrong });
+    expect(unknown.body.detail).toBe("The credentials are missing or invalid.");
   });
 
   test("an expired key is out", async () => {
@@ -57,7 +62,9 @@ describe("keys", () => {
       fixture.ownerUrl,
       `UPDATE api_key SET expires_at = now() - interval '1 second' WHERE id = '${made.body.id}'`,
     );
-    expect((await use()).status).toBe(401);
+    const answer = await use();
+    expect(answer.status).toBe(401);
+    expect(answer.body.detail).toMatch(/^This API key expired at 2\d{3}-.*Z\.$/);
   });
 
   test("a good cookie does not save a bad key", async () => {

@@ -46,6 +46,10 @@ test("a benchmark answers 202 with its operation, then its samples and its repor
   expect(started.status).toBe(202);
   expect(started.headers.get("location")).toBe(`/v1/operations/${started.body.id}`);
   expect(started.body).toMatchObject({ kind: "cluster.benchmark", phase: "PENDING" });
+  const { status } = await call(fixture.app, "GET", started.body.result.resource, {
+    apiKey: fixture.ours.apiKey,
+  });
+  expect(status).toBe(200);
   const steps = started.body.steps.map(({ name }: { name: string }) => name);
   expect(steps).toEqual([
     ...["check_load", "create_benchmark_topic", "run_load", "delete_benchmark_topic"],

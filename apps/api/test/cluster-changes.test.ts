@@ -156,13 +156,20 @@ test("data that is kept can be had back; its name can be given away meanwhile", 
   const days = (Date.parse(kept.purge_at) - Date.now()) / 86_400_000;
   expect(days).toBeGreaterThan(2.9);
   expect(days).toBeLessThanOrEqual(3);
-  expect((await ask("PATCH", path, { deletion_protection: true })).body.code).toBe(
-    "cluster_not_ready",
-  );
+  for (const answer of [
+    await ask("PATCH", path, { deletion_protection: true }),
+    await ask("GET", `${path}/topics`),
+  ]) {
+    expect(answer.body).toMatchObject({ code: "cluster_not_ready", retryable: false });
+  }
   const successor = await running("kept");
   const refused = await ask("POST", `${path}/restore`);
   expect(refused.status).toBe(409);
-  expect(refused.body.code).toBe("cluster_name_taken");
+  const other = successor.path.split("/").at(-1);
+  expect(refused.body).toMatchObject({
+    ...{ code: "cluster_name_taken", existing_id: other },
+    remedy: `Rename or delete cluster ${other} first.`,
+  });
   await ask("PATCH", successor.path, { name: "kept-2" });
   const restored = await ask("POST", `${path}/restore`);
   expect(restored.status).toBe(202);

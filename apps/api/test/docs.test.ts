@@ -14,6 +14,19 @@ test("the OpenAPI document is served, and needs no credentials", async () => {
   }
 });
 
+test("the document names the routes of Prometheus' HTTP API, which have no contract", async () => {
+  const { body } = await call(fixture.app, "GET", "/v1/openapi.json");
+  const [paragraph = ""] = /\*\*Prometheus' HTTP API\*\*.*?\n\n/s.exec(body.info.description) ?? [];
+  const [base = "", ...routes] = [...paragraph.matchAll(/`([^`]+)`/g)].map((match) => match[1]);
+  expect(routes).toHaveLength(7);
+  for (const route of routes) {
+    const path = `${base}${route}`.replaceAll(/\{\w+\}/g, "x");
+    for (const method of ["GET", "POST"]) {
+      expect((await call(fixture.app, method, path)).body.code).toBe("unauthenticated");
+    }
+  }
+});
+
 test("the reference page loads everything from this server", async () => {
   const page = await call(fixture.app, "GET", "/docs");
   expect(page.status).toBe(200);

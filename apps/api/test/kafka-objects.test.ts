@@ -65,9 +65,14 @@ test("a topic is read, its settings change, its partitions grow and never shrink
   const { cluster } = await runningCluster(db, ours, "topic-changes");
   const topics = `/v1/clusters/${cluster.id}/topics`;
   const path = `${topics}/orders`;
-  const body = { name: "orders", partitions: 3, configs: { "cleanup.policy": "compact" } };
+  const body = {
+    name: "orders",
+    partitions: 3,
+    configs: { "cleanup.policy": "compact", "retention.ms": null },
+  };
   const made = await call(app, "POST", topics, { apiKey, body });
   expect(made.body.configs["cleanup.policy"]).toEqual({ value: "compact", source: "topic" });
+  expect(made.body.configs["retention.ms"].source).toBe("default");
   expect((await call(app, "GET", path, { apiKey })).body).toEqual(made.body);
   const patch = (change: object, query = "") =>
     call(app, "PATCH", `${path}${query}`, { apiKey, body: change });

@@ -229,6 +229,31 @@ test.each([
   }
 });
 
+test.each([
+  [...[404, "UNKNOWN_TOPIC_OR_PARTITION", 'there is no topic "nope"'], 'There is no topic "nope".'],
+  [
+    ...[400, "OFFSET_OUT_OF_RANGE", "offset 9 does not exist: pay-0 has offsets 0 to 3"],
+    "Invalid request: offset 9 does not exist: pay-0 has offsets 0 to 3.",
+  ],
+] as const)("a broker's %d %s is a sentence", async (status, code, message, detail) => {
+  fixture.records.answer = (response) => json(response, status, { error: { code, message } });
+  const { apiKey } = fixture.ours;
+  const answer = await call(fixture.app, "GET", path, { apiKey });
+  expect([answer.status, answer.body.detail]).toEqual([status, detail]);
+});
+
+test.each([
+  ["offset=1", "partition is required with offset: offsets are counted per partition"],
+  [
+    "offset=1&partition=0,1",
+    "partition must be a single one with offset: offsets are counted per partition",
+  ],
+])("%s says what is missing", async (query, sentence) => {
+  const { apiKey } = fixture.ours;
+  const answer = await call(fixture.app, "GET", `${path}?${query}`, { apiKey });
+  expect(answer.body.detail).toBe(`Invalid request: ${sentence}.`);
+});
+
 test("who may see topics may not for that reason read what is in them", async () => {
   const viewer = await keyOfRole(fixture.db, fixture.ours, "viewer");
   const answer = await get("", viewer);

@@ -149,7 +149,10 @@ describe("a refused value", () => {
       expect(answer.headers.get("content-type")).toBe("application/problem+json");
       expect(answer.body).toMatchObject({ code: "tuning_refused", retryable: false });
       expect(answer.body.errors[0]).toMatchObject({ pointer, code });
-      expect(answer.body.errors[0].message).toMatch(/^must be .*, not .*\. (Minimum|0 = )/s);
+      const [words, isAboutBounds] = [answer.body.errors[0].message, code !== "not_whole"];
+      expect(words).toMatch(/^must be .*, not .*\./s);
+      expect(/\. (Minimum|0 = )/.test(words)).toBe(isAboutBounds);
+      expect("remedy" in answer.body).toBe(isAboutBounds);
     }
     expect((await get()).body.metadata.version).toBe(0);
   });

@@ -4,6 +4,7 @@ import {
   type Clock,
   DomainError,
   isId,
+  isLiveKey,
   KEY_USE_RESOLUTION_MS,
   MEMBER_USE_RESOLUTION_MS,
   notFound,
@@ -44,7 +45,7 @@ export interface Credentials {
 
 /**
  * Who sends the request, for which tenant. An API key goes before a cookie. Throws
- * `unauthenticated`, with the same words whatever was wrong; `forbidden` for a foreign page or a
+ * `unauthenticated`, which says what is wrong only to who shows the secret of an API key; `forbidden` for a foreign page or a
  * person without a tenant; `not_found` for a tenant that the person does not belong to.
  */
 export async function authenticate(
@@ -69,8 +70,9 @@ async function byApiKey(
   const { db, clock } = authenticator;
   const hash = apiKeyHash(BEARER.exec(authorization)?.[1] ?? "");
   const now = clock.now();
-  const key = hash && (await db.signIn.findLive(hash, now));
+  const key = hash && (await db.signIn.findBySecret(hash));
   if (!key) throw unauthenticated();
+  assertLive(key, now);
   const account = await liveServiceAccount(authenticator, key);
   if (key.allowedAddresses.length > 0 && !isAddressIn(clientAddress, key.allowedAddresses)) {
     throw new DomainError("forbidden", `This API key does not work from ${clientAddress}.`, {
@@ -91,6 +93,17 @@ async function byApiKey(
   };
 }
 
+/** Who shows a key's secret may know what became of the key. Throws `unauthenticated`. */
+function assertLive(key: ApiKey, now: Date): void {
+  if (isLiveKey(key, now)) return;
+  const { revokedAt, expiresAt } = key;
+  throw unauthenticated(
+    revokedAt === undefined
+      ? `This API key expired at ${expiresAt?.toISOString()}.`
+      : `This API key was revoked at ${revokedAt.toISOString()}.`,
+  );
+}
+
 /** The key's service account. Throws `unauthenticated` where that is disabled. */
 async function liveServiceAccount(
   { db }: Authenticator,
@@ -99,7 +112,9 @@ async function liveServiceAccount(
   if (!serviceAccountId) return undefined;
   const { serviceAccounts } = db.tenant(organizationId);
   const account = await serviceAccounts.get(organizationId, serviceAccountId);
-  if (!account || account.disabledAt) throw unauthenticated();
+  if (!account || account.disabledAt) {
+    throw unauthenticated("The service account of this API key is disabled.");
+  }
   return account;
 }
 
@@ -166,8 +181,8 @@ function ssoRequired({ name, slug }: Organization): DomainError {
   });
 }
 
-function unauthenticated(): DomainError {
-  return new DomainError("unauthenticated", "The credentials are missing or invalid.", {
+function unauthenticated(message = "The credentials are missing or invalid."): DomainError {
+  return new DomainError("unauthenticated", message, {
     remedy: "Send a valid API key as `Authorization: Bearer mrk_…`, or sign in.",
   });
 }

@@ -26,14 +26,19 @@ export const plainText = z
   .string()
   .regex(PLAIN_TEXT_PATTERN, "must not contain control characters");
 
-/** RFC 3339, UTC. */
 /** PostgreSQL's text cannot have one, so that nothing there matches. */
 export const withoutNul = [
   (value: string) => !value.includes("\0"),
   { error: "must not have a NUL character" },
 ] as const;
 
+/** RFC 3339, UTC. */
 export const timestamp = z.iso.datetime().meta({ description: "RFC 3339, UTC" });
+
+/** A time of a query, which people also have in milliseconds. */
+export const instant = z.union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)], {
+  error: "must be RFC 3339 like 2026-01-31T12:00:00Z, or milliseconds since the epoch",
+});
 
 /** A 64-bit whole number as a decimal string: JSON numbers lose digits past 2^53. */
 export const int64 = z
@@ -47,17 +52,20 @@ export const WAIT_SECONDS_MAX = 55;
 /** `30s`: how long the server may hold the request. */
 export const waitField = z
   .string()
-  .regex(/^\d{1,2}s$/, "must be whole seconds like 30s")
+  .regex(/^\d{1,9}s$/, { error: "must be whole seconds like 30s", abort: true })
   .refine((value) => Number.parseInt(value, 10) <= WAIT_SECONDS_MAX, {
     error: `must be ${WAIT_SECONDS_MAX}s or less`,
   })
-  .meta({ description: `Long poll: whole seconds like 30s, at most ${WAIT_SECONDS_MAX}s` });
+  .meta({
+    description: `Long poll: whole seconds like 30s, at most ${WAIT_SECONDS_MAX}s`,
+    override: { pattern: String.raw`^\d{1,2}s$` },
+  });
 
 /** A query switch: `true` or `false` over REST, a boolean over tRPC. */
-export const querySwitch = z.union([
-  z.boolean(),
-  z.enum(["true", "false"]).transform((text) => text === "true"),
-]);
+export const querySwitch = z.union(
+  [z.boolean(), z.enum(["true", "false"]).transform((text) => text === "true")],
+  { error: "must be true or false" },
+);
 
 export const validateOnly = querySwitch.optional().meta({
   description: "Dry run: returns a preview and changes nothing",

@@ -21,6 +21,28 @@ test.each<[BrokerErrorCode, string, number]>([
   await expect(call).rejects.not.toThrow("a secret of ours");
 });
 
+test.each<[BrokerErrorCode, string, string]>([
+  [
+    "topic_not_found",
+    "orders",
+    "Check the name: the list of the cluster's topics has all of them.",
+  ],
+  [
+    "group_not_found",
+    "g",
+    "Check the name: the list of the cluster's consumer groups has all of them.",
+  ],
+  ["user_not_found", "bob", "Check the name: the list of the cluster's users has all of them."],
+  [
+    "user_not_found",
+    "admin",
+    "Create a user named admin: it is a super user of the cluster again.",
+  ],
+])("a broker's %s of %s says what to do", async (code, name, remedy) => {
+  const call = atBroker(name, () => Promise.reject(new BrokerError(code, "none")));
+  await expect(call).rejects.toMatchObject({ remedy });
+});
+
 test("a retriable error of a broker that serves is told by its name, not as a start", async () => {
   const kafkaError = "KAFKA_STORAGE_ERROR";
   const error = new BrokerError("temporarily_failed", "a secret of ours", { kafkaError });

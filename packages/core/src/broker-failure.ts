@@ -1,5 +1,5 @@
 import { BrokerError } from "@millrace/broker-admin";
-import { DomainError } from "@millrace/domain";
+import { DomainError, INITIAL_CLUSTER_USER } from "@millrace/domain";
 
 const OTHER_VERSION = "It runs a different version than this installation; restart it.";
 
@@ -24,16 +24,16 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
         cause: error,
       });
     case "topic_not_found":
-      return new DomainError("not_found", `There is no topic ${name}.`, { cause: error });
+      return noneNamed("topic", name, error);
     case "group_not_found":
-      return new DomainError("not_found", `There is no consumer group ${name}.`, { cause: error });
+      return noneNamed("consumer group", name, error);
     case "authorization_off":
       return new DomainError("not_supported", "This cluster does not check ACLs.", {
         remedy: "Its broker has no authorizer: every client may do everything.",
         cause: error,
       });
     case "user_not_found":
-      return new DomainError("not_found", `There is no user ${name}.`, { cause: error });
+      return noneNamed("user", name, error);
     case "invalid_user":
     case "invalid_topic_name":
       return invalid("/name", error);
@@ -80,6 +80,21 @@ function toDomainError(error: BrokerError, name: string | undefined): DomainErro
   }
 }
 
+/** `not_found` for what a cluster has by name. */
+export function noneNamed(
+  kind: "topic" | "consumer group" | "user",
+  name: string | undefined,
+  cause?: BrokerError,
+): DomainError {
+  const isAdmin = kind === "user" && name === INITIAL_CLUSTER_USER;
+  return new DomainError("not_found", `There is no ${kind} ${name}.`, {
+    remedy: isAdmin
+      ? `Create a user named ${INITIAL_CLUSTER_USER}: it is a super user of the cluster again.`
+      : `Check the name: the list of the cluster's ${kind}s has all of them.`,
+    cause,
+  });
+}
+
 const UNAVAILABLE = {
   timeout: [
     "The broker did not answer in time.",
@@ -107,7 +122,7 @@ function unavailable(code: keyof typeof UNAVAILABLE, cause: BrokerError): Domain
 }
 
 function invalid(pointer: string, error: BrokerError): DomainError {
-  return new DomainError("validation_failed", `Rejected by broker: ${error.message}.`, {
+  return new DomainError("validation_failed", `The broker rejected this: ${error.message}.`, {
     fields: [{ pointer, code: error.code, message: error.message }],
     cause: error,
   });

@@ -59,10 +59,10 @@ export class ApiKeyRepository {
   }
 
   /**
-   * The live key with this hash: neither revoked nor expired at `now`. Not bound to a tenant. Whether its service
-   * account is live, and which role that has, is for the caller to look up.
+   * The key with this hash, live or not. Not bound to a tenant. Whether its service account is live, and which
+   * role that has, is for the caller to look up.
    */
-  async findLive(secretHash: Uint8Array<ArrayBuffer>, now: Date): Promise<ApiKey | undefined> {
+  async findBySecret(secretHash: Uint8Array<ArrayBuffer>): Promise<ApiKey | undefined> {
     const [row] = await this.#client.$queryRaw<ApiKeyRow[]>`
       SELECT id, organization_id AS "organizationId", name, role, hint, secret_hash AS "secretHash",
         created_by_id AS "createdById", created_at AS "createdAt", expires_at AS "expiresAt",
@@ -70,8 +70,7 @@ export class ApiKeyRepository {
         allowed_addresses AS "allowedAddresses", previous_secret_hash AS "previousSecretHash",
         previous_valid_until AS "previousValidUntil", service_account_id AS "serviceAccountId"
       FROM find_api_key(${secretHash})`;
-    if (!row || row.revokedAt || (row.expiresAt && row.expiresAt <= now)) return undefined;
-    return toApiKey(row);
+    return row && toApiKey(row);
   }
 
   /** Notes that the key was used at `now`. */

@@ -83,7 +83,7 @@ export interface TenantDatabase extends Repositories {
 }
 
 /** What a request asks before its tenant is known. */
-export type SignIn = Pick<ApiKeyRepository, "findLive"> &
+export type SignIn = Pick<ApiKeyRepository, "findBySecret"> &
   Pick<OrganizationRepository, "membershipsOf" | "findBySlug"> &
   Pick<InvitationRepository, "findByToken"> & {
     readonly touchSession: SessionRepository["touch"];
@@ -207,7 +207,7 @@ function signInOf(client: PrismaClient): SignIn {
   const sessions = new SessionRepository(client);
   const ssoConnections = new SsoConnectionRepository(client);
   return {
-    findLive: (secretHash, now) => apiKeys.findLive(secretHash, now),
+    findBySecret: (secretHash) => apiKeys.findBySecret(secretHash),
     membershipsOf: (userId) => organizations.membershipsOf(userId),
     findBySlug: (slug) => organizations.findBySlug(slug),
     touchSession: (id, now) => sessions.touch(id, now),

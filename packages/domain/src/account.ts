@@ -145,3 +145,8 @@ export interface ApiKey {
   readonly previousValidUntil: Date | undefined;
   readonly revokedAt: Date | undefined;
 }
+
+/** Whether the key is neither revoked nor expired. Whether its service account is live, it does not know. */
+export function isLiveKey({ revokedAt, expiresAt }: ApiKey, now: Date): boolean {
+  return revokedAt === undefined && (expiresAt === undefined || expiresAt > now);
+}

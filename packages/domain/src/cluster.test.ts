@@ -54,3 +54,20 @@ test("a refusal names the phase in words", () => {
   const purged = { name: "orders", phase: "PENDING_PURGE" } as const;
   expect(clusterNotReady(purged).message).toBe("Cluster orders is pending purge.");
 });
+
+test.each([
+  ["PROVISIONING", true],
+  ["UPDATING", true],
+  ["PAUSED", false],
+  ["FAILED", false],
+  ["DELETING", false],
+  ["PENDING_PURGE", false],
+] as const)("of a cluster that is %s, a retry may help: %s", (phase, retryable) => {
+  expect(clusterNotReady({ name: "orders", phase })).toMatchObject({ retryable });
+});
+
+test("a retry helps where the refusal says after how long", () => {
+  const running = { name: "orders", phase: "RUNNING" } as const;
+  expect(clusterNotReady(running, { remedy: "Wait." }).retryable).toBe(false);
+  expect(clusterNotReady(running, { remedy: "Wait.", retryAfterSeconds: 5 }).retryable).toBe(true);
+});

@@ -209,6 +209,9 @@ const REMEDIES: Readonly<Partial<Record<ClusterPhase, string>>> = {
 /** Waiting changes nothing in the phases of `REMEDIES`; elsewhere an operation is at work. */
 const RETRY_AFTER_SECONDS = 5;
 
+/** Phases that end by themselves: in the others, the request fails until somebody acts. */
+const PASSING_PHASES: ReadonlySet<ClusterPhase> = new Set(["PROVISIONING", "UPDATING", "DEGRADED"]);
+
 /** The phase as a sentence has it: `paused`, `pending purge`. */
 function phaseWords(phase: ClusterPhase): string {
   return phase.toLowerCase().replaceAll("_", " ");
@@ -219,7 +222,10 @@ export function clusterNotReady(
   { name, phase }: Pick<Cluster, "name" | "phase">,
   help: { remedy: string; retryAfterSeconds?: number } = usualHelp(phase),
 ): DomainError {
-  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phaseWords(phase)}.`, help);
+  return new DomainError("cluster_not_ready", `Cluster ${name} is ${phaseWords(phase)}.`, {
+    ...help,
+    retryable: help.retryAfterSeconds !== undefined || PASSING_PHASES.has(phase),
+  });
 }
 
 function usualHelp(phase: ClusterPhase): { remedy: string; retryAfterSeconds?: number } {

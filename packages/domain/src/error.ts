@@ -120,6 +120,8 @@ interface DomainErrorDetails {
   /** What the caller can do about it, one sentence. */
   readonly remedy?: string;
   readonly fields?: readonly FieldError[];
+  /** Whether the same request may succeed later, where that is not the same for all errors of the code. */
+  readonly retryable?: boolean;
   /** Seconds after which a retry makes sense. */
   readonly retryAfterSeconds?: number;
   /** ID of the conflicting resource. */
@@ -134,6 +136,7 @@ export class DomainError extends Error {
   readonly fields: readonly FieldError[];
   readonly retryAfterSeconds: number | undefined;
   readonly existingId: string | undefined;
+  readonly retryable: boolean;
 
   constructor(code: ErrorCode, message: string, details: DomainErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -143,6 +146,7 @@ export class DomainError extends Error {
     this.fields = details.fields ?? [];
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.existingId = details.existingId;
+    this.retryable = details.retryable ?? ERROR_KINDS[code].retryable;
   }
 
   get status(): number {
@@ -151,10 +155,6 @@ export class DomainError extends Error {
 
   get title(): string {
     return ERROR_KINDS[this.code].title;
-  }
-
-  get retryable(): boolean {
-    return ERROR_KINDS[this.code].retryable;
   }
 }
 
@@ -174,10 +174,18 @@ export function validationFailed(fields: readonly FieldError[], cause?: unknown)
   return new DomainError("validation_failed", `${head}: ${list}.`, { fields, cause });
 }
 
-/** A name is given once per environment. `name` is undefined where a deleted cluster comes back. */
+/**
+ * A name is given once per environment. `name` is undefined where a deleted cluster comes back: that
+ * request has no name, so only the other cluster can give way.
+ */
 export function clusterNameTaken(name: string | undefined, cause?: unknown): DomainError {
-  const named = name === undefined ? "with this name" : `named "${name}"`;
-  return new DomainError("cluster_name_taken", `A cluster ${named} already exists here.`, {
+  if (name === undefined) {
+    return new DomainError("cluster_name_taken", "A cluster with this name already exists here.", {
+      remedy: "Rename or delete the other cluster first.",
+      cause,
+    });
+  }
+  return new DomainError("cluster_name_taken", `A cluster named "${name}" already exists here.`, {
     remedy: "Choose another name, or delete the other cluster first.",
     fields: [
       {

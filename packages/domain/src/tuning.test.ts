@@ -124,6 +124,12 @@ test.each<[string, Partial<TuningValues>, TuningKnob, string[]]>([
   expect(refusal?.message).toContain(knob);
 });
 
+test("a fraction within the bounds is told to be whole, and nothing of the bounds", () => {
+  const refusal = refusalOf(DEV, dev({ block_cache_bytes: 33_554_432.5 }), ["block_cache_bytes"]);
+  expect(refusal?.message).toBe("block_cache_bytes must be a whole number, not 33554432.5.");
+  expect(refusal?.remedy).toBeUndefined();
+});
+
 test("two knobs that only fit together may change together", () => {
   const values = dev({ wal_cache_bytes: 40 * MIB, upload_threshold_bytes: 20 * MIB });
   expect(refusalOf(DEV, values, ["wal_cache_bytes", "upload_threshold_bytes"])).toBeUndefined();

@@ -276,13 +276,19 @@ export function checkTuning(
   assertWithinBounds(values, tuningBounds(cluster, values), changed);
 }
 
+/** Code of a value that may be within its bounds and is still refused. */
+const NOT_WHOLE = "not_whole";
+
 export function tuningRefused(fields: readonly FieldError[], cause?: unknown): DomainError {
   const [first] = fields;
   const detail = first
     ? `${first.pointer.slice(1)} ${first.message}`
     : "The setting is out of bounds.";
+  const isAboutBounds = fields.some(({ code }) => code !== NOT_WHOLE);
   return new DomainError("tuning_refused", detail, {
-    remedy: "Choose a value within the bounds. GET the tuning to see them with their reasons.",
+    ...(isAboutBounds && {
+      remedy: "Choose a value within the bounds. GET the tuning to see them with their reasons.",
+    }),
     fields,
     cause,
   });
@@ -298,8 +304,8 @@ function fieldError(
   if (!Number.isSafeInteger(value) && value >= min && value <= max) {
     return {
       pointer,
-      code: "not_whole",
-      message: `must be a whole number, not ${value}. ${reason}`,
+      code: NOT_WHOLE,
+      message: `must be a whole number, not ${value}.`,
     };
   }
   if (value < min) {

@@ -35,6 +35,11 @@ their \`max_bytes\`) at a time; an organization has 24, 8 and 32 MiB.
 
 **Lists** use \`page_size\` and \`page_token\`. \`next_page_token\` is absent on the last page.
 
+**Prometheus' HTTP API** of a cluster, for Grafana and other clients of it, is below
+\`/v1/clusters/{cluster_id}/prometheus/api/v1/\`: \`query\`, \`query_range\`, \`series\`, \`labels\`,
+\`label/{name}/values\`, \`metadata\` and \`status/buildinfo\`, each with GET and POST. Parameters, answers
+and errors are [Prometheus' own](https://prometheus.io/docs/prometheus/latest/querying/api/).
+
 **Errors** are \`application/problem+json\` (RFC 9457) with a stable \`code\`; \`errors\` points at each
 invalid field. Resources of other organizations return 404.
 

@@ -71,10 +71,24 @@ export function toDomainError(error: unknown): DomainError {
 }
 
 function invalidInput(error: ZodError): DomainError {
-  return validationFailed(error.issues.flatMap(toFieldErrors).slice(0, FIELD_ERRORS_MAX), error);
+  const issues = error.issues.filter((issue) => !isLooser(issue, error.issues));
+  return validationFailed(issues.flatMap(toFieldErrors).slice(0, FIELD_ERRORS_MAX), error);
 }
 
-function toFieldErrors(issue: ZodError["issues"][number]): FieldError[] {
+type Issue = ZodError["issues"][number];
+
+/** Whether a field breaks a tighter bound as well: a whole number has one of its type beside its own. */
+function isLooser(issue: Issue, issues: readonly Issue[]): boolean {
+  if (issue.code !== "too_big") return false;
+  return issues.some(
+    (other) =>
+      other.code === "too_big" &&
+      other.maximum < issue.maximum &&
+      pointerOf(other.path) === pointerOf(issue.path),
+  );
+}
+
+function toFieldErrors(issue: Issue): FieldError[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => ({
       pointer: pointerOf([...issue.path, key]),

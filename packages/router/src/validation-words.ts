@@ -20,14 +20,22 @@ export function wordsFor(issue: Issue): string {
         ? `must be ${String(issue.values[0])}`
         : `must be one of ${issue.values.map(String).join(", ")}`;
     case "too_big":
-      return sizeWords(issue.origin, Number(issue.maximum), "at most");
+      return sizeWords(
+        issue,
+        Number(issue.maximum),
+        issue.inclusive === false ? "less than" : "at most",
+      );
     case "too_small":
-      if (isText(issue.origin) && Number(issue.minimum) === 1) return "must not be empty";
-      return sizeWords(issue.origin, Number(issue.minimum), "at least");
+      if (!isAmount(issue.origin) && Number(issue.minimum) === 1) return "must not be empty";
+      return sizeWords(
+        issue,
+        Number(issue.minimum),
+        issue.inclusive === false ? "more than" : "at least",
+      );
     case "invalid_format":
       return FORMAT_WORDS[issue.format] ?? "has an invalid format";
     case "invalid_key":
-      return "is not a valid name";
+      return nameWords(issue.issues[0]?.message);
     case "unrecognized_keys":
       return "is not a field of this request";
     default:
@@ -38,6 +46,8 @@ export function wordsFor(issue: Issue): string {
 const FORMAT_WORDS: Readonly<Record<string, string>> = {
   datetime: "must be an RFC 3339 time in UTC, like 2026-01-31T12:00:00Z",
   date: "must be a date, like 2026-01-31",
+  email: "must be an e-mail address",
+  url: "must be a URL",
   cidrv4: "must be an IPv4 range, like 10.0.0.0/16",
 };
 
@@ -51,18 +61,29 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   record: "an object",
 };
 
+/** What a name must be is said by the schema of the names. */
+function nameWords(rule: string | undefined): string {
+  return rule === undefined ? "is not a valid name" : `is not a valid name: it ${rule}`;
+}
+
 function typeWords(expected: string): string {
   return TYPE_WORDS[expected] ?? `a ${expected}`;
 }
 
-function isText(origin: string): boolean {
-  return origin === "string";
+/** What is counted in a value of this kind; undefined for a number, which is itself the amount. */
+const COUNTED: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  string: ["character", "characters"],
+  array: ["entry", "entries"],
+  set: ["entry", "entries"],
+};
+
+function isAmount(origin: string): boolean {
+  return COUNTED[origin] === undefined;
 }
 
-function sizeWords(origin: string, bound: number, most: string): string {
+function sizeWords({ origin }: { origin: string }, bound: number, relation: string): string {
   const amount = bound.toLocaleString("en");
-  if (isText(origin))
-    return `must have ${most} ${amount} ${bound === 1 ? "character" : "characters"}`;
-  if (origin === "array" || origin === "set") return `must have ${most} ${amount} entries`;
-  return `must be ${most} ${amount}`;
+  const counted = COUNTED[origin];
+  if (counted === undefined) return `must be ${relation} ${amount}`;
+  return `must have ${relation} ${amount} ${counted[bound === 1 ? 0 : 1]}`;
 }

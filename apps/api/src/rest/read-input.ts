@@ -62,24 +62,24 @@ function readBody(contract: Contract, request: HonoRequest, body: string): Recor
   const mediaType = request.header("content-type")?.split(";")[0]?.trim().toLowerCase();
   const isPatch = contract.method === "PATCH" && mediaType === "application/merge-patch+json";
   if (mediaType !== "application/json" && !isPatch) {
-    throw malformed("The body must be JSON, with Content-Type: application/json.");
+    throw malformed("must be JSON, with Content-Type: application/json");
   }
   assertShallow(body);
   let value: unknown;
   try {
     value = JSON.parse(body);
   } catch (cause) {
-    throw malformed("The body is not JSON.", cause);
+    throw malformed("must be JSON", cause);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw malformed("The body must be a JSON object.");
+    throw malformed("must be a JSON object");
   }
   return value as Record<string, unknown>;
 }
 
 function malformed(message: string, cause?: unknown): DomainError {
-  const fields = [{ pointer: "", code: "malformed", message: "must be a JSON object" }];
-  return new DomainError("validation_failed", message, { fields, cause });
+  const fields = [{ pointer: "", code: "malformed", message }];
+  return new DomainError("validation_failed", `The body ${message}.`, { fields, cause });
 }
 
 function unknownField(name: string): FieldError {

@@ -13,6 +13,7 @@ import {
 import { createCaller, type RequestContext } from "@millrace/router";
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
+import { bodyText } from "../body-text.ts";
 import { problemResponse } from "../problem-response.ts";
 import type { ApiEnv } from "../request-context.ts";
 import { AuditSigner } from "./audit-signature.ts";
@@ -68,7 +69,7 @@ async function answer(
     // The procedure refuses the caller for the same reason, and writes that down.
     return present(contract, c, await call(c.req.param()));
   }
-  const body = contract.method === "GET" ? "" : await c.req.text();
+  const body = contract.method === "GET" ? "" : await bodyText(c);
   const input = await readInput(contract, c.req, body);
   if (contract.stream) return stream(contract, c, input, signer);
   const run = async () => present(contract, c, await call(input));

@@ -15,9 +15,10 @@ import { DriftBadge } from "./drift-badge.tsx";
 
 const DRIFT_POLL_MS = 5_000;
 
-const WORDS: Record<Drift["status"], string> = {
+/** What the badge does not say already. */
+const WORDS: Record<Drift["status"], string | undefined> = {
   unknown: "A check finds changes that were made outside Millrace.",
-  in_sync: "No drift detected.",
+  in_sync: undefined,
   drifted:
     "Resources were changed outside Millrace. Undo the drift, or accept it: the next change of the cluster undoes accepted drift too. What an undo cannot revert, revert where it was changed.",
   accepted:
@@ -64,11 +65,14 @@ export function DriftCard({ clusterId }: { clusterId: string }) {
 }
 
 export function DriftBody({ drift }: { drift: Drift }) {
+  const words = WORDS[drift.status];
   return (
     <>
-      <Text fz="sm" className="quiet">
-        {WORDS[drift.status]}
-      </Text>
+      {words && (
+        <Text fz="sm" className="quiet">
+          {words}
+        </Text>
+      )}
       {drift.plan && drift.plan.changes.length > 0 && <PlanView changes={drift.plan.changes} />}
     </>
   );

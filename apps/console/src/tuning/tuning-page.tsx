@@ -78,7 +78,7 @@ export function StateNote({ tuning, paused = false }: { tuning: Tuning; paused?:
       role="status"
     >
       {tuning.problem
-        ? `Rejected by broker: ${tuning.problem}`
+        ? `The broker rejected this: ${tuning.problem}`
         : asked
           ? "The broker does not respond. It gets the saved values when it is back."
           : "The broker does not respond. The values shown are the defaults of the cluster's size."}

@@ -5557,7 +5557,9 @@ type Operation struct {
 	} `json:"progress"`
 	Provider        OperationProvider `json:"provider"`
 	RequireApproval bool              `json:"require_approval"`
-	Result          *struct {
+
+	// Result Path of the created resource, once the operation has succeeded. A benchmark exists from the start
+	Result *struct {
 		Resource string `json:"resource"`
 	} `json:"result"`
 	StartedAt *time.Time      `json:"started_at"`
@@ -6170,9 +6172,10 @@ type TopicConfigSource string
 
 // TopicCreateRequest defines model for TopicCreateRequest.
 type TopicCreateRequest struct {
-	Configs    *map[string]string `json:"configs,omitempty"`
-	Name       string             `json:"name"`
-	Partitions *int               `json:"partitions,omitempty"`
+	// Configs null is the default, as if absent
+	Configs    *map[string]*string `json:"configs,omitempty"`
+	Name       string              `json:"name"`
+	Partitions *int                `json:"partitions,omitempty"`
 }
 
 // TopicPage defines model for TopicPage.
@@ -6700,7 +6703,7 @@ type MetricsQueryParams struct {
 	// Step Seconds between points, not more than the range has; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 
-	// Broker Only this broker's series. One of broker, topic and group at most
+	// Broker Only this broker's series. At most one of broker, topic and group
 	Broker *string `form:"broker,omitempty" json:"broker,omitempty"`
 
 	// Topic Only this topic's series
@@ -6737,7 +6740,7 @@ type MetricsExportParams struct {
 	// Step Seconds between points, not more than the range has; derived from the range by default. At least 10 where the range begins more than 2 hours ago, 60 after 2 days, 600 after 15 days; step_seconds of the answer says what it is
 	Step *string `form:"step,omitempty" json:"step,omitempty"`
 
-	// Broker Only this broker's series. One of broker, topic and group at most
+	// Broker Only this broker's series. At most one of broker, topic and group
 	Broker *string `form:"broker,omitempty" json:"broker,omitempty"`
 
 	// Topic Only this topic's series
@@ -7884,7 +7887,7 @@ type ClientInterface interface {
 
 	// RecordProduceWithBody Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7893,7 +7896,7 @@ type ClientInterface interface {
 
 	// RecordProduce Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -9586,7 +9589,7 @@ func (c *Client) RecordList(ctx context.Context, clusterId string, topicName str
 
 // RecordProduceWithBody Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9605,7 +9608,7 @@ func (c *Client) RecordProduceWithBody(ctx context.Context, clusterId string, to
 
 // RecordProduce Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -17889,7 +17892,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordProduceWithBodyWithResponse Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17898,7 +17901,7 @@ type ClientWithResponsesInterface interface {
 
 	// RecordProduceWithResponse Produce records
 	//
-	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+	// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -24457,7 +24460,7 @@ func (c *ClientWithResponses) RecordListWithResponse(ctx context.Context, cluste
 
 // RecordProduceWithBodyWithResponse Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24472,7 +24475,7 @@ func (c *ClientWithResponses) RecordProduceWithBodyWithResponse(ctx context.Cont
 
 // RecordProduceWithResponse Produce records
 //
-// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
+// Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

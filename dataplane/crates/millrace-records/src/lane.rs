@@ -178,9 +178,13 @@ impl Topic {
                 for lane in lanes.values_mut() {
                     let (from, to) = (lane.earliest, lane.end);
                     if !(from..=to).contains(offset) {
-                        let name = &lane.name;
+                        let offsets = match to - from {
+                            0 => String::from("is empty"),
+                            _ => format!("has offsets {from} to {}", to - 1),
+                        };
                         return Err(RecordsError::out_of_range(format!(
-                            "{name} has the offsets from {from} to {to}, and {offset} is none of them"
+                            "offset {offset} does not exist: {} {offsets}",
+                            lane.name
                         )));
                     }
                     lane.next = *offset;

@@ -232,8 +232,7 @@ impl Parameters {
 
 fn cursor(name: &str, text: &str) -> Result<Start, RecordsError> {
     let cursor = Cursor::parse(text).map(Start::Cursor);
-    cursor
-        .ok_or_else(|| RecordsError::invalid(format!("{name} is none that this API has given out")))
+    cursor.ok_or_else(|| RecordsError::invalid(format!("{name} is not a cursor of this API")))
 }
 
 fn partitions(text: &str) -> Result<Vec<i32>, RecordsError> {

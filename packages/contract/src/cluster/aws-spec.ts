@@ -54,9 +54,9 @@ function isCanonical(cidr: string): boolean {
   return bits % 2 ** (32 - Number(prefix)) === 0;
 }
 
-const cidr = z.cidrv4("must be an IPv4 range like 10.40.0.0/16").refine(isCanonical, {
-  error: "must start at the first address of the range",
-});
+const cidr = z
+  .cidrv4({ error: "must be an IPv4 range like 10.40.0.0/16", abort: true })
+  .refine(isCanonical, { error: "must start at the first address of the range" });
 
 const principal = z
   .string()

@@ -1,13 +1,12 @@
 import { METRIC_NAMES, METRIC_STEP_SECONDS_MIN } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { pathId, withoutNul } from "../field.ts";
+import { instant, pathId, withoutNul } from "../field.ts";
 
 /** Kafka has no bound for the name of a group; a URL and an index of the database have. */
 const METRIC_GROUP_LENGTH_MAX = 500;
 
 const INSTANT = "RFC 3339, or milliseconds since the epoch";
-const instant = z.union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)]);
 
 export const MetricSeries = z
   .object({
@@ -27,7 +26,7 @@ export const metricsQuery = {
   to: instant.optional().meta({ description: `End; now by default. ${INSTANT}` }),
   step: z
     .string()
-    .regex(/^\d{1,6}s?$/, "must be whole seconds like 10 or 10s")
+    .regex(/^\d{1,6}s?$/, { error: "must be whole seconds like 10 or 10s", abort: true })
     .refine((value) => Number.parseInt(value, 10) >= METRIC_STEP_SECONDS_MIN, {
       error: `must be ${METRIC_STEP_SECONDS_MIN} seconds or more`,
     })
@@ -40,7 +39,7 @@ export const metricsQuery = {
     .string()
     .regex(/^\d{1,9}$/, "must be a broker's id")
     .optional()
-    .meta({ description: "Only this broker's series. One of broker, topic and group at most" }),
+    .meta({ description: "Only this broker's series. At most one of broker, topic and group" }),
   topic: z
     .string()
     .min(1)

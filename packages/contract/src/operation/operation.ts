@@ -35,8 +35,10 @@ export const Operation = z
     error: z
       .object({ code: z.string(), message: z.string(), step: z.string().nullable() })
       .nullable(),
-    /** Path of the created resource, once the operation has succeeded. */
-    result: z.object({ resource: z.string() }).nullable(),
+    result: z.object({ resource: z.string() }).nullable().meta({
+      description:
+        "Path of the created resource, once the operation has succeeded. A benchmark exists from the start",
+    }),
     require_approval: z.boolean(),
     created_by: Actor.nullable().meta({ description: "Null: Millrace itself" }),
     approved_at: timestamp.nullable(),

@@ -61,7 +61,7 @@ export const produceRecords = defineContract({
   path: "/v1/clusters/{cluster_id}/topics/{topic_name}/records",
   summary: "Produce records",
   description:
-    "Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.",
+    "Writes up to 1,000 records, acknowledged by all replicas, and returns one result per record in their order. The status is 200 also if records were not written, even if none was: look at the error of each result. With an Idempotency-Key a retry gets the first answer again and writes nothing twice, also after produce_outcome_unknown: the broker may or may not have written the records. Only a crash of the API server during the request can let a retry write again. Internal topics cannot be written.",
   tag: "Records",
   permission: "record:write",
   successStatus: 200,

@@ -8,7 +8,7 @@ import {
   RECORDS_MAX,
 } from "@millrace/domain";
 import { z } from "zod";
-import { pathId } from "../field.ts";
+import { instant, pathId } from "../field.ts";
 
 /** Of a topic; internal ones can be read as well. */
 export const topicParams = {
@@ -42,10 +42,7 @@ export const selectionQuery = {
     .regex(/^\d{1,19}$/, "must be an offset: a whole number of 0 or more")
     .optional()
     .meta({ description: "From this offset; needs exactly one partition" }),
-  time: z
-    .union([z.iso.datetime({ offset: true }), z.string().regex(/^\d{1,15}$/)], {
-      error: "must be RFC 3339 like 2026-01-31T12:00:00Z, or milliseconds since the epoch",
-    })
+  time: instant
     .optional()
     .meta({ description: "From this time: RFC 3339, or milliseconds since the epoch" }),
   from: z.enum(RECORD_STARTS).optional().meta({ description: "From an end of the partitions" }),

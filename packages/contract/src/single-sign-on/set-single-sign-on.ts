@@ -25,7 +25,7 @@ export const setSingleSignOn = defineContract({
   successStatus: 200,
   body: {
     issuer: z
-      .url({ protocol: /^https$/ })
+      .url({ protocol: /^https$/, error: "must be an https URL", abort: true })
       .max(TEXT_MAX)
       .refine((text) => !/[?#]|\/\.well-known\//.test(text), {
         error: "must be the issuer itself, without query, fragment and /.well-known/",
@@ -36,7 +36,13 @@ export const setSingleSignOn = defineContract({
       description: "Stored encrypted. Absent: the stored one stays, if issuer and client_id do",
     }),
     domains: z
-      .array(z.string().max(SSO_DOMAIN_LENGTH_MAX).toLowerCase().regex(SSO_DOMAIN_PATTERN))
+      .array(
+        z
+          .string()
+          .max(SSO_DOMAIN_LENGTH_MAX)
+          .toLowerCase()
+          .regex(SSO_DOMAIN_PATTERN, "must be a domain like example.com"),
+      )
       .min(1)
       .max(SSO_DOMAINS_MAX)
       .meta({ description: "Domains of the e-mail addresses that may sign in" }),

@@ -16,7 +16,9 @@ export const createTopic = defineContract({
   body: {
     name: topicName,
     partitions: z.int().min(1).max(TOPIC_PARTITIONS_MAX).default(1),
-    configs: boundedConfigs(z.record(configName, configValue)).default({}),
+    configs: boundedConfigs(z.record(configName, configValue.nullable()))
+      .default({})
+      .meta({ description: "null is the default, as if absent" }),
   },
   response: Topic,
 });

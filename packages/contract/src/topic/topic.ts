@@ -6,10 +6,17 @@ import {
 } from "@millrace/domain";
 import { z } from "zod";
 
-export const topicName = z.string().min(1).max(TOPIC_NAME_MAX).refine(isTopicName, {
-  error:
-    "must be letters, digits, dots, underscores and hyphens, and not start with two underscores",
-});
+/** A name that is too long or empty is told that alone: its letters may be right. */
+export const topicName = z
+  .string()
+  .min(1, { abort: true })
+  .max(TOPIC_NAME_MAX, { abort: true })
+  .refine(isTopicName, {
+    error: ({ input }) =>
+      input === "." || input === ".."
+        ? 'must not be "." or ".."'
+        : "must be letters, digits, dots, underscores and hyphens, and not start with two underscores",
+  });
 
 export const configName = z.string().min(1).max(128);
 export const configValue = z.string().max(4096);

@@ -9,10 +9,15 @@ import {
 } from "@millrace/domain";
 import { z } from "zod";
 
-export const newUserName = z.string().min(1).max(CLUSTER_USER_NAME_MAX).refine(isClusterUserName, {
-  error:
-    "must be letters, digits, dots, underscores, hyphens and @, start with a letter or digit, and not be ANONYMOUS",
-});
+/** A name that is too long or empty is told that alone: its letters may be right. */
+export const newUserName = z
+  .string()
+  .min(1, { abort: true })
+  .max(CLUSTER_USER_NAME_MAX, { abort: true })
+  .refine(isClusterUserName, {
+    error:
+      "must be letters, digits, dots, underscores, hyphens and @, start with a letter or digit, and not be ANONYMOUS",
+  });
 
 /** Of a user that exists, whoever named it. */
 export const userName = z.string().min(1).max(KAFKA_USER_NAME_MAX);

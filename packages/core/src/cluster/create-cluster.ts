@@ -2,6 +2,7 @@ import type { TenantDatabase } from "@millrace/db";
 import {
   BROKERS_PER_CLUSTER_MAX,
   type Cluster,
+  type ClusterId,
   type ClusterSize,
   clusterNameTaken,
   DomainError,
@@ -164,10 +165,13 @@ export async function withExistingId(
   error: unknown,
   environmentId: EnvironmentId,
   name: string,
+  /** What to do, where that depends on the other cluster. */
+  remedyFor?: (existing: ClusterId) => string,
 ): Promise<unknown> {
   if (!(error instanceof DomainError) || error.code !== "cluster_name_taken") return error;
   const existing = await core.db.clusters.findByName(environmentId, name);
-  const { remedy, fields, message } = error;
+  const { fields, message } = error;
+  const remedy = existing && remedyFor ? remedyFor(existing.id) : error.remedy;
   return new DomainError("cluster_name_taken", message, {
     ...(remedy !== undefined && { remedy }),
     fields,

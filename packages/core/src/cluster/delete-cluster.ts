@@ -41,6 +41,7 @@ export async function deleteCluster(
 
 function deletedAlready({ name }: Cluster): DomainError {
   return new DomainError("cluster_not_ready", `Cluster ${name} is already deleted.`, {
+    retryable: false,
     remedy: "Restore it, or delete it with retain_days 0 to purge its data now.",
   });
 }

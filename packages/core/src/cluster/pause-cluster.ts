@@ -17,7 +17,7 @@ export async function pauseCluster(
   return core.db.transaction(async (tx) => {
     const cluster = await lockCluster(tx, principal, target);
     await tx.operations.refuseBusy(cluster.id);
-    assertPhase(cluster, ["RUNNING", "DEGRADED"], "Only a cluster that runs can be paused.");
+    assertPhase(cluster, ["RUNNING", "DEGRADED"], "Only a running cluster can be paused.");
     return startOperation(tx, core.clock, cluster, "cluster.pause");
   });
 }

@@ -16,6 +16,7 @@ export function assertRecoverable(cluster: Cluster): void {
   );
   if (cluster.placement !== undefined) return;
   throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} was never created.`, {
+    retryable: false,
     remedy: "Retry its creation, or delete it.",
   });
 }

@@ -30,7 +30,13 @@ export async function restoreCluster(
       return startOperation(tx, core.clock, cluster, "cluster.restore");
     });
   } catch (error) {
-    throw await withExistingId(core, error, environmentId, name);
+    throw await withExistingId(
+      core,
+      error,
+      environmentId,
+      name,
+      (existing) => `Rename or delete cluster ${existing} first.`,
+    );
   }
 }
 

@@ -152,6 +152,7 @@ export async function enterPhase(
 function partlyDestroyed({ name }: Cluster): DomainError {
   const message = `The data of cluster ${name} is being destroyed, or was in part.`;
   return new DomainError("cluster_not_ready", message, {
+    retryable: false,
     remedy: "It can only be deleted: retry the deletion or request it again.",
   });
 }

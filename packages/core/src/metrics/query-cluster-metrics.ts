@@ -100,7 +100,7 @@ function rangeOf(
   }
   const { brokerId, topic, groupId } = input;
   const narrowed = [brokerId, topic, groupId].filter((each) => each !== undefined);
-  if (narrowed.length > 1) throw invalid("", "must have one of broker, topic and group at most");
+  if (narrowed.length > 1) throw invalid("", "must have at most one of broker, topic and group");
   // There would be no whole interval, and so no point.
   if (input.stepSeconds !== undefined && input.stepSeconds > seconds) {
     throw invalid("/step", "must not be longer than the range");

@@ -128,6 +128,7 @@ function refusal(error: unknown): unknown {
       "cluster_not_ready",
       `The recovery cannot be planned: ${error.message}.`,
       {
+        retryable: false,
         remedy: "Pause the cluster, then recover it.",
         cause: error,
       },

@@ -3,12 +3,12 @@ import {
   assertServing,
   type ClusterId,
   DomainError,
+  type FieldError,
   isKafkaTopicName,
-  notFound,
   type Principal,
   validationFailed,
 } from "@millrace/domain";
-import { atBroker } from "../broker-failure.ts";
+import { atBroker, noneNamed } from "../broker-failure.ts";
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
@@ -33,7 +33,7 @@ export async function atTopic<T>(
   call: (records: BrokerRecords) => Promise<T>,
 ): Promise<T> {
   const cluster = await requireCluster(core, principal, clusterId);
-  if (!isKafkaTopicName(topicName)) throw notFound("topic", topicName);
+  if (!isKafkaTopicName(topicName)) throw noneNamed("topic", topicName);
   assertServing(cluster);
   return atBroker(topicName, async () => {
     try {
@@ -47,13 +47,16 @@ export async function atTopic<T>(
 /** What calls for records alone can fail with; undefined for any other failure. */
 export function recordFailure(error: unknown): DomainError | undefined {
   if (!(error instanceof BrokerError)) return undefined;
-  const { code, said, kafkaError, retryAfterSeconds } = error;
+  const { code, said, retryAfterSeconds } = error;
   switch (code) {
     case "topic_not_found":
       // It may be the partition that does not exist: only the broker's words tell.
       return said === undefined
         ? undefined
-        : new DomainError("not_found", sentence(said), { cause: error });
+        : new DomainError("not_found", sentence(said.replace(/^there is/, "There is")), {
+            remedy: "Check the name and the partition: the list of the cluster's topics has all.",
+            cause: error,
+          });
     case "records_disabled":
       return new DomainError(
         "not_supported",
@@ -61,16 +64,7 @@ export function recordFailure(error: unknown): DomainError | undefined {
         { cause: error },
       );
     case "invalid_request":
-      return validationFailed(
-        [
-          {
-            pointer: POINTERS[kafkaError ?? ""] ?? "",
-            code: (kafkaError ?? code).toLowerCase(),
-            message: said ?? "was rejected by the broker",
-          },
-        ],
-        error,
-      );
+      return validationFailed([invalidParameter(error)], error);
     case "request_too_large":
       return new DomainError("payload_too_large", sentence(said ?? "The request is too large"), {
         remedy: "Send fewer or smaller records per request.",
@@ -85,6 +79,15 @@ export function recordFailure(error: unknown): DomainError | undefined {
     default:
       return undefined;
   }
+}
+
+/** The broker's text names the parameter, as does the pointer. */
+function invalidParameter({ code, said, kafkaError }: BrokerError): FieldError {
+  const pointer = POINTERS[kafkaError ?? ""] ?? "";
+  const text = said ?? "was rejected by the broker";
+  const named = `${pointer.slice(1)} `;
+  const message = text.startsWith(named) ? text.slice(named.length) : text;
+  return { pointer, code: (kafkaError ?? code).toLowerCase(), message };
 }
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

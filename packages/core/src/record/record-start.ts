@@ -15,7 +15,10 @@ export function assertOneStart(selection: RecordSelection): void {
   }
   const isOnePartition = selection.partition !== undefined && !selection.partition.includes(",");
   if (selection.offset !== undefined && !isOnePartition) {
-    const message = "must be one partition: offsets are counted per partition";
+    const message =
+      selection.partition === undefined
+        ? "is required with offset: offsets are counted per partition"
+        : "must be a single one with offset: offsets are counted per partition";
     errors.push({ pointer: "/partition", code: "required", message });
   }
   if (errors.length > 0) throw validationFailed(errors);

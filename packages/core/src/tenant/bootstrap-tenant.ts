@@ -1,6 +1,6 @@
 import { apiKeyHash, type Identity, newApiKeySecret } from "@millrace/auth";
 import type { Database, TenantDatabase } from "@millrace/db";
-import { type Clock, newId, type OrganizationId, type UserId } from "@millrace/domain";
+import { type Clock, isLiveKey, newId, type OrganizationId, type UserId } from "@millrace/domain";
 import { newPassword } from "./new-password.ts";
 
 const API_KEY_NAME = "first key";
@@ -73,8 +73,9 @@ async function ensureApiKey(
   known: string | undefined,
 ): Promise<string> {
   const hash = apiKeyHash(known ?? "");
-  const live = hash && (await db.signIn.findLive(hash, clock.now()));
-  if (known && live?.organizationId === organizationId) return known;
+  const key = hash && (await db.signIn.findBySecret(hash));
+  const isOurs = key?.organizationId === organizationId;
+  if (known && isOurs && isLiveKey(key, clock.now())) return known;
   const { secret, hash: secretHash, hint } = newApiKeySecret();
   await tenant.apiKeys.create({
     organizationId,

@@ -1,5 +1,5 @@
-import { type ClusterId, isTopicName, notFound, type Principal } from "@millrace/domain";
-import { atBroker } from "../broker-failure.ts";
+import { type ClusterId, isTopicName, type Principal } from "@millrace/domain";
+import { atBroker, noneNamed } from "../broker-failure.ts";
 import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
@@ -16,7 +16,7 @@ export async function deleteTopic(
 ): Promise<void> {
   const cluster = await requireServingCluster(core, principal, clusterId);
   // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
-  if (!isTopicName(topicName)) throw notFound("topic", topicName);
+  if (!isTopicName(topicName)) throw noneNamed("topic", topicName);
   await atBroker(topicName, async () => {
     const { topics } = await core.brokerHttp(cluster);
     await core.beforeBrokerChange?.();

@@ -1,11 +1,5 @@
-import {
-  type ClusterId,
-  type DescribedTopic,
-  isTopicName,
-  notFound,
-  type Principal,
-} from "@millrace/domain";
-import { atBroker } from "../broker-failure.ts";
+import { type ClusterId, type DescribedTopic, isTopicName, type Principal } from "@millrace/domain";
+import { atBroker, noneNamed } from "../broker-failure.ts";
 import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
@@ -22,7 +16,7 @@ export async function getTopic(
 ): Promise<DescribedTopic> {
   const cluster = await requireServingCluster(core, principal, clusterId);
   // The broker's internal topics are none of the tenant's, nor is a name that no topic can have.
-  if (!isTopicName(topicName)) throw notFound("topic", topicName);
+  if (!isTopicName(topicName)) throw noneNamed("topic", topicName);
   return atBroker(topicName, async () => {
     const { topics } = await core.brokerHttp(cluster);
     return await topics.describe(topicName);

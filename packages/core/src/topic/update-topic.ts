@@ -4,10 +4,9 @@ import {
   type DescribedTopic,
   DomainError,
   isTopicName,
-  notFound,
   type Principal,
 } from "@millrace/domain";
-import { atBroker } from "../broker-failure.ts";
+import { atBroker, noneNamed } from "../broker-failure.ts";
 import { requireServingCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
@@ -34,7 +33,7 @@ export async function updateTopic(
 ): Promise<DescribedTopic> {
   const cluster = await requireServingCluster(core, principal, input.clusterId);
   const { topicName } = input;
-  if (!isTopicName(topicName)) throw notFound("topic", topicName);
+  if (!isTopicName(topicName)) throw noneNamed("topic", topicName);
   return atBroker(topicName, async () => {
     const { topics } = await core.brokerHttp(cluster);
     const before = await topics.describe(topicName);

@@ -147,7 +147,9 @@ function validate(
   settings: BrokerSettings | undefined,
 ): Cluster {
   if (cluster.phase === "DELETING") {
-    throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is being deleted.`);
+    throw new DomainError("cluster_not_ready", `Cluster ${cluster.name} is being deleted.`, {
+      retryable: false,
+    });
   }
   if (!matchesTuning(ifMatch, cluster)) {
     throw new DomainError("precondition_failed", "The tuning has changed since it was read.", {

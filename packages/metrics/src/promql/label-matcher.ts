@@ -48,11 +48,22 @@ function compile(pattern: string): RE2JS {
   if (copies > PATTERN_COUNTS_MAX) {
     throw new Error(`the counts of a regular expression are ${PATTERN_COUNTS_MAX} in all at most`);
   }
-  const compiled = RE2JS.compile(pattern, RE2JS.DOTALL);
+  const compiled = compiledAsTyped(pattern);
   if (compiled.programSize() > PATTERN_PROGRAM_MAX) {
     throw new Error("the regular expression is too large");
   }
   return compiled;
+}
+
+/** The flag is compiled as a prefix, which the error would show as part of the pattern. */
+function compiledAsTyped(pattern: string): RE2JS {
+  try {
+    return RE2JS.compile(pattern, RE2JS.DOTALL);
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const message = error.message.replace(`\`(?s)${pattern}\``, () => `\`${pattern}\``);
+    throw new Error(message, { cause: error });
+  }
 }
 
 export function matchesAll(matchers: readonly LabelMatcher[], labels: LabelSet): boolean {

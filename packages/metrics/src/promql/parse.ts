@@ -23,6 +23,7 @@ import { badQuery, PromqlError } from "./promql-error.ts";
 export const QUERY_LENGTH_MAX = 10_000;
 /** The tree is walked by recursion, and nobody writes so many parentheses. */
 const DEPTH_MAX = 100;
+const TOO_DEEP = `nested too deep: more than ${DEPTH_MAX} levels`;
 
 /** The expression of a query. Throws `bad_data`. */
 export function parseQuery(query: string): Expression {
@@ -44,10 +45,36 @@ function syntaxOf(query: string): Tree {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const position = Number(/\d+$/.exec(error.message)?.[0] ?? 0);
+    assertNesting(query.slice(0, position));
+    assertFunction(query, position);
     const found = query.slice(position, position + 20).trim();
     const message = found === "" ? "unexpected end of input" : `unexpected ${found}`;
     throw badQuery(query, position, message);
   }
+}
+
+/** The grammar gives up on deep nesting at some bracket or sign, which is as right as the others. */
+function assertNesting(parsed: string): void {
+  const plain = parsed.replaceAll(STRINGS_AND_COMMENTS, (text) => " ".repeat(text.length));
+  let brackets = 0;
+  let signs = 0;
+  for (const [at, char] of [...plain].entries()) {
+    if ("([{".includes(char)) brackets += 1;
+    if (")]}".includes(char)) brackets -= 1;
+    if ("+-".includes(char)) signs += 1;
+    else if (char.trim() !== "") signs = 0;
+    if (brackets + signs > DEPTH_MAX) throw badQuery(parsed, at, TOO_DEEP);
+  }
+}
+
+const STRINGS_AND_COMMENTS = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|#[^\n]*/g;
+
+/** The grammar reads a name before a bracket as a metric unless it knows the function. */
+function assertFunction(query: string, position: number): void {
+  if (query[position] !== "(") return;
+  const [, name] = /([a-zA-Z_]\w*)\s*$/.exec(query.slice(0, position)) ?? [];
+  if (name === undefined) return;
+  throw badQuery(query, query.lastIndexOf(name, position), `unknown function ${name}`);
 }
 
 /** What a binary expression has beside its left side. */
@@ -70,7 +97,7 @@ class Reader {
   }
 
   expression(node: SyntaxNode, depth: number): Expression {
-    if (depth > DEPTH_MAX) throw this.#error(node, `more than ${DEPTH_MAX} levels of nesting`);
+    if (depth > DEPTH_MAX) throw this.#error(node, TOO_DEEP);
     const at = node.from;
     const inner = depth + 1;
     switch (node.name) {
@@ -134,7 +161,7 @@ class Reader {
 
   /** The grammar binds a sign more tightly than a power, Prometheus does not: -2 ^ 2 is -4. */
   #power(node: SyntaxNode, base: SyntaxNode, operation: Operation, depth: number): Expression {
-    if (depth > DEPTH_MAX) throw this.#error(node, `more than ${DEPTH_MAX} levels of nesting`);
+    if (depth > DEPTH_MAX) throw this.#error(node, TOO_DEEP);
     if (base.name === "NumberDurationLiteral") {
       const { sign, value, ...number } = this.#number(base);
       const power = this.#operation(node, { ...number, value: Math.abs(value) }, operation);
@@ -270,7 +297,7 @@ class Reader {
   }
 
   #selector(node: SyntaxNode, depth: number): Selector {
-    if (depth > DEPTH_MAX) throw this.#error(node, `more than ${DEPTH_MAX} levels of nesting`);
+    if (depth > DEPTH_MAX) throw this.#error(node, TOO_DEEP);
     const [first, ...rest] = childrenOf(node);
     if (node.name === "VectorSelector") {
       const matchers = this.#matchers(node);

@@ -211,7 +211,17 @@ test.each([
   ["1 < 2", "1:1: parse error: comparisons between scalars must use BOOL modifier"],
   ['{a=""}', "1:1: parse error: vector selector must contain at least one non-empty matcher"],
   ["a{b='\\q'}", "1:5: parse error: unknown escape sequence \\q"],
-  ["a{b=~'('}", "1:3: parse error: error parsing regexp: missing closing )"],
+  ["a{b=~'('}", "1:3: parse error: error parsing regexp: missing closing ): `(`"],
+  ["nosuchfn(1)", "1:1: parse error: unknown function nosuchfn"],
+  ["1 +\n sum(nosuchfn (a))", "2:6: parse error: unknown function nosuchfn"],
+  ["sum by (x) (a) (b)", "1:16: parse error: unexpected (b)"],
+  [
+    `${"(".repeat(3_000)}1${")".repeat(3_000)}`,
+    "1:101: parse error: nested too deep: more than 100 levels",
+  ],
+  [`${"-".repeat(9_000)}a`, "nested too deep: more than 100 levels"],
+  [`${"-".repeat(150)}a`, "nested too deep: more than 100 levels"],
+  ['x{a="(((("}((', "1:12: parse error: unexpected (("],
   ["constructor(a)", "1:1: parse error: unexpected constructor(a)"],
   ["sum(a", "1:6: parse error: unexpected end of input"],
 ])("%s is refused, with its place", (query, message) => {

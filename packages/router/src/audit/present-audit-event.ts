@@ -1,5 +1,5 @@
 import type { AuditEvent as EventShape } from "@millrace/contract";
-import type { AuditEvent } from "@millrace/domain";
+import { type AuditEvent, validationFailed } from "@millrace/domain";
 
 export function presentAuditEvent(event: AuditEvent): EventShape {
   return {
@@ -26,7 +26,7 @@ type Query = Partial<
   Pick<EventShape, "result" | "method"> & Record<"actor_id" | "target_id" | "from" | "to", string>
 >;
 
-/** The filter of a request in the core's terms. */
+/** The filter of a request in the core's terms. Throws `validation_failed` for a range that ends before it begins. */
 export function auditFilter({
   actor_id,
   method,
@@ -37,6 +37,11 @@ export function auditFilter({
 }: {
   readonly [Name in keyof Query]?: Query[Name] | undefined;
 }) {
+  if (from !== undefined && to !== undefined && Date.parse(from) > Date.parse(to)) {
+    throw validationFailed([
+      { pointer: "/from", code: "out_of_range", message: "must not be later than to" },
+    ]);
+  }
   return {
     ...{ actorId: actor_id, targetId: target_id, method, result },
     from: from === undefined ? undefined : new Date(from),

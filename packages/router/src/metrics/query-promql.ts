@@ -4,8 +4,8 @@ import { z } from "zod";
 import { createCallerFactory, procedure, router } from "../procedure.ts";
 
 /**
- * Prometheus' HTTP API has its own form of requests, answers and errors: it has no contract, and neither tRPC nor the
- * OpenAPI document has it. The procedure is for what all have: permission, audit log, revoked access.
+ * Prometheus' HTTP API has its own form of requests, answers and errors: it has no contract, and tRPC does not have
+ * it, and the OpenAPI document only names it. The procedure is for what all have: permission, audit log, revoked access.
  */
 const promqlRouter = router({
   metrics: router({

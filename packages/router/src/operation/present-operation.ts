@@ -56,11 +56,12 @@ export function presentOperationEvent(event: OperationEvent): EventShape {
 }
 
 function resultOf(operation: Operation): OperationShape["result"] {
-  const gone = operation.kind === "cluster.delete" || operation.kind === "cluster.purge";
-  if (operation.phase !== "SUCCEEDED" || gone) return null;
   const cluster = `/v1/clusters/${operation.clusterId}`;
   const { benchmark } = operation.parameters;
-  return { resource: benchmark ? `${cluster}/benchmarks/${benchmark.id}` : cluster };
+  // It exists from the start: whoever follows the run reads it.
+  if (benchmark) return { resource: `${cluster}/benchmarks/${benchmark.id}` };
+  const gone = operation.kind === "cluster.delete" || operation.kind === "cluster.purge";
+  return operation.phase !== "SUCCEEDED" || gone ? null : { resource: cluster };
 }
 
 function isoOrNull(date: Date | undefined): string | null {

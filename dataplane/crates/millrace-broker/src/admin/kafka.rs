@@ -32,6 +32,8 @@ pub(super) enum Refused {
     TooLarge,
     /// Clients are not served yet.
     Starting,
+    /// There is no such path, or it does not take the method.
+    NoRoute(StatusCode, String),
 }
 
 impl Refused {
@@ -61,6 +63,9 @@ impl IntoResponse for Refused {
                     "REQUEST_TOO_LARGE".to_owned(),
                     message,
                 )
+            }
+            Self::NoRoute(status, message) => {
+                (status, name_of(ErrorCode::UnsupportedVersion), message)
             }
             Self::Kafka(code, message) => (status_of(code), name_of(code), message),
         };

@@ -23,7 +23,7 @@ use std::{io, net::SocketAddr, sync::Arc};
 use axum::{
     Extension, Json, Router,
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -36,7 +36,6 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::token::TOKEN_BYTES_MIN;
 pub(crate) use self::{
     connection::{AdminListener, Connection},
     identity::{BROKER, CLUSTER},
@@ -47,6 +46,7 @@ pub(crate) use self::{
     },
     token::Token,
 };
+use self::{kafka::Refused, token::TOKEN_BYTES_MIN};
 use crate::{
     catch_up::CatchUpAnswer, settings::ShownSetting, state::Serving, telemetry::Telemetry,
 };
@@ -202,11 +202,13 @@ fn router(state: AdminState) -> Router {
             get(records::read).post(records::produce),
         )
         .route("/v1/topics/{topic}/records/stream", get(records::stream))
+        .method_not_allowed_fallback(wrong_method)
         .route_layer(middleware::from_fn_with_state(state.clone(), authorize));
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .merge(guarded)
+        .fallback(no_route)
         .layer(middleware::from_fn_with_state(
             state.clone(),
             identity::check,
@@ -215,11 +217,29 @@ fn router(state: AdminState) -> Router {
 }
 
 async fn authorize(State(state): State<AdminState>, request: Request, next: Next) -> Response {
-    let on_link = request.extensions().get::<OnLink>().is_some();
-    if on_link || shows_token(&state, request.headers()) {
+    if admits(&state, &request) {
         return next.run(request).await;
     }
     unauthorized()
+}
+
+fn admits(state: &AdminState, request: &Request) -> bool {
+    let on_link = request.extensions().get::<OnLink>().is_some();
+    on_link || shows_token(state, request.headers())
+}
+
+/// Without the token, paths that do not exist look like those that do.
+async fn no_route(State(state): State<AdminState>, request: Request) -> Response {
+    if !admits(&state, &request) {
+        return unauthorized();
+    }
+    let message = format!("there is no {}", request.uri().path());
+    Refused::NoRoute(StatusCode::NOT_FOUND, message).into_response()
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Refused {
+    let message = format!("{} does not take {method}", uri.path());
+    Refused::NoRoute(StatusCode::METHOD_NOT_ALLOWED, message)
 }
 
 fn shows_token(state: &AdminState, headers: &HeaderMap) -> bool {

@@ -102,7 +102,10 @@ async fn the_admin_http_answers_who_shows_the_token() {
         assert_eq!(get(&broker, path, Some("wrong")).await.0, 401, "{path}");
         assert_eq!(get(&broker, path, Some(TOKEN)).await.0, 200, "{path}");
     }
-    assert_eq!(get(&broker, "/nothing", Some(TOKEN)).await.0, 404);
+    let (code, text) = get(&broker, "/v1/nothing", Some(TOKEN)).await;
+    let error = r#"{"error":{"code":"UNSUPPORTED_VERSION","message":"there is no /v1/nothing"}}"#;
+    assert_eq!((code, &*text), (404, error));
+    assert_eq!(get(&broker, "/v1/nothing", None).await.0, 401);
     let (_, status) = get(&broker, "/v1/status", Some(TOKEN)).await;
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(status["phase"], "running");

@@ -383,6 +383,7 @@ const WRONG: &[(&str, &str, u16, &str)] = &[
     ("GET t/records?limit=0", "", 400, INVALID),
     ("GET t/records/stream?limit=1", "", 400, INVALID),
     ("GET t/records?partition=0&offset=2", "", 400, OUT_OF_RANGE),
+    ("PUT t/records", "", 405, "UNSUPPORTED_VERSION"),
     ("POST t/records", "{", 400, INVALID),
     ("POST t/records", r#"{"records":[]}"#, 400, INVALID),
     ("POST __own/records", r#"{"records":[{}]}"#, 400, INVALID),
@@ -421,6 +422,14 @@ async fn what_is_wrong_is_said_with_a_code() {
         ["a"],
         "nothing was produced"
     );
+    for (topic, offsets) in [
+        ("t", "t-0 has offsets 0 to 0"),
+        ("other", "other-0 is empty"),
+    ] {
+        let path = format!("/v1/topics/{topic}/records?partition=0&offset=2");
+        let (_, _, message) = refused(&broker, "GET", &path, "").await;
+        assert_eq!(message, format!("offset 2 does not exist: {offsets}"));
+    }
     for path in ["/v1/topics/t/records", "/v1/topics/t/records/stream"] {
         assert_eq!(get_text(&broker, path, None).await.0, 401, "{path}");
     }
