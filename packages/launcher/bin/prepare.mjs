@@ -44,15 +44,15 @@ export function say(text) {
 }
 
 /**
- * Checks the machine and installs the packages; returns the Node to go on with. `dataPlaneScript` is the npm script of the
- * data plane that compiles what the command needs.
+ * Checks the machine and installs the packages; returns the Node to go on with. `cargoBuild` are cargo's arguments that
+ * compile what the command needs.
  */
-export async function prepare(dataPlaneScript) {
+export async function prepare(cargoBuild) {
   process.chdir(root);
   checkNode();
   checkRust();
   checkDisk();
-  await installPackages(dataPlaneScript);
+  await installPackages(cargoBuild);
   return nodeForTypeScript();
 }
 
@@ -136,13 +136,13 @@ function checkDisk() {
   }
 }
 
-async function installPackages(dataPlaneScript) {
+async function installPackages(cargoBuild) {
   const wanted = createHash("sha256")
     .update(readFileSync(join(root, "package-lock.json")))
     .digest("hex");
   const mark = join(root, "node_modules/.millrace-lock");
   if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return;
-  startDataPlaneBuild(dataPlaneScript);
+  startDataPlaneBuild(cargoBuild);
   say("installing npm packages (a minute or two the first time) …");
   const code = await foreground("npm", ["ci", "--no-fund", "--no-audit"], {
     cwd: root,
@@ -180,11 +180,11 @@ async function runAllowedScripts() {
  * Compiles the data plane while npm mostly unpacks. Nobody waits for it here: the build that follows takes
  * over where this one is, and reports what fails.
  */
-function startDataPlaneBuild(script) {
+function startDataPlaneBuild(args) {
   if (process.env.MILLRACE_SKIP_BUILD === "1") return;
-  // A process group, because cargo and the compilers that it runs do not end with npm.
+  // A process group, because the compilers that cargo runs do not end with it.
   const options = { cwd: join(root, "dataplane"), stdio: "ignore", detached: true };
-  const build = spawn("npm", ["run", "--silent", script], options);
+  const build = spawn("cargo", args, options);
   build.unref();
   if (build.pid === undefined) {
     build.on("error", () => {});

@@ -2,4 +2,7 @@
 /** `npm start`: sets everything up and serves the product until Ctrl-C. */
 import { handOver, prepare } from "./prepare.mjs";
 
-await handOver(await prepare("build"), "start.ts", process.argv.slice(2));
+/** As the data plane's npm script `build`. */
+const BROKER = ["build", "--release", "--locked", "-p", "millrace"];
+
+await handOver(await prepare(BROKER), "start.ts", process.argv.slice(2));

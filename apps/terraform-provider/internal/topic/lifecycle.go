@@ -20,7 +20,10 @@ func (r *topicResource) Create(ctx context.Context, req resource.CreateRequest, 
 	}
 	clusterID := planned.ClusterID.ValueString()
 	partitions := int(planned.Partitions.ValueInt64())
-	configs := settings(planned.Configs)
+	configs := map[string]*string{}
+	for name, value := range settings(planned.Configs) {
+		configs[name] = &value
+	}
 	body := api.TopicCreateJSONRequestBody{Name: planned.Name.ValueString(), Partitions: &partitions, Configs: &configs}
 	topic, err := r.write(ctx, clusterID, func(ctx context.Context) (*api.Topic, error) {
 		ctx, _, cancel := api.Accepting(ctx)
