@@ -123,7 +123,7 @@ describe.skipIf(program === undefined)("the real broker", () => {
       expect(await ask(path, "GET", adminToken), path).not.toBe(401);
     }
     for (const path of health) expect(await ask(path, "GET"), path).toBe(200);
-    expect(await ask("/nothing-here", "GET")).toBe(404);
+    expect(await ask("/nothing-here", "GET"), "nobody learns what there is").toBe(401);
   });
 
   test("its TLS listener shows a certificate of this installation, and a renewed one without a restart", {
