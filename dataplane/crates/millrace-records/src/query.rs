@@ -319,7 +319,7 @@ mod tests {
             ("offset=1&partition=0&from=latest", "only one of"),
             ("time=yesterday", "time must be"),
             ("from=start", "from must be"),
-            ("cursor=abc", "cursor is none"),
+            ("cursor=abc", "cursor is not a cursor"),
             ("partition=-1", "partition must be"),
             ("partition=0,,1", "partition must be"),
             ("encoding=utf8", "encoding must be"),

@@ -81,6 +81,16 @@ impl PostgresServer {
         connection.close().await.expect("closes");
         format!("{server}/{name}")
     }
+
+    /// Runs a statement in the database at `address`, for what no program of ours would do.
+    pub async fn execute(address: &str, statement: &str) {
+        let mut connection = PgConnection::connect(address).await.expect("connects");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+            .execute(&mut connection)
+            .await
+            .expect("executes");
+        connection.close().await.expect("closes");
+    }
 }
 
 impl Drop for PostgresServer {

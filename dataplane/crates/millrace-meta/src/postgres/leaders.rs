@@ -46,7 +46,7 @@ fn spread(mut candidates: Vec<Candidate>, count: usize) -> Vec<i64> {
 /// The active nodes. None of them is fenced until the transaction ends.
 async fn candidates(tx: &mut Tx) -> Result<Vec<Candidate>, StoreFailure> {
     let nodes: Vec<(i64, Option<String>)> = sqlx::query_as(
-        "SELECT node_id, rack FROM nodes WHERE state = 1 ORDER BY node_id FOR SHARE",
+        "SELECT node_id, rack FROM nodes WHERE state = 1 ORDER BY node_id FOR KEY SHARE",
     )
     .fetch_all(&mut **tx)
     .await?;

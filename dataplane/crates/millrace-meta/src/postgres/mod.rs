@@ -187,13 +187,14 @@ fn failure(error: sqlx::Error) -> StoreFailure {
     error.into()
 }
 
-/// Refuses a node epoch that has been replaced, and keeps it from being replaced until the transaction ends.
+/// Refuses a node epoch that has been replaced, and keeps it from being replaced until the transaction ends. The lease is
+/// no part of the key, so it can be renewed meanwhile: a long change must not make its own broker look dead.
 async fn fence<E>(tx: &mut Tx, node_epoch: NodeEpoch) -> Result<(), E>
 where
     E: From<StoreFailure> + From<Fenced>,
 {
     let known: Option<i64> =
-        sqlx::query_scalar("SELECT node_id FROM nodes WHERE epoch = $1 FOR SHARE")
+        sqlx::query_scalar("SELECT node_id FROM nodes WHERE epoch = $1 FOR KEY SHARE")
             .bind(to_sql(node_epoch.get())?)
             .fetch_optional(&mut **tx)
             .await

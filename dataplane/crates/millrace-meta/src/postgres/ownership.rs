@@ -60,7 +60,7 @@ pub(super) async fn hand_over(
     let mut tx = meta.begin().await?;
     let nodes: Vec<(i64, i64, Option<i16>)> = sqlx::query_as(
         "SELECT node_id, epoch, state FROM nodes WHERE epoch = $1 OR node_id = $2
-         ORDER BY node_id FOR SHARE",
+         ORDER BY node_id FOR KEY SHARE",
     )
     .bind(to_sql(from.get())?)
     .bind(i64::from(to.get()))
@@ -119,7 +119,7 @@ pub(super) async fn hand_over(
 /// The node that this epoch is the current one of. It stays so until the transaction ends.
 async fn node_of(tx: &mut Tx, epoch: NodeEpoch) -> Result<i64, ClusterError> {
     let node: Option<i64> =
-        sqlx::query_scalar("SELECT node_id FROM nodes WHERE epoch = $1 FOR SHARE")
+        sqlx::query_scalar("SELECT node_id FROM nodes WHERE epoch = $1 FOR KEY SHARE")
             .bind(to_sql(epoch.get())?)
             .fetch_optional(&mut **tx)
             .await

@@ -109,12 +109,13 @@ struct Opener {
 
 /// The node that this epoch is the current one of. It stays so until the transaction ends.
 async fn node_of(tx: &mut Tx, node_epoch: NodeEpoch) -> Result<Opener, OpenStreamError> {
-    let node: Option<(i64, bool)> =
-        sqlx::query_as("SELECT node_id, state IS NOT NULL FROM nodes WHERE epoch = $1 FOR SHARE")
-            .bind(to_sql(node_epoch.get())?)
-            .fetch_optional(&mut **tx)
-            .await
-            .map_err(failure)?;
+    let node: Option<(i64, bool)> = sqlx::query_as(
+        "SELECT node_id, state IS NOT NULL FROM nodes WHERE epoch = $1 FOR KEY SHARE",
+    )
+    .bind(to_sql(node_epoch.get())?)
+    .fetch_optional(&mut **tx)
+    .await
+    .map_err(failure)?;
     let (id, has_joined) = node.ok_or(Fenced(node_epoch))?;
     Ok(Opener { id, has_joined })
 }
