@@ -31,6 +31,8 @@ test("a query is about one of broker, topic and group, and its CSV has the same 
   const path = `/v1/clusters/${cluster.id}/metrics`;
   const get = (query: string) => call(app, "GET", `${path}?${query}`, { apiKey: ours.apiKey });
   expect((await get("topic=a&group=b")).status).toBe(400);
+  const topics = `/v1/clusters/${cluster.id}/topics`;
+  await call(app, "POST", topics, { apiKey: ours.apiKey, body: { name: "a" } });
   const { body } = await get("topic=a&step=10s");
   expect([body.newest_at, body.step_seconds]).toEqual([null, 10]);
   expect(body.series.map(({ name }: { name: string }) => name)).toEqual([
@@ -39,7 +41,8 @@ test("a query is about one of broker, topic and group, and its CSV has the same 
   const old = Date.now() - 20 * 86_400_000;
   expect((await get(`from=${old}&to=${old + 3_600_000}&step=10`)).body.step_seconds).toBe(600);
   const headers = { authorization: `Bearer ${ours.apiKey}` };
-  const csv = await app.request(`${path}/export?topic=a&step=60&from=0&to=120000`, { headers });
+  const range = `from=${old}&to=${old + 120_000}`;
+  const csv = await app.request(`${path}/export?topic=a&step=60&${range}`, { headers });
   expect(csv.headers.get("content-type")).toBe("text/csv; charset=utf-8");
   expect((await csv.text()).split("\r\n")[0]).toBe(
     "time,bytes_in_rate (bytes_per_second),bytes_out_rate (bytes_per_second),records_in_rate (records_per_second)",
