@@ -139,7 +139,14 @@ function workerTools({ db, clock, drivers, logger }: Parts, options: WorkerOptio
   const storage: WorkerTools["storage"] = (access) => new BrokerHttp(access).storage();
   const brokerHttp = brokerHttpOf(drivers);
   return {
-    ...{ db, clock, drivers, smokeCheck, users, topics, storage, log: logger },
+    db,
+    clock,
+    drivers,
+    smokeCheck,
+    users,
+    topics,
+    storage,
+    log: logger,
     applyTuning: (tenant, cluster) => applyTuning({ db: tenant, brokerHttp }, cluster),
   };
 }

@@ -1,6 +1,6 @@
 //! The objects, the uploads, and the lookups.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, error::Error, time::Duration};
 
 use millrace_bench::latencies::Latencies;
 use millrace_meta::{
@@ -8,13 +8,12 @@ use millrace_meta::{
     postgres::{PostgresMeta, PostgresOptions},
 };
 use millrace_model::{
-    NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicId, TopicName,
+    Cause, FailureClass, NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicId,
+    TopicName,
 };
 use millrace_testkit::PostgresServer;
 use millrace_time::{SharedClock, SystemClock};
 use tokio::task::JoinSet;
-
-use crate::add;
 
 /// Partitions of each broker.
 const PARTITIONS: u32 = 1_000;
@@ -71,8 +70,8 @@ struct Broker {
 impl Broker {
     async fn start(address: &str, n: usize) -> Result<Self, String> {
         let meta = PostgresMeta::open(address, PostgresOptions::default()).await;
-        let meta = meta.map_err(|error| error.to_string())?;
-        let node = NodeId(u32::try_from(n).map_err(|error| error.to_string())?);
+        let meta = meta.map_err(text)?;
+        let node = NodeId(u32::try_from(n).map_err(text)?);
         let epoch = meta.register_node(node).await.map_err(text)?;
         let topic = NewTopic {
             name: TopicName::new(format!("t{n}")).map_err(text)?,
@@ -138,8 +137,8 @@ impl Broker {
         self.meta.commit_upload(upload).await.map_err(text)?;
         let committed = self.clock.now();
         if let Some(figures) = figures {
-            add(&mut figures.reservations, reserved - started);
-            add(&mut figures.commits, committed - reserved);
+            figures.reservations.add(reserved - started, 1);
+            figures.commits.add(committed - reserved, 1);
         }
         Ok(())
     }
@@ -151,7 +150,7 @@ impl Broker {
         let started = self.clock.now();
         let found = self.meta.objects_of(self.streams[nth], from, LOOKUP_LIMIT);
         let found = found.await.map_err(text)?;
-        add(latencies, self.clock.now() - started);
+        latencies.add(self.clock.now() - started, 1);
         if found.first().is_none_or(|found| found.range.start > from) {
             return Err(format!("offset {from} was not found"));
         }
@@ -174,14 +173,9 @@ impl Broker {
     }
 }
 
-fn text(error: impl std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
+/// The error with its causes.
+fn text(error: impl Error + Send + Sync + 'static) -> String {
+    Cause::of(FailureClass::Rejected, error).to_string()
 }
 
 /// Fills the metadata and measures.

@@ -5,7 +5,7 @@
 
 mod load;
 
-use std::{env, process::ExitCode, time::Duration};
+use std::{env, process::ExitCode};
 
 use millrace_bench::{
     command_line::{exit_code, positive},
@@ -80,9 +80,4 @@ fn row(what: &str, latencies: &Latencies) {
         "{what:>26}: p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms",
         summary.p50, summary.p99, summary.max
     );
-}
-
-/// How long a thing took that was just done.
-fn add(latencies: &mut Latencies, took: Duration) {
-    latencies.add(took, 1);
 }

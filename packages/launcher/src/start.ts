@@ -69,8 +69,8 @@ async function serve(settings: Settings, stops: (() => Promise<void> | void)[]):
   await refuseTakenPorts(settings);
   const programs = servedPrograms(process.env);
   const skipsBuild = process.env.MILLRACE_SKIP_BUILD === "1";
-  if (!skipsBuild) await build();
-  else assertBuilt([databaseClient()], [databaseClient(), ...programs]);
+  if (skipsBuild) assertBuilt([databaseClient()], [databaseClient(), ...programs]);
+  else await build();
 
   stop.signal.throwIfAborted();
   print("starting PostgreSQL …");

@@ -27,7 +27,7 @@ pub struct Joining {
     pub rack: Option<String>,
     /// The version of its program.
     pub version: String,
-    /// Where its log is, for whoever takes it over.
+    /// The address of its write-ahead log in the form of `s3.wal.path`, for whoever takes it over. The store does not read it.
     pub log: String,
 }
 

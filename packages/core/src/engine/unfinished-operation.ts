@@ -67,7 +67,7 @@ export async function recordUnfinished(
   const begun = hasBegun(operation);
   const to = begun ? phaseAfterChange(operation, cluster) : phaseBefore(operation, cluster);
   const serves = to === "RUNNING" ? "True" : "False";
-  // A cluster that is paused after all says so, and not what did not happen to it.
+  // A cluster that stays paused says so: that an operation was cancelled matters less.
   const isPaused = to === "PAUSED" && reason !== "OperationFailed";
   const conditions = isPaused
     ? pausedCondition(clock)

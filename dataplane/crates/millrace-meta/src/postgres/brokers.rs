@@ -4,8 +4,6 @@
 //! [`JUDGE_TTLS`]: after an outage of the database, when all leases have run out, nobody is fit to judge, and by the time
 //! somebody is, the others have renewed theirs.
 
-use std::time::Duration;
-
 use millrace_model::{NodeEpoch, NodeId};
 use sqlx::Row;
 
@@ -37,10 +35,6 @@ type NodeRow = (
     Option<bool>,
 );
 
-fn interval(time: Duration) -> f64 {
-    time.as_secs_f64()
-}
-
 pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeEpoch, JoinError> {
     let mut tx = meta.begin().await?;
     let node = i64::from(joining.node.get());
@@ -65,7 +59,7 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
          WHERE node_id = $1",
     )
     .bind(node)
-    .bind(interval(meta.lease_ttl))
+    .bind(meta.lease_ttl.as_secs_f64())
     .bind(&joining.rack)
     .bind(&joining.version)
     .bind(endpoints)
@@ -73,7 +67,7 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     .execute(&mut *tx)
     .await
     .map_err(failure)?;
-    // From now on they are its node's, whoever opens them next.
+    // Partitions that nobody leads go to the active nodes, of which this one is one now.
     let topics = leaders::lead_orphans(&mut tx).await?;
     commit_change(tx, Change::Brokers(&topics)).await?;
     Ok(epoch)
@@ -86,7 +80,7 @@ pub(super) async fn renew(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), C
          WHERE epoch = $1 AND state = 1",
     )
     .bind(to_sql(epoch.get())?)
-    .bind(interval(meta.lease_ttl))
+    .bind(meta.lease_ttl.as_secs_f64())
     .execute(&meta.pool)
     .await
     .map_err(failure)?;
@@ -109,7 +103,7 @@ pub(super) async fn fence_expired(
          ORDER BY node_id FOR UPDATE",
     )
     .bind(to_sql(judge.get())?)
-    .bind(interval(meta.lease_ttl * JUDGE_TTLS))
+    .bind((meta.lease_ttl * JUDGE_TTLS).as_secs_f64())
     .fetch_all(&mut *tx)
     .await
     .map_err(failure)?;
@@ -144,7 +138,7 @@ pub(super) async fn adopt(
     adopter: NodeEpoch,
 ) -> Result<Adoption, ClusterError> {
     let mut tx = meta.begin().await?;
-    // Of the adopter itself, of whoever had begun, and of the node: in the order of their ids.
+    // Locks the node, the adopter and a former adopter, in the order of their ids.
     let rows: Vec<NodeRow> = sqlx::query_as(
         "SELECT node_id, epoch, state, adopter_epoch, log, lease_until >= now() FROM nodes
              WHERE node_id = $1 OR epoch = $2

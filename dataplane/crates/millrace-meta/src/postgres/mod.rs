@@ -136,8 +136,8 @@ impl PostgresMeta {
         retried(|| ownership::release(self, streams, node_epoch)).await
     }
 
-    /// Gives a partition, sealed and uploaded, to another node: its lead and its streams at once. Gives the streams as the new
-    /// owner has them.
+    /// Gives a partition to another node, its lead and its streams at once, and returns the streams as the new owner has
+    /// them. The owner must have stopped appending, and everything must be in the bucket: what is not is lost.
     ///
     /// # Errors
     /// See [`ClusterError`].

@@ -49,8 +49,8 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// Gives a partition's streams and its lead to another active node, under new epochs. Whatever its former owner has not
-/// uploaded by then is not part of them: it must have been sealed and uploaded, or be uploaded by the new owner.
+/// Gives a partition's streams and its lead to another active node, under new epochs. Everything of them must be in the
+/// bucket: the new owner does not see what is in the former owner's log alone, and the former owner can no longer commit it.
 pub(super) async fn hand_over(
     meta: &PostgresMeta,
     partition: &TopicPartition,
