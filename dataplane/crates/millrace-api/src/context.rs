@@ -20,6 +20,7 @@ use crate::{
     cold_reads::ColdReads,
     delegation_tokens::TokenChanges,
     inspection::Inspection,
+    members::{Members, broker_id},
     metrics::Metrics,
     producer_ids::ProducerIds,
     quota::{QuotaConfig, Quotas},
@@ -71,6 +72,10 @@ pub struct ApiConfig {
     pub fetch_bytes_max: usize,
     /// What clients may move.
     pub quotas: QuotaConfig,
+    /// `broker.rack`: the zone that this broker is in.
+    pub rack: Option<String>,
+    /// The brokers of the cluster; `None` where this one is alone.
+    pub members: Option<Members>,
 }
 
 /// Where clients of a listener are sent.
@@ -170,7 +175,7 @@ impl Context {
 
     /// This broker's id as the wire writes it.
     pub(crate) fn broker_id(&self) -> BrokerId {
-        BrokerId(i32::try_from(self.config.node_id.get()).unwrap_or(i32::MAX))
+        broker_id(self.config.node_id)
     }
 
     /// Where the peer's listener sends clients.

@@ -54,11 +54,12 @@ pub(crate) fn find_allowed(
     Ok(topic)
 }
 
-/// One of its partitions, unless it is offline.
+/// One of its partitions, unless another broker leads it, or it is offline.
 pub(crate) fn partition(topic: &Topic, index: i32) -> Result<&Arc<PartitionLog>, ErrorCode> {
     let index = usize::try_from(index).map_err(|_| ErrorCode::UnknownTopicOrPartition)?;
-    let log = topic.partitions.get(index);
-    let log = log.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    let partition = topic.partitions.get(index);
+    let partition = partition.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    let log = partition.log().ok_or(ErrorCode::NotLeaderOrFollower)?;
     match log.offline() {
         Some(_) => Err(ErrorCode::KafkaStorageError),
         None => Ok(log),

@@ -7,7 +7,8 @@ use millrace_api::{
     client_quotas, delegation_tokens, scram_users,
 };
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
-use millrace_log::{LogManager, LogParts};
+use millrace_log::{LogManager, LogParts, Shared};
+use millrace_meta::BrokerEndpoint;
 use millrace_model::Cause;
 use millrace_net::{BindError, ListenerConfig, ListenerSecurity, Listeners, Server};
 use millrace_purgatory::Timers;
@@ -21,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     admin::{Admin, AdminError, AdminListener, AdminState, Token},
     catch_up::{CatchUp, Pressure, Tracker},
+    cluster::Cluster,
     config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
     control_link::{ControlLink, LinkParts},
     folder::{DataFolder, FolderError},
@@ -110,6 +112,7 @@ pub struct Broker {
     groups: GroupCoordinator,
     logs: LogManager,
     storage: Storage,
+    cluster: Option<Cluster>,
     admin: Option<Admin>,
     link: Option<ControlLink>,
     drain: Duration,
@@ -157,14 +160,16 @@ impl Broker {
         let state = new_state(&config, &settings, memory, &seams);
         let (admin, link) = start_admin(&config, &state, &telemetry, &seams).await?;
         let folding = AbortOnDropHandle::new(tasks.spawn(Task::TelemetryFold, fold(telemetry)));
-        let storage = Storage::open(&config, &settings, &folder, &seams).await?;
+        let addresses = listeners.addresses();
+        let advertised = advertised(&config, &addresses);
+        let endpoints = endpoints(&advertised);
+        let storage = Storage::open(&config, &settings, &folder, endpoints, &seams).await?;
         identify(&state, &storage);
         let logs = open_logs(&config, &storage, &seams).await?;
+        let cluster = join_cluster(&storage, &logs, &seams).await;
         let timers = Timers::new(seams.clock.clone(), tasks.clone());
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
         let tracker = tracker(&groups, &logs, &storage, &seams);
-        let addresses = listeners.addresses();
-        let advertised = advertised(&config, &addresses);
         let quotas = quotas(&storage).await?;
         let parts = ApiParts {
             logs: logs.clone(),
@@ -177,7 +182,7 @@ impl Broker {
             settings,
             security: security(&config, &storage, &seams).await?,
             quotas: Arc::clone(&quotas),
-            config: api_config(&config, &storage, &advertised),
+            config: api_config(&config, &storage, &advertised, cluster.as_ref()),
         };
         let service = Arc::new(ApiService::new(parts));
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
@@ -205,6 +210,7 @@ impl Broker {
             groups,
             logs,
             storage,
+            cluster,
             admin,
             link,
             drain: config.drain,
@@ -260,6 +266,10 @@ impl Broker {
     /// `shutdown.drain.ms` and by the store's own bound for the upload.
     pub async fn stop(self) -> StopReport {
         self.state.enter(Phase::Stopping);
+        if let Some(cluster) = &self.cluster {
+            tracing::info!("stopping: other brokers take over the partitions");
+            cluster.drain().await;
+        }
         tracing::info!("stopping: requests in flight are answered");
         self.state.stop_records();
         self.server.stop_reading();
@@ -279,6 +289,9 @@ impl Broker {
         }
         self.logs.close().await;
         let storage = self.storage.store.close().await;
+        if let Some(cluster) = &self.cluster {
+            cluster.leave(&storage).await;
+        }
         if let Some(admin) = self.admin {
             admin.stop();
         }
@@ -543,8 +556,29 @@ async fn open_logs(
         random: seams.random.clone(),
         tasks: seams.tasks.clone(),
         defaults: config.log.clone(),
+        shared: storage.membership.as_ref().map(|membership| Shared {
+            store: Arc::clone(&membership.store),
+            node: membership.node,
+            epoch: membership.epoch,
+        }),
     })
     .await
+}
+
+/// Nothing where the broker is alone.
+async fn join_cluster(storage: &Storage, logs: &LogManager, seams: &Seams) -> Option<Cluster> {
+    let membership = storage.membership.clone()?;
+    Some(Cluster::start(membership, logs, storage, seams).await)
+}
+
+/// What the other brokers tell clients.
+fn endpoints(advertised: &[Endpoint]) -> Vec<BrokerEndpoint> {
+    let endpoint = |endpoint: &Endpoint| BrokerEndpoint {
+        listener: endpoint.name.clone(),
+        host: endpoint.at.host.clone(),
+        port: endpoint.at.port,
+    };
+    advertised.iter().map(endpoint).collect()
 }
 
 async fn open_groups(
@@ -585,7 +619,12 @@ fn catch_up(config: &BrokerConfig, storage: &Storage, tracker: Tracker, seams: &
     }
 }
 
-fn api_config(config: &BrokerConfig, storage: &Storage, advertised: &[Endpoint]) -> ApiConfig {
+fn api_config(
+    config: &BrokerConfig,
+    storage: &Storage,
+    advertised: &[Endpoint],
+    cluster: Option<&Cluster>,
+) -> ApiConfig {
     let told = |endpoint: &Endpoint| AdvertisedEndpoint {
         listener: endpoint.name.clone(),
         host: endpoint.at.host.clone(),
@@ -597,6 +636,8 @@ fn api_config(config: &BrokerConfig, storage: &Storage, advertised: &[Endpoint])
         endpoints: advertised.iter().map(told).collect(),
         fetch_bytes_max: config.fetch_bytes_max,
         quotas: config.quotas,
+        rack: config.rack.clone(),
+        members: cluster.map(Cluster::brokers),
     }
 }
 

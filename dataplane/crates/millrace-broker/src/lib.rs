@@ -9,6 +9,7 @@
 //! | `identity` | whose storage it is: what each part says, whether they agree |
 //! | `backup` | the metadata's backup in the bucket |
 //! | `recover` | metadata rebuilt from its backup |
+//! | `cluster` | the broker among the other brokers of its cluster |
 //! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
 //! | `broker` | everything, put together; start and stop |
 //! | `settings` | the settings while the broker runs, and their changes |
@@ -25,6 +26,7 @@ mod admin;
 mod backup;
 mod broker;
 mod catch_up;
+mod cluster;
 pub mod config;
 mod control_link;
 mod folder;

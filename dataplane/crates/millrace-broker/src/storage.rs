@@ -1,10 +1,15 @@
 //! The storage engine, put together: metadata, bucket, write-ahead log, caches, streams.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
 use millrace_limiter::{Network, NetworkConfig, Tier};
-use millrace_meta::{MetaStore, StoreFailure, sqlite::BackupSource};
+use millrace_meta::{BrokerEndpoint, MetaStore, StoreFailure, sqlite::BackupSource};
 use millrace_model::{Classified, NodeEpoch, NodeId};
 use millrace_objects::{
     ObjectStorage, PutError,
@@ -14,7 +19,7 @@ use millrace_objects::{
     },
     chain::{ChainWriter, ClaimError},
 };
-use millrace_stream::{StreamConfig, StreamParts, StreamStore};
+use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use millrace_wal::{
@@ -26,9 +31,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     backup::{Backup, BackupParts},
+    cluster::Membership,
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
     folder::DataFolder,
-    identity::{self, BucketCheck, BucketSilent, Claimed, HeldBack, Mismatch},
+    identity::{self, BucketCheck, BucketSilent, HeldBack, Mismatch},
     machine::{Machine, ThisMachine},
     read_threads::ReadThreads,
     settings::{LiveSettings, Parts},
@@ -43,6 +49,20 @@ pub enum StorageError {
     /// The metadata is open and cannot be used.
     #[error("the metadata in data.dir cannot be used: {0}")]
     MetaUse(#[from] StoreFailure),
+    /// The metadata database.
+    #[error("metadata.database.url: {0}")]
+    Database(millrace_meta::postgres::OpenError),
+    /// The metadata database does not answer.
+    #[error(
+        "metadata.database.url: the database did not answer within {0:?}; is it running, and may this machine reach it?"
+    )]
+    DatabaseSilent(Duration),
+    /// The broker may not join its cluster.
+    #[error(transparent)]
+    Join(millrace_meta::JoinError),
+    /// Another broker has taken over the log since this start has joined.
+    #[error("s3.wal.path: {0}")]
+    Fenced(millrace_wal::FenceError),
     /// Metadata, log and bucket do not belong together. A restart cannot help.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
@@ -126,7 +146,9 @@ impl StorageError {
     pub fn is_mismatch(&self) -> bool {
         matches!(
             self,
-            Self::Mismatch(_) | Self::Streams(millrace_stream::OpenError::Straddles(_))
+            Self::Mismatch(_)
+                | Self::Join(_)
+                | Self::Streams(millrace_stream::OpenError::Straddles(_))
         )
     }
 }
@@ -166,6 +188,8 @@ impl Seams {
 /// The opened storage engine.
 pub(crate) struct Storage {
     pub(crate) meta: Arc<dyn MetaStore>,
+    /// `None` where the broker is alone.
+    pub(crate) membership: Option<Membership>,
     pub(crate) store: StreamStore,
     pub(crate) block_cache: BlockCache,
     pub(crate) bucket: ObjectStorage,
@@ -176,7 +200,7 @@ pub(crate) struct Storage {
     pub(crate) node_epoch: NodeEpoch,
     /// Why nothing is uploaded or deleted, where the bucket has not been checked yet.
     pub(crate) held_back: HeldBack,
-    _backup: AbortOnDropHandle<()>,
+    _backup: Option<AbortOnDropHandle<()>>,
     _bucket_check: Option<AbortOnDropHandle<()>>,
     /// Last: what the others still read ends with it.
     _reads: ReadThreads,
@@ -187,22 +211,22 @@ impl Storage {
         config: &BrokerConfig,
         settings: &LiveSettings,
         folder: &DataFolder,
+        endpoints: Vec<BrokerEndpoint>,
         seams: &Seams,
     ) -> Result<Self, StorageError> {
         let Seams { clock, random, .. } = seams.clone();
         let reads = ReadThreads::start().map_err(StorageError::Threads)?;
         let bucket = open_bucket(&config.storage.bucket, &reads, seams)?;
-        let Claimed {
+        let Owned {
             meta,
+            membership,
             cluster_id,
             node_epoch,
             wal,
             recovered,
             backup,
             bucket_check,
-        } = identity::claim(config, folder, &bucket, seams).await?;
-        let source = meta.begin_backup();
-        let meta: Arc<dyn MetaStore> = Arc::new(meta);
+        } = own((config, endpoints), folder, &bucket, seams).await?;
         settings.load(Arc::clone(&meta), node_epoch).await?;
         let effective = settings.lay_over(&config.storage);
         let gate = Gate::closed();
@@ -240,11 +264,14 @@ impl Storage {
             network: network.clone(),
         });
         report(&cluster_id, config.node_id, node_epoch, &store);
-        let backup = back_up(source, backup, &store, config, seams);
+        let backup = backup.map(|(source, claimed)| {
+            AbortOnDropHandle::new(back_up(source, claimed, &store, config, seams))
+        });
         let bucket_check = bucket_check
             .map(|check| AbortOnDropHandle::new(check_later(check, gate, &store, &seams.tasks)));
         Ok(Self {
             meta,
+            membership,
             store,
             block_cache,
             bucket: storage,
@@ -253,11 +280,57 @@ impl Storage {
             cluster_id,
             node_epoch,
             held_back,
-            _backup: AbortOnDropHandle::new(backup),
+            _backup: backup,
             _bucket_check: bucket_check,
             _reads: reads,
         })
     }
+}
+
+/// What belongs to this start, whether it shares its metadata with others or not.
+struct Owned {
+    meta: Arc<dyn MetaStore>,
+    membership: Option<Membership>,
+    cluster_id: String,
+    node_epoch: NodeEpoch,
+    wal: Wal,
+    recovered: RecoveredLog,
+    /// The database of several brokers has backups of its own.
+    backup: Option<(BackupSource, oneshot::Receiver<ChainWriter>)>,
+    bucket_check: Option<BucketCheck>,
+}
+
+async fn own(
+    (config, endpoints): (&BrokerConfig, Vec<BrokerEndpoint>),
+    folder: &DataFolder,
+    bucket: &ObjectStorage,
+    seams: &Seams,
+) -> Result<Owned, StorageError> {
+    if let Some(cluster) = &config.cluster {
+        let joined = identity::join((config, cluster), endpoints, bucket, seams).await?;
+        return Ok(Owned {
+            meta: joined.meta,
+            node_epoch: joined.membership.epoch,
+            membership: Some(joined.membership),
+            cluster_id: joined.cluster_id,
+            wal: joined.wal,
+            recovered: joined.recovered,
+            backup: None,
+            bucket_check: None,
+        });
+    }
+    let claimed = identity::claim(config, folder, bucket, seams).await?;
+    let source = claimed.meta.begin_backup();
+    Ok(Owned {
+        meta: Arc::new(claimed.meta),
+        membership: None,
+        cluster_id: claimed.cluster_id,
+        node_epoch: claimed.node_epoch,
+        wal: claimed.wal,
+        recovered: claimed.recovered,
+        backup: Some((source, claimed.backup)),
+        bucket_check: claimed.bucket_check,
+    })
 }
 
 /// The bucket for readers, each kind of read in its tier of the network.
@@ -383,12 +456,30 @@ pub(crate) fn wal_fence(
     if seams.device.is_some() || !uri.path.is_file() {
         return Ok(None);
     }
-    let mut path = uri.path.clone().into_os_string();
+    Ok(Some(Arc::new(shared_page(&uri.path, wal_id)?)))
+}
+
+/// The fence beside the log in the file at `log`.
+pub(crate) fn shared_page(log: &Path, wal_id: u64) -> Result<SharedPage, StorageError> {
+    let mut path = log.to_owned().into_os_string();
     path.push(".fence");
     let path = PathBuf::from(path);
-    match SharedPage::open(&path, wal_id) {
-        Ok(page) => Ok(Some(Arc::new(page))),
-        Err(source) => Err(StorageError::WalFence { path, source }),
+    SharedPage::open(&path, wal_id).map_err(|source| StorageError::WalFence { path, source })
+}
+
+/// Opens the device of a log whose owner is fenced, although its process may still have it open.
+pub(crate) async fn open_fenced_device(
+    uri: WalUri,
+    tasks: Supervisor,
+) -> Result<Arc<dyn BlockDevice>, StorageError> {
+    let config = DeviceConfig {
+        locked: false,
+        ..device_config(&uri, tasks)
+    };
+    let opening = move || Ok(millrace_wal::device::open_device(&uri.path, &config)?);
+    match tokio::task::spawn_blocking(opening).await {
+        Ok(device) => device,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }
 
@@ -410,7 +501,12 @@ fn open_device_blocking(
             source,
         })?;
     }
-    let config = DeviceConfig {
+    let config = device_config(uri, tasks);
+    Ok(millrace_wal::device::open_device(&uri.path, &config)?)
+}
+
+fn device_config(uri: &WalUri, tasks: Supervisor) -> DeviceConfig {
+    DeviceConfig {
         backend: match uri.backend {
             WalBackend::Auto => Backend::Auto,
             WalBackend::IoUring => Backend::IoUring,
@@ -420,8 +516,7 @@ fn open_device_blocking(
         durable_completion: uri.durable_completion,
         tasks,
         ..DeviceConfig::new(uri.capacity_bytes)
-    };
-    Ok(millrace_wal::device::open_device(&uri.path, &config)?)
+    }
 }
 
 /// Makes the device slow where that is asked for, and says so: nobody should run like this unawares.

@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use millrace_log::{AppendOrigin, LogManager, PartitionLog};
+use millrace_log::{AppendOrigin, LogManager, PartitionLog, Topic};
 use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::split;
 
@@ -68,20 +68,20 @@ impl StateTopic for LogManager {
         let topic = topics
             .iter()
             .find(|topic| topic.name.as_str() == millrace_log::CONSUMER_OFFSETS_TOPIC)?;
-        Some(logs(&topic.partitions))
+        Some(logs(topic))
     }
 
     fn create(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn StateLog>>, LogFault>> {
         Box::pin(async {
             let topic = self.consumer_offsets().await.map_err(LogFault::new)?;
-            Ok(logs(&topic.partitions))
+            Ok(logs(&topic))
         })
     }
 }
 
-fn logs(partitions: &[Arc<PartitionLog>]) -> Vec<Arc<dyn StateLog>> {
+fn logs(topic: &Topic) -> Vec<Arc<dyn StateLog>> {
     let log = |partition: &Arc<PartitionLog>| Arc::new(Partition(partition.clone())) as Arc<_>;
-    partitions.iter().map(log).collect()
+    topic.logs().map(log).collect()
 }
 
 /// A partition of the real topic.

@@ -123,18 +123,23 @@ impl TopicConfig {
         defaults: &LogDefaults,
         overrides: &BTreeMap<String, String>,
     ) -> Result<Self, InvalidTopicConfig> {
-        let mut config = Self {
+        let mut config = Self::of_defaults(defaults);
+        for (name, value) in overrides {
+            config.set(name, value)?;
+        }
+        Ok(config)
+    }
+
+    /// What a topic lives by that sets nothing itself.
+    pub(crate) fn of_defaults(defaults: &LogDefaults) -> Self {
+        Self {
             max_message_bytes: defaults.message_max_bytes,
             timestamp_type: defaults.timestamp_type,
             retention_ms: defaults.retention_ms,
             retention_bytes: defaults.retention_bytes,
             cleanup_policy: "delete".to_owned(),
             compression_type: "producer".to_owned(),
-        };
-        for (name, value) in overrides {
-            config.set(name, value)?;
         }
-        Ok(config)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidTopicConfig> {

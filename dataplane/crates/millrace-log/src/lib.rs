@@ -8,7 +8,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `manager` | all topics of the broker: create, change, delete, look up; retention |
+//! | `manager` | all topics: create, change, delete, look up; retention; which partitions are served here |
+//! | `topic` | a topic as the broker sees it |
 //! | `partition` | one partition: append, read, trim |
 //! | `producers` | sequence checks of idempotent producers |
 //! | `time_index` | timestamp → offset |
@@ -29,15 +30,17 @@ mod producers;
 mod replay_debt;
 mod segments;
 mod time_index;
+mod topic;
 
 pub use checkpoint::InvalidCheckpoint;
 pub use config::{LogDefaults, TopicConfig};
 pub use leader_epochs::EpochEnd;
-pub use manager::{LogManager, LogParts, PARTITION_BYTES, Topic};
+pub use manager::{LogManager, LogParts, PARTITION_BYTES, Shared};
 pub use partition::{
     AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult, TimestampOffset,
 };
 pub use producers::PRODUCER_BYTES;
+pub use topic::{Partition, Topic};
 
 /// The topic in which consumer groups keep their state (Kafka's own name).
 pub const CONSUMER_OFFSETS_TOPIC: &str = "__consumer_offsets";

@@ -3,6 +3,7 @@
 mod opening;
 mod registry;
 mod retention;
+mod shared;
 
 use std::{collections::BTreeMap, convert::Infallible, fmt, sync::Arc, time::Duration};
 
@@ -18,7 +19,8 @@ use millrace_time::{SharedClock, SharedRandom};
 use tokio::{sync::Notify, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::{opening::Opening, registry::Registry};
+pub use self::shared::Shared;
+use self::{opening::Opening, registry::Registry, shared::Following};
 use crate::{
     CONSUMER_OFFSETS_TOPIC,
     config::{InvalidTopicConfig, LogDefaults, TopicConfig},
@@ -29,6 +31,7 @@ use crate::{
     partition::{DeletionMetrics, PartitionLog, PartitionParts, Patience},
     producers::PRODUCER_BYTES,
     replay_debt::ReplayDebt,
+    topic::{Partition, Topic},
 };
 
 /// What is allowed for a partition, bytes. An empty one takes about 2 KiB (measured with 10,000); its
@@ -66,29 +69,8 @@ pub struct LogParts {
     pub tasks: Supervisor,
     /// The broker's defaults.
     pub defaults: LogDefaults,
-}
-
-/// A topic as it is now. A snapshot: look it up again to see later changes.
-#[derive(Debug)]
-pub struct Topic {
-    /// Its id.
-    pub id: TopicId,
-    /// Its name.
-    pub name: TopicName,
-    /// What the topic itself sets.
-    pub overrides: BTreeMap<String, String>,
-    /// What it lives by.
-    pub config: Arc<TopicConfig>,
-    /// Its partitions, by index.
-    pub partitions: Vec<Arc<PartitionLog>>,
-}
-
-impl Topic {
-    /// Whether the broker keeps its own state in it.
-    #[must_use]
-    pub fn is_internal(&self) -> bool {
-        self.name.as_str() == CONSUMER_OFFSETS_TOPIC
-    }
+    /// The other brokers of the cluster; `None` where the broker is alone.
+    pub shared: Option<Shared>,
 }
 
 /// What the logs hold, and what they may.
@@ -109,7 +91,7 @@ pub struct LogMetrics {
 #[derive(Debug, Clone)]
 pub struct LogManager {
     inner: Arc<Inner>,
-    _tasks: Arc<[AbortOnDropHandle<()>; 5]>,
+    _tasks: Arc<[AbortOnDropHandle<()>; 8]>,
 }
 
 struct Inner {
@@ -128,6 +110,8 @@ struct Inner {
     changing: tokio::sync::Mutex<()>,
     /// Told of each topic that is to be opened once it is backed up.
     recorded: Notify,
+    /// `None` where the broker is alone.
+    following: Option<Following>,
     tasks: Supervisor,
 }
 
@@ -146,8 +130,13 @@ impl LogManager {
             random,
             tasks,
             defaults,
+            shared,
         } = parts;
-        let topics = meta.topics().await?;
+        // With others, the feed of changes brings the topics.
+        let topics = match shared {
+            Some(_) => Vec::new(),
+            None => meta.topics().await?,
+        };
         let registry = Registry::default();
         let changing = tokio::sync::Mutex::new(());
         let producer_bytes = defaults.producer_ids_max.saturating_mul(PRODUCER_BYTES);
@@ -163,6 +152,7 @@ impl LogManager {
             deletions: Arc::new(DeletionMetrics::new()),
             changing,
             recorded: Notify::new(),
+            following: shared.map(Following::new),
             tasks: tasks.clone(),
         });
         inner.open_topics(topics).await?;
@@ -173,6 +163,9 @@ impl LogManager {
             tasks.spawn(Task::LogMeasure, retention::measure_for_ever(shared())),
             tasks.spawn(Task::TopicOpening, opening::open_for_ever(shared())),
             tasks.spawn(Task::PartitionReopening, opening::reopen_for_ever(shared())),
+            tasks.spawn(Task::LedPartitionOpening, shared::open_for_ever(shared())),
+            tasks.spawn(Task::StreamRelease, shared::release_for_ever(shared())),
+            tasks.spawn(Task::PartitionMove, shared::move_for_ever(shared())),
         ];
         Ok(Self {
             inner,
@@ -405,7 +398,7 @@ impl LogManager {
         name: &TopicName,
         overrides: BTreeMap<String, String>,
     ) -> Result<Arc<Topic>, SetTopicConfigsError> {
-        let _one_at_a_time = self.inner.changing.lock().await;
+        let one_at_a_time = self.inner.changing.lock().await;
         let config = Arc::new(self.validate_topic_configs(&overrides)?);
         let unknown = || SetTopicConfigsError::UnknownTopic(name.clone());
         let known = self.topic(name).ok_or_else(unknown)?;
@@ -414,8 +407,13 @@ impl LogManager {
             meta::TopicError::Unknown(name) => SetTopicConfigsError::UnknownTopic(name),
             meta::TopicError::Store(failure) => SetTopicConfigsError::Meta(failure),
         })?;
-        for partition in &known.partitions {
-            partition.set_config(Arc::clone(&config));
+        if let Some(following) = &self.inner.following {
+            drop(one_at_a_time);
+            following.catch_up().await;
+            return self.topic(name).ok_or_else(unknown);
+        }
+        for log in known.logs() {
+            log.set_config(Arc::clone(&config));
         }
         Ok(self.inner.registry.insert(Topic {
             id: known.id,
@@ -443,7 +441,7 @@ impl LogManager {
     /// # Errors
     /// See [`DeleteTopicError`].
     pub async fn delete_topic(&self, name: &TopicName) -> Result<(), DeleteTopicError> {
-        let _one_at_a_time = self.inner.changing.lock().await;
+        let one_at_a_time = self.inner.changing.lock().await;
         let deleted = self
             .inner
             .meta
@@ -453,11 +451,13 @@ impl LogManager {
                 meta::TopicError::Unknown(name) => DeleteTopicError::UnknownTopic(name),
                 meta::TopicError::Store(failure) => DeleteTopicError::Meta(failure),
             })?;
+        if let Some(following) = &self.inner.following {
+            drop(one_at_a_time);
+            following.catch_up().await;
+            return Ok(());
+        }
         if let Some(topic) = self.inner.registry.remove(name) {
-            topic
-                .partitions
-                .iter()
-                .for_each(|partition| partition.shut());
+            topic.logs().for_each(|log| log.shut());
         }
         self.inner
             .store
@@ -488,17 +488,15 @@ impl LogManager {
     #[must_use]
     pub fn offline_partitions(&self) -> Vec<(TopicPartition, Cause)> {
         let topics = self.topics();
-        let partitions = topics.iter().flat_map(|topic| &topic.partitions);
-        partitions
-            .filter_map(|log| Some((log.id().clone(), log.offline()?)))
+        let logs = topics.iter().flat_map(|topic| topic.logs());
+        logs.filter_map(|log| Some((log.id().clone(), log.offline()?)))
             .collect()
     }
 
     /// One partition.
     #[must_use]
     pub fn partition(&self, id: &TopicPartition) -> Option<Arc<PartitionLog>> {
-        let topic = self.topic(&id.topic)?;
-        topic.partitions.get(id.partition as usize).cloned()
+        self.topic(&id.topic)?.log(id.partition as usize).cloned()
     }
 
     /// Writes a checkpoint of every partition that has changed since its last one, as happens by
@@ -519,10 +517,7 @@ impl LogManager {
     /// closed after this. What cannot be written is replayed by the next start.
     pub async fn close(&self) {
         for topic in self.inner.registry.all() {
-            topic
-                .partitions
-                .iter()
-                .for_each(|partition| partition.shut());
+            topic.logs().for_each(|log| log.shut());
         }
         let closing = self
             .inner
@@ -603,8 +598,14 @@ impl Inner {
         let streams = streams_of(missing);
         self.open_streams(&streams).await?;
         let (name, id) = (&topic.name, topic.id);
-        let opened: Vec<Arc<PartitionLog>> = stream::iter(missing.to_vec())
-            .map(|streams| self.open_partition((name, id), streams, Arc::clone(&config), patience))
+        let opened: Vec<Partition> = stream::iter(missing.to_vec())
+            .map(async |streams| {
+                let config = (Arc::clone(&config), None);
+                let log = self
+                    .open_partition((name, id), streams, config, patience)
+                    .await;
+                log.map(|log| Partition::alone(streams, log))
+            })
             .buffered(OPENS_AT_ONCE)
             .try_collect()
             .await?;
@@ -622,7 +623,7 @@ impl Inner {
         &self,
         (topic, topic_id): (&TopicName, TopicId),
         streams: PartitionStreams,
-        config: Arc<TopicConfig>,
+        (config, leader_epoch): (Arc<TopicConfig>, Option<i32>),
         patience: &Patience,
     ) -> Result<Arc<PartitionLog>, OpenError> {
         let id = TopicPartition {
@@ -637,6 +638,7 @@ impl Inner {
             data,
             meta,
             config,
+            leader_epoch,
             producer_expiration_ms: self.defaults.producer_id_expiration_ms,
             producer_memory: self.producer_memory.clone(),
             clock: Arc::clone(&self.clock),
@@ -656,7 +658,7 @@ impl Inner {
         F: Future<Output = Result<(), E>>,
     {
         let topics = self.registry.all();
-        let partitions = topics.iter().flat_map(|topic| topic.partitions.iter());
+        let partitions = topics.iter().flat_map(|topic| topic.logs());
         stream::iter(partitions.filter(|partition| wanted(partition)))
             .for_each_concurrent(CHECKPOINTS_AT_ONCE, |partition| async {
                 if let Err(error) = work(Arc::clone(partition)).await {
@@ -672,7 +674,7 @@ impl Inner {
 async fn checkpoint_for_ever(inner: Arc<Inner>) -> Infallible {
     loop {
         let topics = inner.registry.all();
-        let partitions = topics.iter().map(|topic| topic.partitions.len()).sum();
+        let partitions = topics.iter().map(|topic| topic.logs().count()).sum();
         let bytes_max = inner.debt.due_from(partitions);
         let write = |log: Arc<PartitionLog>| async move { log.checkpoint().await };
         inner

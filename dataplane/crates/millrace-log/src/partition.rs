@@ -53,6 +53,8 @@ pub(crate) struct PartitionParts {
     /// The stream of checkpoints.
     pub(crate) meta: Stream,
     pub(crate) config: Arc<TopicConfig>,
+    /// `None`: each opening is an epoch of its own.
+    pub(crate) leader_epoch: Option<i32>,
     pub(crate) producer_expiration_ms: i64,
     pub(crate) producer_memory: Budget,
     pub(crate) clock: SharedClock,
@@ -67,6 +69,7 @@ pub struct PartitionLog {
     data: Stream,
     meta: Stream,
     config: RwLock<Arc<TopicConfig>>,
+    leader_epoch: i32,
     producer_expiration_ms: i64,
     /// What the producers of all partitions may cost.
     producer_memory: Budget,
@@ -142,10 +145,10 @@ impl PartitionLog {
         self.data.next_offset()
     }
 
-    /// Counts the openings of this partition, so it grows with every restart of its broker.
+    /// Grows with every change of the leader; where the broker is alone, with every restart.
     #[must_use]
     pub fn leader_epoch(&self) -> i32 {
-        i32::try_from(self.data.epoch().get()).unwrap_or(i32::MAX)
+        self.leader_epoch
     }
 
     /// Where `epoch` ends (KIP-320): one past the last offset that was appended under it, or under
@@ -188,9 +191,16 @@ impl PartitionLog {
         self.data.on_confirm(listener);
     }
 
-    /// Refuses all work from now on.
+    /// Refuses all work from now on. Whoever waits for new records looks again, and learns it.
     pub(crate) fn shut(&self) {
         self.closed.store(true, Ordering::Release);
+        self.data.wake_listeners();
+    }
+
+    /// Whether all work is refused.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Takes note of a batch that no checkpoint covers.
@@ -206,10 +216,6 @@ impl PartitionLog {
         state.dirty_bytes += bytes;
         state.dirty_since.get_or_insert_with(|| self.clock.now());
         self.debt.owe_again(bytes);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
     }
 }
 

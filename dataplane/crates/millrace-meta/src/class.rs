@@ -27,6 +27,7 @@ impl Classified for JoinError {
     fn class(&self) -> FailureClass {
         match self {
             Self::BeingAdopted { .. } => FailureClass::Transient,
+            Self::OtherLog { .. } => FailureClass::Rejected,
             Self::Store(failure) => failure.class(),
         }
     }
@@ -77,7 +78,6 @@ impl Classified for OpenStreamError {
         match self {
             Self::Fenced(_) => FailureClass::Fenced,
             Self::Unknown(_) => FailureClass::Gone,
-            Self::Owned(..) => FailureClass::Transient,
             Self::Store(failure) => failure.class(),
         }
     }

@@ -29,6 +29,8 @@ pub struct Joining {
     pub version: String,
     /// The address of its write-ahead log in the form of `s3.wal.path`, for whoever takes it over. The store does not read it.
     pub log: String,
+    /// The id in the log's header.
+    pub log_id: u64,
 }
 
 /// Where a broker is in its life.
@@ -54,6 +56,16 @@ pub struct Broker {
     pub epoch: NodeEpoch,
     /// Where it is in its life.
     pub state: BrokerState,
+    /// It is about to stop, and is given nothing more to lead.
+    pub is_draining: bool,
+}
+
+impl Broker {
+    /// Whether it may be given partitions to lead.
+    #[must_use]
+    pub fn may_lead(&self) -> bool {
+        self.state == BrokerState::Active && !self.is_draining
+    }
 }
 
 /// Who leads a partition.
@@ -140,6 +152,22 @@ pub enum JoinError {
     BeingAdopted {
         /// The node that would join.
         node: NodeId,
+    },
+    /// Records that are not in the bucket may be in the log that the node had before.
+    #[error(
+        "node {node} owns {streams} streams whose newest records may be in another write-ahead log than this one: \
+         start it with the log at {log}, whose id is {expected:016x}; if that log is lost, stop this broker and wait until \
+         the others have fenced the node"
+    )]
+    OtherLog {
+        /// The node that would join.
+        node: NodeId,
+        /// Streams that it owns.
+        streams: u64,
+        /// Where the log was.
+        log: String,
+        /// The id of the log that it joined with before.
+        expected: u64,
     },
     /// The store failed; try again.
     #[error(transparent)]

@@ -2,13 +2,14 @@
 //! wire.
 //!
 //! [`MetaStore`] is the contract. [`sqlite::SqliteMeta`] keeps it for one broker in one file, and
-//! [`postgres::PostgresMeta`] for all brokers of a cluster in one database. Every id comes
+//! [`postgres::PostgresMeta`] for all brokers of a cluster in one database, where it keeps [`ClusterStore`] as well. Every id comes
 //! from a sequence and is never reused; each change of a stream or an object names the epoch of its
 //! start, and a store that knows a newer one refuses ([`Fenced`]).
 
 mod acl;
 mod class;
 mod cluster;
+mod cluster_store;
 mod compaction;
 mod compaction_check;
 mod delegation_token;
@@ -31,6 +32,7 @@ pub use cluster::{
     Adoption, Broker, BrokerEndpoint, BrokerState, ChangedTopics, Changes, ClusterError,
     FencedBroker, JoinError, Joining, Leader, LedTopic, Move,
 };
+pub use cluster_store::ClusterStore;
 pub use compaction::{
     Compaction, CompactionError, LiveRange, ObjectContents, StreamSetSummary, StreamSummary,
 };

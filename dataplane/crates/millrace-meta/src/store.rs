@@ -125,7 +125,8 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
             .ok_or(OpenStreamError::Unknown(stream))
     }
 
-    /// Opens many streams at once. Those that do not exist (any more) are left out of the answer.
+    /// Opens many streams at once. Those that do not exist (any more) are left out of the answer, and those that belong
+    /// to another node that has joined the cluster: what that one has not uploaded is in its log.
     ///
     /// # Errors
     /// See [`OpenStreamError`]; never [`OpenStreamError::Unknown`].
@@ -134,6 +135,19 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
         streams: &[StreamId],
         node_epoch: NodeEpoch,
     ) -> Result<Vec<StreamMeta>, OpenStreamError>;
+
+    /// Opens those of the streams that belong to this node already, from an earlier start of it. Its log has records of others
+    /// as well, that were released or handed over since; they are left out.
+    ///
+    /// # Errors
+    /// See [`OpenStreamError`]; never [`OpenStreamError::Unknown`].
+    async fn reopen_streams(
+        &self,
+        streams: &[StreamId],
+        node_epoch: NodeEpoch,
+    ) -> Result<Vec<StreamMeta>, OpenStreamError> {
+        self.open_streams(streams, node_epoch).await
+    }
 
     /// Gives out `count` successive object ids and returns the first. They can be committed until
     /// the node registers again; there is no other expiry.

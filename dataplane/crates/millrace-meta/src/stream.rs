@@ -1,6 +1,6 @@
 //! Streams: who owns one, where it begins and ends.
 
-use millrace_model::{NodeId, Offset, StreamEpoch, StreamId};
+use millrace_model::{Offset, StreamEpoch, StreamId};
 
 use crate::{Fenced, StoreFailure};
 
@@ -24,12 +24,9 @@ pub enum OpenStreamError {
     /// The opener has been replaced: stop.
     #[error(transparent)]
     Fenced(#[from] Fenced),
-    /// There is no such stream, or it has been deleted.
-    #[error("there is no stream {0}")]
+    /// There is no such stream, or it has been deleted, or it belongs to another node.
+    #[error("there is no stream {0}, or it belongs to another node")]
     Unknown(StreamId),
-    /// It belongs to another node that has joined the cluster, until that one gives it up or its log has been taken over.
-    #[error("stream {0} belongs to node {1}")]
-    Owned(StreamId, NodeId),
     /// The store failed; try again.
     #[error(transparent)]
     Store(#[from] StoreFailure),

@@ -231,8 +231,14 @@ impl StreamState {
             // A dropped ticket needs no answer.
             let _ = waiter.send(Ok(()));
         }
+        self.tell_listeners();
+    }
+
+    /// Tells the listeners how far the stream is confirmed.
+    pub(crate) fn tell_listeners(&self) {
+        let confirmed = self.confirm_offset();
         for listener in self.listeners.read().iter() {
-            listener(end);
+            listener(confirmed);
         }
     }
 

@@ -138,6 +138,11 @@ impl Stream {
         self.state.listen(listener);
     }
 
+    /// Calls the listeners with the confirm offset as it is, for somebody who has closed what they watch.
+    pub fn wake_listeners(&self) {
+        self.state.tell_listeners();
+    }
+
     /// Reads from memory: the entries from the one that contains `start` up to those that begin
     /// below `end` and below the confirm offset, as many as fit into `max_bytes`, but at least one.
     /// Empty where there is none yet; `None` where `start` is not in memory.

@@ -73,6 +73,18 @@ tasks! {
     NetSweep = "net-sweep",
     /// Deletes objects that nothing refers to.
     ObjectDeletion = "object-deletion",
+    /// Opens partitions whose lead this broker was given.
+    LedPartitionOpening = "led-partition-opening",
+    /// Moves partitions to other brokers.
+    PartitionMove = "partition-move",
+    /// Releases streams of partitions that other brokers lead.
+    StreamRelease = "stream-release",
+    /// Renews the lease of this broker.
+    LeaseRenewal = "lease-renewal",
+    /// Fences brokers whose lease has run out, and takes over their logs.
+    Failover = "failover",
+    /// Reads what other brokers have changed in the metadata.
+    MetadataFeed = "metadata-feed",
     /// Changes access control lists, client quotas, credentials and delegation tokens.
     SecurityChanges = "security-changes",
     /// Acknowledges the appends of one stream.

@@ -145,7 +145,7 @@ async fn delete(
     tracing::info!(topic = %topic.name, id = %topic.id, "deleted");
     context.metrics.forget_topic(&topic.name);
     // Fetches that wait for its data are told now.
-    for log in &topic.partitions {
+    for log in topic.logs() {
         context.purgatory.check(log.id());
     }
     Ok(())

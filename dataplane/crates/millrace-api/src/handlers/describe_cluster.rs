@@ -1,4 +1,4 @@
-//! DescribeCluster: the cluster's one broker.
+//! DescribeCluster: the cluster's brokers.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use millrace_wire::{
 use crate::{
     call::{Call, Outcome},
     context::{Context, text},
+    members::Member,
     topics::OPERATIONS_NOT_ASKED,
 };
 
@@ -41,11 +42,18 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             .with_controller_id(BrokerId(-1));
         return call.reply().now(&response, code.code());
     }
-    let (host, port) = context.endpoint(&call.peer);
-    let broker = DescribeClusterBroker::default()
-        .with_broker_id(context.broker_id())
-        .with_host(host)
-        .with_port(port);
+    let broker = |member: Member| {
+        DescribeClusterBroker::default()
+            .with_broker_id(member.id)
+            .with_host(member.host)
+            .with_port(member.port)
+            .with_rack(member.rack)
+    };
+    let brokers = context
+        .members(&call.peer)
+        .into_iter()
+        .map(broker)
+        .collect();
     let operations = match request.include_cluster_authorized_operations {
         true => context.rights(&call).cluster_operations(),
         false => OPERATIONS_NOT_ASKED,
@@ -53,7 +61,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let response = DescribeClusterResponse::default()
         .with_cluster_id(text(context.config.cluster_id.clone()))
         .with_controller_id(context.broker_id())
-        .with_brokers(vec![broker])
+        .with_brokers(brokers)
         .with_cluster_authorized_operations(operations);
     call.reply().now(&response, NONE)
 }

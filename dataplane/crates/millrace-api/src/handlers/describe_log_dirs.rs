@@ -72,7 +72,8 @@ fn find(context: &Context, asked: &DescribableLogDirTopic) -> Option<DescribeLog
 
 fn describe(topic: &Topic, indexes: impl Iterator<Item = usize>) -> DescribeLogDirsTopic {
     let partitions = indexes.filter_map(|index| {
-        let log = topic.partitions.get(index)?;
+        // Those of other brokers are in their answers.
+        let log = topic.log(index)?;
         let described = DescribeLogDirsPartition::default()
             .with_partition_index(i32::try_from(index).unwrap_or(i32::MAX))
             .with_partition_size(i64::try_from(log.size_bytes()).unwrap_or(i64::MAX));

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, future::ready, sync::Arc};
 
 use futures_util::future::join_all;
-use millrace_log::{PartitionLog, Topic, error::CreateTopicError};
+use millrace_log::{Partition, Topic, error::CreateTopicError};
 use millrace_model::{TopicId, TopicName};
 use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
 use millrace_wire::{
     ApiKey, decode,
     error_code::{ErrorCode, NONE},
     messages::{
-        MetadataRequest, MetadataResponse, TopicName as WireTopic,
+        BrokerId, MetadataRequest, MetadataResponse, TopicName as WireTopic,
         metadata_request::MetadataRequestTopic,
         metadata_response::{
             MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
@@ -24,6 +24,7 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, first_error},
     code,
     context::{Context, text},
+    members::Member,
     quota::Mutations,
     topic_changes::enqueue,
     topics::{OPERATIONS_NOT_ASKED, is_internal},
@@ -242,27 +243,40 @@ async fn create(
 }
 
 fn describe(context: &Context, topic: &Topic) -> MetadataResponseTopic {
-    let broker = context.broker_id();
-    let partition = |(index, log): (usize, &Arc<PartitionLog>)| {
-        let described = MetadataResponsePartition::default()
-            .with_partition_index(i32::try_from(index).unwrap_or(i32::MAX))
-            .with_leader_id(broker)
-            .with_leader_epoch(log.leader_epoch())
-            .with_replica_nodes(vec![broker])
-            .with_isr_nodes(vec![broker]);
-        match log.offline() {
-            Some(_) => described
-                .with_error_code(ErrorCode::KafkaStorageError.code())
-                .with_offline_replicas(vec![broker]),
-            None => described,
-        }
-    };
     let partitions = topic.partitions.iter().enumerate();
+    let partitions = partitions.map(|(index, partition)| {
+        let described = MetadataResponsePartition::default()
+            .with_partition_index(i32::try_from(index).unwrap_or(i32::MAX));
+        describe_partition(context, partition, described)
+    });
     MetadataResponseTopic::default()
         .with_name(Some(WireTopic(text(topic.name.as_str()))))
         .with_topic_id(topic.id.0)
         .with_is_internal(topic.is_internal())
-        .with_partitions(partitions.map(partition).collect())
+        .with_partitions(partitions.collect())
+}
+
+fn describe_partition(
+    context: &Context,
+    partition: &Partition,
+    described: MetadataResponsePartition,
+) -> MetadataResponsePartition {
+    let Some((leader, epoch)) = context.leader_of(partition) else {
+        return described
+            .with_leader_id(BrokerId(-1))
+            .with_error_code(ErrorCode::LeaderNotAvailable.code());
+    };
+    let described = described
+        .with_leader_id(leader)
+        .with_leader_epoch(epoch)
+        .with_replica_nodes(vec![leader])
+        .with_isr_nodes(vec![leader]);
+    match partition.log().and_then(|log| log.offline()) {
+        Some(_) => described
+            .with_error_code(ErrorCode::KafkaStorageError.code())
+            .with_offline_replicas(vec![leader]),
+        None => described,
+    }
 }
 
 fn unknown(asked: &MetadataRequestTopic) -> MetadataResponseTopic {
@@ -303,14 +317,17 @@ fn answer(
         true => rights.cluster_operations(),
         false => OPERATIONS_NOT_ASKED,
     };
-    let (host, port) = context.endpoint(peer);
-    let broker = MetadataResponseBroker::default()
-        .with_node_id(context.broker_id())
-        .with_host(host)
-        .with_port(port);
+    let broker = |member: Member| {
+        MetadataResponseBroker::default()
+            .with_node_id(member.id)
+            .with_host(member.host)
+            .with_port(member.port)
+            .with_rack(member.rack)
+    };
+    let brokers = context.members(peer).into_iter().map(broker).collect();
     let error = first_error(topics.iter().map(|topic| topic.error_code));
     let response = MetadataResponse::default()
-        .with_brokers(vec![broker])
+        .with_brokers(brokers)
         .with_cluster_id(Some(text(context.config.cluster_id.clone())))
         .with_controller_id(context.broker_id())
         .with_topics(topics)

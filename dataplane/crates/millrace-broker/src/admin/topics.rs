@@ -9,8 +9,8 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use millrace_log::{PartitionLog, Topic};
-use millrace_model::{Cause, TopicName};
+use millrace_log::{Partition, Topic};
+use millrace_model::{NodeId, TopicName};
 use millrace_wire::{
     StrBytes,
     error_code::ErrorCode,
@@ -124,14 +124,15 @@ struct TopicAnswer {
 #[derive(Serialize)]
 struct PartitionAnswer {
     partition: usize,
-    /// The node that leads it.
-    leader: u32,
+    /// The node that leads it; none where nobody does.
+    leader: Option<u32>,
     leader_epoch: i32,
     /// Why it is offline, where it is.
     offline: Option<String>,
-    /// The first record's offset, and one past that of the last one that clients can see; decimal.
-    start_offset: String,
-    end_offset: String,
+    /// The first record's offset, and one past that of the last one that clients can see; decimal. Only the leader knows them:
+    /// none in the answers of the other brokers.
+    start_offset: Option<String>,
+    end_offset: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -374,8 +375,8 @@ async fn answers(
     topics: &[Arc<Topic>],
     include: Include,
 ) -> Result<Vec<TopicAnswer>, Refused> {
-    let leader = state.broker.node_id().get();
-    let answer = |topic: &Arc<Topic>| answer_of(topic, leader, include.partitions);
+    let node = state.broker.node_id().get();
+    let answer = |topic: &Arc<Topic>| answer_of(topic, node, include.partitions);
     if !include.configs {
         return Ok(topics.iter().map(answer).collect());
     }
@@ -390,32 +391,41 @@ async fn answers(
     Ok(topics.iter().filter_map(with_configs).collect())
 }
 
-fn answer_of(topic: &Topic, leader: u32, with_partitions: bool) -> TopicAnswer {
-    let offline = topic.partitions.iter().map(|log| log.offline());
-    let offline: Vec<_> = offline.collect();
-    let offline_partition_count = offline.iter().flatten().count();
-    let partition = |(partition, (log, offline)): (usize, (&Arc<PartitionLog>, Option<Cause>))| {
-        PartitionAnswer {
-            partition,
-            leader,
-            leader_epoch: log.leader_epoch(),
-            offline: offline.map(|cause| cause.to_string()),
-            start_offset: log.start_offset().to_string(),
-            end_offset: log.high_watermark().to_string(),
-        }
-    };
+fn answer_of(topic: &Topic, node: u32, with_partitions: bool) -> TopicAnswer {
+    let offline = topic.logs().filter(|log| log.offline().is_some()).count();
     let partitions = with_partitions.then(|| {
-        let partitions = topic.partitions.iter().zip(offline).enumerate();
-        partitions.map(partition).collect()
+        let partitions = topic.partitions.iter().enumerate();
+        partitions
+            .map(|(index, partition)| partition_answer(index, partition, node))
+            .collect()
     });
     TopicAnswer {
         name: topic.name.as_str().to_owned(),
         topic_id: topic.id.to_string(),
         partition_count: topic.partitions.len(),
         replication_factor: REPLICATION_FACTOR,
-        offline_partition_count,
+        offline_partition_count: offline,
         partitions,
         configs: None,
+    }
+}
+
+fn partition_answer(index: usize, partition: &Partition, node: u32) -> PartitionAnswer {
+    let leader = partition.leader();
+    let log = partition.log();
+    let known = leader.map_or(0, |leader| i32::try_from(leader.epoch).unwrap_or(i32::MAX));
+    PartitionAnswer {
+        partition: index,
+        leader: match leader {
+            Some(leader) => leader.node.map(NodeId::get),
+            None => Some(node),
+        },
+        leader_epoch: log.map_or(known, |log| log.leader_epoch()),
+        offline: log
+            .and_then(|log| log.offline())
+            .map(|cause| cause.to_string()),
+        start_offset: log.map(|log| log.start_offset().to_string()),
+        end_offset: log.map(|log| log.high_watermark().to_string()),
     }
 }
 

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 const WITHOUT_EFFECT: &[&str] = &[
     "background.threads",
     "broker.id",
-    "broker.rack",
     "compression.type",
     "controlled.shutdown.enable",
     "delete.topic.enable",

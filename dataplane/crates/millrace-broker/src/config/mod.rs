@@ -5,6 +5,7 @@
 
 mod accepted;
 mod authorization;
+mod cluster;
 mod compaction;
 mod connections;
 mod control_link;
@@ -39,6 +40,7 @@ use millrace_tasks::{Task, UnknownTask};
 
 use self::{
     authorization::read_authorizer,
+    cluster::read_cluster,
     connections::{read_limits, read_listener_limits, read_quotas},
     control_link::read_control_link,
     delegation::read_delegation,
@@ -58,6 +60,7 @@ pub(crate) use self::{
     },
 };
 pub use self::{
+    cluster::ClusterConfig,
     control_link::ControlLinkConfig,
     listeners::{Endpoint, HostPort, InvalidListener},
     memory::MemoryConfig,
@@ -83,6 +86,10 @@ pub struct BrokerConfig {
     pub node_id: NodeId,
     /// `cluster.id`; `None` lets the broker make one at its first start.
     pub cluster_id: Option<String>,
+    /// The other brokers of the cluster; `None` where this one is alone.
+    pub cluster: Option<ClusterConfig>,
+    /// `broker.rack`: the zone that the broker is in.
+    pub rack: Option<String>,
     /// `listeners`
     pub listeners: Vec<Endpoint>,
     /// How the clients of each listener are protected, by its name.
@@ -224,6 +231,8 @@ impl BrokerConfig {
         let r = &mut reader;
         let node_id = u32::try_from(r.number("node.id", 0, 0..=i64::from(i32::MAX))).unwrap_or(0);
         let cluster_id = read_cluster_id(r);
+        let cluster = read_cluster(r);
+        let rack = r.optional("broker.rack");
         let (listeners, advertised) = read_listeners(r);
         let protections = read_protections(r, &listeners);
         let authorizer = read_authorizer(r);
@@ -256,6 +265,8 @@ impl BrokerConfig {
         Ok(Self {
             node_id: NodeId(node_id),
             cluster_id,
+            cluster,
+            rack,
             listeners,
             protections,
             listener_limits,

@@ -1,6 +1,6 @@
 //! `s3.wal.path`: the location of the write-ahead log, and the limits of its device.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use millrace_wal::device::Shape;
 use url::Url;
@@ -99,6 +99,25 @@ impl FromStr for WalUri {
     }
 }
 
+impl fmt::Display for WalUri {
+    /// The location and how it is written, for another broker that takes the log over. What holds this one back is its own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = Url::from_file_path(&self.path);
+        let url = url.as_ref().map_or("file:///", Url::as_str);
+        let (capacity, depth) = (self.capacity_bytes, self.io_depth);
+        let backend = match self.backend {
+            WalBackend::Auto => "auto",
+            WalBackend::IoUring => "io_uring",
+            WalBackend::Threads => "threads",
+        };
+        let durable = self.durable_completion;
+        write!(
+            f,
+            "0@{url}?capacity={capacity}&iodepth={depth}&backend={backend}&durable={durable}"
+        )
+    }
+}
+
 impl WalUri {
     fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidWalUri> {
         match name {
@@ -176,6 +195,14 @@ fn number<T: FromStr>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = "0@file:///a%20b/wal?capacity=16777216&iodepth=4&backend=threads&durable=true";
+        let wal: WalUri = text.parse().expect("legal");
+        assert_eq!(wal.to_string(), text);
+        assert_eq!(wal.to_string().parse::<WalUri>(), Ok(wal));
+    }
 
     #[test]
     fn the_known_form() {

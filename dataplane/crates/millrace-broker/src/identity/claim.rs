@@ -202,7 +202,10 @@ async fn open_metadata(
 }
 
 /// The log's device, created where there is none.
-async fn new_log(config: &BrokerConfig, seams: &Seams) -> Result<UnopenedWal, StorageError> {
+pub(super) async fn new_log(
+    config: &BrokerConfig,
+    seams: &Seams,
+) -> Result<UnopenedWal, StorageError> {
     let uri = &config.storage.wal;
     let device = wal_device(uri, seams).await?;
     Ok(UnopenedWal::read(device, wal_config(uri, seams)).await?)

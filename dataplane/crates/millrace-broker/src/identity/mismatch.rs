@@ -37,6 +37,26 @@ pub enum Mismatch {
         /// What the metadata says.
         stored: String,
     },
+    /// `cluster.id` against the metadata database.
+    #[error(
+        "cluster.id is {configured}, but metadata.database.url names the database of the cluster {stored}; correct \
+         one of the two"
+    )]
+    DatabaseOfAnother {
+        /// The setting.
+        configured: String,
+        /// What the database says.
+        stored: String,
+    },
+    /// An empty metadata database, and storage that has been used.
+    #[error(
+        "metadata.database.url names an empty database, but {used}; correct it or restore the database, or choose \
+         an empty bucket and an empty write-ahead log for a new cluster"
+    )]
+    BlankDatabase {
+        /// What has been used, in words.
+        used: String,
+    },
     /// `node.id` against the metadata.
     #[error(
         "node.id is {configured}, but data.dir belongs to node {stored}; correct node.id, or choose \

@@ -5,6 +5,8 @@
 //! 2. `agree` compares; a [`Mismatch`] ends the start with everything as it was.
 //! 3. `claim` migrates, registers the node, and writes the new start into bucket and log.
 //!
+//! Where other brokers share the metadata, `join` does the same with the database.
+//!
 //! A bucket that does not answer, or takes no writes, is checked later, unless something is blank that it
 //! alone can vouch for. Until then writes to it wait behind a gate (`bucket_check`).
 
@@ -12,6 +14,7 @@ mod adopt;
 mod agree;
 mod bucket_check;
 mod claim;
+mod join;
 mod mismatch;
 mod probe;
 
@@ -28,6 +31,7 @@ pub use self::{
 };
 pub(crate) use self::{
     bucket_check::{BucketCheck, HeldBack},
-    claim::{Claimed, claim},
+    claim::claim,
+    join::join,
     probe::probe_log,
 };

@@ -27,7 +27,7 @@ use crate::{
 /// How long a start waits for the bucket that it can do without.
 pub(super) const BUCKET_WAIT: Duration = Duration::from_secs(5);
 /// How long a start waits for the bucket that it needs. A new bucket's policy takes a while to hold.
-const BUCKET_WAIT_MAX: Duration = Duration::from_secs(30);
+pub(super) const BUCKET_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The mark that says whose bucket it is; JSON in the object `meta/cluster`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

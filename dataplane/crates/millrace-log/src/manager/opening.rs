@@ -44,6 +44,10 @@ impl Opening {
             recorded,
             revision,
         } = self;
+        if let Some(following) = &inner.following {
+            following.catch_up().await;
+            return Ok(inner.registry.by_id(recorded.id));
+        }
         inner.meta.hurry_backup();
         let backed_up = inner.meta.backed_up_to(revision);
         if timeout(BACKUP_WAIT, backed_up).await.is_err() {
@@ -68,8 +72,10 @@ impl Opening {
 impl Inner {
     /// Has a topic opened as soon as the backup has it. Called with the lock on changes held.
     pub(super) fn open_later(self: &Arc<Self>, recorded: meta::Topic) -> Opening {
-        self.registry.record(recorded.clone());
-        self.recorded.notify_one();
+        if self.following.is_none() {
+            self.registry.record(recorded.clone());
+            self.recorded.notify_one();
+        }
         Opening {
             inner: Arc::clone(self),
             recorded,
@@ -128,8 +134,8 @@ pub(super) async fn reopen_for_ever(inner: Arc<Inner>) -> Infallible {
     loop {
         sleep(RETRY_PAUSE).await;
         let topics = inner.registry.all();
-        let partitions = topics.iter().flat_map(|topic| &topic.partitions);
-        let mut waiting: Vec<_> = partitions.filter(|log| log.may_reopen()).collect();
+        let logs = topics.iter().flat_map(|topic| topic.logs());
+        let mut waiting: Vec<_> = logs.filter(|log| log.may_reopen()).collect();
         take_turns(&mut waiting, pass);
         let patience = Patience::of_retry();
         stream::iter(waiting)

@@ -8,6 +8,7 @@ use std::{
 use millrace_meta as meta;
 use millrace_model::{TopicId, TopicName};
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 use super::Topic;
 
@@ -15,6 +16,8 @@ use super::Topic;
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     topics: RwLock<Topics>,
+    /// Counts the changes.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +53,8 @@ impl Registry {
         topics
             .by_name
             .insert(topic.name.clone(), Arc::clone(&topic));
+        drop(topics);
+        self.changes.send_modify(|count| *count += 1);
         topic
     }
 
@@ -58,7 +63,14 @@ impl Registry {
         topics.recorded.remove(name);
         let topic = topics.by_name.remove(name)?;
         topics.by_id.remove(&topic.id);
+        drop(topics);
+        self.changes.send_modify(|count| *count += 1);
         Some(topic)
+    }
+
+    /// Changes with every topic that is inserted or removed.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     pub(super) fn by_name(&self, name: &TopicName) -> Option<Arc<Topic>> {

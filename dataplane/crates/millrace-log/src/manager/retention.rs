@@ -39,9 +39,8 @@ pub(super) async fn measure_for_ever(inner: Arc<Inner>) -> Infallible {
     loop {
         let mut offline = 0;
         for topic in inner.registry.all() {
-            let partitions = topic.partitions.iter();
-            offline += partitions.filter(|log| log.offline().is_some()).count();
-            let bytes: u64 = topic.partitions.iter().map(|log| log.size_bytes()).sum();
+            offline += topic.logs().filter(|log| log.offline().is_some()).count();
+            let bytes: u64 = topic.logs().map(|log| log.size_bytes()).sum();
             tell_size_of_known(&inner.registry, &topic, bytes, tell_size);
             // Others may want the processor.
             tokio::task::yield_now().await;
@@ -80,10 +79,7 @@ impl Inner {
     /// is written, no checkpoint does.
     async fn expire_producers(&self) {
         for topic in self.registry.all() {
-            topic
-                .partitions
-                .iter()
-                .for_each(|log| log.expire_producers());
+            topic.logs().for_each(|log| log.expire_producers());
             // Others may want the processor.
             tokio::task::yield_now().await;
         }
@@ -94,7 +90,7 @@ impl Inner {
     pub(super) async fn apply_retention(&self) {
         let mut partitions = Vec::new();
         for topic in self.registry.all() {
-            partitions.extend(topic.partitions.iter().cloned());
+            partitions.extend(topic.logs().cloned());
         }
         let tell = |log: Arc<PartitionLog>, error: TrimError| {
             tracing::warn!(partition = %log.id(), %error, "retention deleted nothing");

@@ -136,16 +136,19 @@ impl PartitionLog {
             data,
             meta,
             config,
+            leader_epoch,
             producer_expiration_ms,
             producer_memory,
             clock,
             debt,
             deletions,
         } = parts;
+        let opening = || i32::try_from(data.epoch().get()).unwrap_or(i32::MAX);
         let topic = id.topic.to_string();
         Self {
             bytes_in: metrics::counter!("millrace_topic_bytes_in_total", "topic" => topic.clone()),
             records_in: metrics::counter!("millrace_topic_records_in_total", "topic" => topic),
+            leader_epoch: leader_epoch.unwrap_or_else(opening),
             id,
             topic_id,
             data,

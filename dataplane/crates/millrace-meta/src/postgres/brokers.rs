@@ -10,7 +10,7 @@ use sqlx::Row;
 use super::{
     PostgresMeta, Tx, commit, failure,
     feed::{Change, commit_change},
-    leaders, nodes,
+    leaders, nodes, topics,
 };
 use crate::{
     Adoption, Broker, BrokerState, ClusterError, Fenced, FencedBroker, JoinError, Joining,
@@ -51,11 +51,13 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     if is_adopted == Some(true) {
         return Err(JoinError::BeingAdopted { node: joining.node });
     }
+    refuse_other_log(&mut tx, joining).await?;
     let epoch = nodes::new_epoch(&mut tx, joining.node).await?;
     let endpoints = serde_json::to_string(&joining.endpoints).expect("plain fields are JSON");
     sqlx::query(
         "UPDATE nodes SET state = 1, held_since = now(), lease_until = now() + make_interval(secs => $2),
-           rack = $3, version = $4, endpoints = $5, log = $6, adopter_epoch = NULL
+           rack = $3, version = $4, endpoints = $5, log = $6, log_id = $7, adopter_epoch = NULL,
+           draining = false
          WHERE node_id = $1",
     )
     .bind(node)
@@ -64,6 +66,7 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     .bind(&joining.version)
     .bind(endpoints)
     .bind(&joining.log)
+    .bind(id_to_sql(joining.log_id))
     .execute(&mut *tx)
     .await
     .map_err(failure)?;
@@ -71,6 +74,46 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     let topics = leaders::lead_orphans(&mut tx).await?;
     commit_change(tx, Change::Brokers(&topics)).await?;
     Ok(epoch)
+}
+
+/// Refuses a log that is not the one whose records the node's streams may still need.
+async fn refuse_other_log(tx: &mut Tx, joining: &Joining) -> Result<(), JoinError> {
+    let node = i64::from(joining.node.get());
+    let former: Option<(String, i64)> = sqlx::query_as(
+        "SELECT log, log_id FROM nodes WHERE node_id = $1 AND state IN (1, 2) AND log_id <> $2",
+    )
+    .bind(node)
+    .bind(id_to_sql(joining.log_id))
+    .fetch_optional(&mut **tx)
+    .await
+    .map_err(failure)?;
+    let Some((log, expected)) = former else {
+        return Ok(());
+    };
+    let streams: i64 = sqlx::query_scalar("SELECT count(*) FROM streams WHERE owner_node = $1")
+        .bind(node)
+        .fetch_one(&mut **tx)
+        .await
+        .map_err(failure)?;
+    match from_sql(streams)? {
+        // It has never written to the log that it joined with.
+        0 => Ok(()),
+        streams => Err(JoinError::OtherLog {
+            node: joining.node,
+            streams,
+            log,
+            expected: id_from_sql(expected),
+        }),
+    }
+}
+
+/// All 64 bits of an id count, so it may be negative in the database.
+fn id_to_sql(id: u64) -> i64 {
+    i64::from_ne_bytes(id.to_ne_bytes())
+}
+
+fn id_from_sql(id: i64) -> u64 {
+    u64::from_ne_bytes(id.to_ne_bytes())
 }
 
 pub(super) async fn renew(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
@@ -179,6 +222,33 @@ pub(super) async fn adopt(
     Ok(Adoption { epoch, log })
 }
 
+pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
+    let mut tx = meta.begin().await?;
+    let drained = sqlx::query("UPDATE nodes SET draining = true WHERE epoch = $1 AND state = 1")
+        .bind(to_sql(epoch.get())?)
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
+    if drained.rows_affected() == 0 {
+        return Err(Fenced(epoch).into());
+    }
+    // What is on its way to it stays where it is.
+    let staying: Vec<(Vec<u8>,)> = sqlx::query_as(
+        "UPDATE partitions SET moving_to = NULL
+         WHERE moving_to = (SELECT node_id FROM nodes WHERE epoch = $1) RETURNING topic_id",
+    )
+    .bind(to_sql(epoch.get())?)
+    .fetch_all(&mut *tx)
+    .await
+    .map_err(failure)?;
+    let mut topics: Vec<Vec<u8>> = staying.into_iter().map(|(topic,)| topic).collect();
+    topics.sort_unstable();
+    topics.dedup();
+    let topics = topics::ids_from_sql(&topics)?;
+    commit_change(tx, Change::Brokers(&topics)).await?;
+    Ok(())
+}
+
 /// The node has left: its log is empty, so its streams need no owner.
 pub(super) async fn leave(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
     let mut tx = meta.begin().await?;
@@ -219,7 +289,7 @@ pub(super) async fn list(meta: &PostgresMeta) -> Result<Vec<Broker>, StoreFailur
 /// Every broker that has joined, in the order of the nodes.
 pub(super) async fn all(tx: &mut Tx) -> Result<Vec<Broker>, StoreFailure> {
     let rows = sqlx::query(
-        "SELECT node_id, epoch, state, rack, version, endpoints, log, adopter_epoch
+        "SELECT node_id, epoch, state, rack, version, endpoints, log, log_id, adopter_epoch, draining
          FROM nodes WHERE state IS NOT NULL ORDER BY node_id",
     )
     .fetch_all(&mut **tx)
@@ -247,8 +317,10 @@ fn broker_from_row(row: &sqlx::postgres::PgRow) -> Result<Broker, StoreFailure> 
             rack: row.try_get("rack")?,
             version: row.try_get("version")?,
             log: row.try_get("log")?,
+            log_id: id_from_sql(row.try_get("log_id")?),
         },
         epoch: NodeEpoch(from_sql(row.try_get("epoch")?)?),
         state,
+        is_draining: row.try_get("draining")?,
     })
 }

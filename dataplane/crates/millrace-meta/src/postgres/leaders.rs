@@ -43,10 +43,10 @@ fn spread(mut candidates: Vec<Candidate>, count: usize) -> Vec<i64> {
     leaders
 }
 
-/// The active nodes. None of them is fenced until the transaction ends.
+/// The active nodes that are not about to stop. None of them is fenced until the transaction ends.
 async fn candidates(tx: &mut Tx) -> Result<Vec<Candidate>, StoreFailure> {
     let nodes: Vec<(i64, Option<String>)> = sqlx::query_as(
-        "SELECT node_id, rack FROM nodes WHERE state = 1 ORDER BY node_id FOR KEY SHARE",
+        "SELECT node_id, rack FROM nodes WHERE state = 1 AND NOT draining ORDER BY node_id FOR KEY SHARE",
     )
     .fetch_all(&mut **tx)
     .await?;

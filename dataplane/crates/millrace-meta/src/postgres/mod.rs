@@ -28,14 +28,14 @@ use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName, T
 use sqlx::{PgPool, Postgres, Transaction};
 
 pub use self::connect::{OpenError, PostgresOptions};
-use self::retry::retried;
+use self::{retry::retried, streams::Take};
 use crate::{
-    AclRow, Adoption, Broker, Changes, ClusterError, CommitError, Compaction, CompactionError,
-    CreatePartitionsError, CreateTopicError, DelegationTokenChange, DelegationTokenRow, Fenced,
-    FencedBroker, JoinError, Joining, MetaStore, Move, NewTopic, ObjectContents, ObjectRange,
-    OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange, ScramRow, StoreFailure,
-    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
-    index::Committed, number::to_sql,
+    AclRow, Adoption, Broker, Changes, ClusterError, ClusterStore, CommitError, Compaction,
+    CompactionError, CreatePartitionsError, CreateTopicError, DelegationTokenChange,
+    DelegationTokenRow, Fenced, FencedBroker, JoinError, Joining, MetaStore, Move, NewTopic,
+    ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange,
+    ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic,
+    TopicError, TrimError, Upload, index::Committed, number::to_sql,
 };
 
 /// A metadata store in a PostgreSQL database. A clone is the same store.
@@ -66,112 +66,6 @@ impl PostgresMeta {
     /// Closes the connections. Later uses of the store return errors.
     pub async fn close(&self) {
         self.pool.close().await;
-    }
-
-    /// Begins a new start of a broker: its former start is fenced, and it has a lease, to be renewed by
-    /// [`PostgresMeta::renew_lease`]. Partitions without a leader get one.
-    ///
-    /// # Errors
-    /// See [`JoinError`].
-    pub async fn join(&self, joining: &Joining) -> Result<NodeEpoch, JoinError> {
-        retried(|| brokers::join(self, joining)).await
-    }
-
-    /// Renews the lease of a start.
-    ///
-    /// # Errors
-    /// See [`ClusterError`]: the start has been fenced, or the database does not answer.
-    pub async fn renew_lease(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError> {
-        retried(|| brokers::renew(self, node_epoch)).await
-    }
-
-    /// Fences every broker whose lease has run out, and spreads what they led over the others. Does nothing where the caller's
-    /// own lease has run out, or had within the last two times of a lease: the database was away then.
-    ///
-    /// # Errors
-    /// See [`ClusterError`].
-    pub async fn fence_expired(&self, judge: NodeEpoch) -> Result<Vec<FencedBroker>, ClusterError> {
-        retried(|| brokers::fence_expired(self, judge)).await
-    }
-
-    /// Takes over the log of a fenced node. The caller acts for the node under the epoch that this gives: it raises the log's
-    /// fence to it, opens the streams of the log, uploads what the log has, and lets the node leave.
-    ///
-    /// # Errors
-    /// See [`ClusterError`].
-    pub async fn adopt_log(
-        &self,
-        node: NodeId,
-        adopter: NodeEpoch,
-    ) -> Result<Adoption, ClusterError> {
-        retried(|| brokers::adopt(self, node, adopter)).await
-    }
-
-    /// A node whose log is empty leaves: its streams have no owner any more, and what it led goes to the others, where there
-    /// are any.
-    ///
-    /// # Errors
-    /// See [`ClusterError`].
-    pub async fn leave(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError> {
-        retried(|| brokers::leave(self, node_epoch)).await
-    }
-
-    /// All brokers that have ever joined, in the order of their nodes.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn brokers(&self) -> Result<Vec<Broker>, StoreFailure> {
-        brokers::list(self).await
-    }
-
-    /// Gives up streams whose records are all in the bucket. Those that have no owner are left as they are.
-    ///
-    /// # Errors
-    /// See [`ClusterError`].
-    pub async fn release_streams(
-        &self,
-        streams: &[StreamId],
-        node_epoch: NodeEpoch,
-    ) -> Result<(), ClusterError> {
-        retried(|| ownership::release(self, streams, node_epoch)).await
-    }
-
-    /// Gives a partition to another node, its lead and its streams at once, and returns the streams as the new owner has
-    /// them. The owner must have stopped appending, and everything must be in the bucket: what is not is lost.
-    ///
-    /// # Errors
-    /// See [`ClusterError`].
-    pub async fn hand_over(
-        &self,
-        partition: &TopicPartition,
-        from: NodeEpoch,
-        to: NodeId,
-    ) -> Result<Vec<StreamMeta>, ClusterError> {
-        retried(|| ownership::hand_over(self, partition, from, to)).await
-    }
-
-    /// Records where partitions are to go; a move to where a partition is takes back what was planned. All or none.
-    ///
-    /// # Errors
-    /// See [`ClusterError`].
-    pub async fn plan_moves(&self, moves: &[Move]) -> Result<(), ClusterError> {
-        retried(|| leaders::plan_moves(self, moves)).await
-    }
-
-    /// The revision of the last change of topics, leaders, brokers or security; 0 where there was none.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn cluster_revision(&self) -> Result<u64, StoreFailure> {
-        feed::revision(self).await
-    }
-
-    /// What has changed since a revision that an earlier call gave; everything since 0.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub async fn changes_since(&self, revision: u64) -> Result<Changes, StoreFailure> {
-        feed::changes(self, revision).await
     }
 
     async fn begin(&self) -> Result<Tx, StoreFailure> {
@@ -245,7 +139,15 @@ impl MetaStore for PostgresMeta {
         streams: &[StreamId],
         node_epoch: NodeEpoch,
     ) -> Result<Vec<StreamMeta>, OpenStreamError> {
-        retried(|| streams::open(self, streams, node_epoch)).await
+        retried(|| streams::open(self, streams, node_epoch, Take::Free)).await
+    }
+
+    async fn reopen_streams(
+        &self,
+        streams: &[StreamId],
+        node_epoch: NodeEpoch,
+    ) -> Result<Vec<StreamMeta>, OpenStreamError> {
+        retried(|| streams::open(self, streams, node_epoch, Take::Own)).await
     }
 
     async fn reserve_objects(
@@ -396,5 +298,69 @@ impl MetaStore for PostgresMeta {
         .execute(&self.pool)
         .await?;
         Ok(())
+    }
+}
+
+#[async_trait]
+impl ClusterStore for PostgresMeta {
+    async fn join(&self, joining: &Joining) -> Result<NodeEpoch, JoinError> {
+        retried(|| brokers::join(self, joining)).await
+    }
+
+    async fn renew_lease(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError> {
+        retried(|| brokers::renew(self, node_epoch)).await
+    }
+
+    async fn fence_expired(&self, judge: NodeEpoch) -> Result<Vec<FencedBroker>, ClusterError> {
+        retried(|| brokers::fence_expired(self, judge)).await
+    }
+
+    async fn adopt_log(&self, node: NodeId, adopter: NodeEpoch) -> Result<Adoption, ClusterError> {
+        retried(|| brokers::adopt(self, node, adopter)).await
+    }
+
+    async fn leave(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError> {
+        retried(|| brokers::leave(self, node_epoch)).await
+    }
+
+    async fn begin_drain(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError> {
+        retried(|| brokers::begin_drain(self, node_epoch)).await
+    }
+
+    async fn brokers(&self) -> Result<Vec<Broker>, StoreFailure> {
+        brokers::list(self).await
+    }
+
+    async fn release_streams(
+        &self,
+        streams: &[StreamId],
+        node_epoch: NodeEpoch,
+    ) -> Result<(), ClusterError> {
+        retried(|| ownership::release(self, streams, node_epoch)).await
+    }
+
+    async fn hand_over(
+        &self,
+        partition: &TopicPartition,
+        from: NodeEpoch,
+        to: NodeId,
+    ) -> Result<Vec<StreamMeta>, ClusterError> {
+        retried(|| ownership::hand_over(self, partition, from, to)).await
+    }
+
+    async fn plan_moves(&self, moves: &[Move]) -> Result<(), ClusterError> {
+        retried(|| leaders::plan_moves(self, moves)).await
+    }
+
+    async fn never_created(&self, streams: &[StreamId]) -> Result<Vec<StreamId>, StoreFailure> {
+        streams::never_created(self, streams).await
+    }
+
+    async fn cluster_revision(&self) -> Result<u64, StoreFailure> {
+        feed::revision(self).await
+    }
+
+    async fn changes_since(&self, revision: u64) -> Result<Changes, StoreFailure> {
+        feed::changes(self, revision).await
     }
 }

@@ -58,8 +58,8 @@ pub(super) async fn hand_over(
     to: NodeId,
 ) -> Result<Vec<StreamMeta>, ClusterError> {
     let mut tx = meta.begin().await?;
-    let nodes: Vec<(i64, i64, Option<i16>)> = sqlx::query_as(
-        "SELECT node_id, epoch, state FROM nodes WHERE epoch = $1 OR node_id = $2
+    let nodes: Vec<(i64, i64, Option<bool>)> = sqlx::query_as(
+        "SELECT node_id, epoch, state = 1 AND NOT draining FROM nodes WHERE epoch = $1 OR node_id = $2
          ORDER BY node_id FOR KEY SHARE",
     )
     .bind(to_sql(from.get())?)
@@ -73,7 +73,7 @@ pub(super) async fn hand_over(
     }
     let target = nodes
         .iter()
-        .find(|&&(node, _, state)| node == i64::from(to.get()) && state == Some(1));
+        .find(|&&(node, _, may_lead)| node == i64::from(to.get()) && may_lead == Some(true));
     let Some(&(target, target_epoch, _)) = target else {
         return Err(ClusterError::NodeNot(to, "active"));
     };

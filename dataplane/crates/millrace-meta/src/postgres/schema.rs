@@ -21,6 +21,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "brokers",
         include_str!("../../../../../migrations/dataplane/postgres/0002_brokers.sql"),
     ),
+    (
+        3,
+        "log ids and draining",
+        include_str!("../../../../../migrations/dataplane/postgres/0003_log_ids_and_draining.sql"),
+    ),
 ];
 
 /// Brings the tables up to date. The migrator holds an advisory lock, so that of many brokers one does it.

@@ -1,6 +1,8 @@
 //! Opening and trimming streams.
 
-use millrace_model::{NodeEpoch, NodeId, Offset, StreamEpoch, StreamId};
+use std::collections::HashSet;
+
+use millrace_model::{NodeEpoch, Offset, StreamEpoch, StreamId};
 
 use super::{PostgresMeta, Tx, commit, failure, fence, nodes::Sequence, objects};
 use crate::{
@@ -72,32 +74,64 @@ pub(super) async fn create(tx: &mut Tx, count: u32) -> Result<u64, StoreFailure>
     Ok(first)
 }
 
+pub(super) async fn never_created(
+    meta: &PostgresMeta,
+    streams: &[StreamId],
+) -> Result<Vec<StreamId>, StoreFailure> {
+    let mut tx = meta.begin().await?;
+    let next = Sequence::Stream.peek(&mut tx).await?;
+    commit(tx).await?;
+    let mut unknown: Vec<StreamId> = streams.to_vec();
+    unknown.retain(|stream| stream.get() >= next);
+    unknown.sort_unstable();
+    Ok(unknown)
+}
+
+/// Which streams an opening takes, where its node has joined the cluster.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Take {
+    /// Those of this node, and those that nobody owns.
+    Free,
+    /// Those of this node.
+    Own,
+}
+
 pub(super) async fn open(
     meta: &PostgresMeta,
     streams: &[StreamId],
     node_epoch: NodeEpoch,
+    take: Take,
 ) -> Result<Vec<StreamMeta>, OpenStreamError> {
     let mut tx = meta.begin().await?;
     let node = node_of(&mut tx, node_epoch).await?;
     // In the order of their ids, which an update alone does not keep to.
     load(&mut tx, streams.iter().copied(), Lock::Update).await?;
-    refuse_others(&mut tx, streams, node.id).await?;
+    let taken = match node.has_joined {
+        true => takeable(&mut tx, streams, node.id, take).await?,
+        false => ids_to_sql(streams.iter().copied())?,
+    };
     sqlx::query(
         "UPDATE streams SET epoch = epoch + 1, owner_epoch = $1, owner_node = $3
          WHERE stream_id = ANY($2) AND owner_epoch IS DISTINCT FROM $1",
     )
     .bind(to_sql(node_epoch.get())?)
-    .bind(ids_to_sql(streams.iter().copied())?)
+    .bind(&taken)
     .bind(node.has_joined.then_some(node.id))
     .execute(&mut *tx)
     .await
     .map_err(failure)?;
+    let taken: HashSet<i64> = taken.into_iter().collect();
     let opened = load(&mut tx, streams.iter().copied(), Lock::Update).await?;
     commit(tx).await?;
-    let found = streams
-        .iter()
-        .filter_map(|&id| Some(opened.streams.get(&id)?.meta(id)));
-    Ok(found.collect())
+    let mut found = Vec::with_capacity(taken.len());
+    for &id in streams {
+        if taken.contains(&to_sql(id.get())?)
+            && let Some(stream) = opened.streams.get(&id)
+        {
+            found.push(stream.meta(id));
+        }
+    }
+    Ok(found)
 }
 
 /// Who opens streams.
@@ -120,28 +154,24 @@ async fn node_of(tx: &mut Tx, node_epoch: NodeEpoch) -> Result<Opener, OpenStrea
     Ok(Opener { id, has_joined })
 }
 
-/// Refuses streams of another node that has joined: what it has not uploaded is in its log.
-async fn refuse_others(
+/// Those of the streams that the node may open. What another node has not uploaded is in that one's log.
+async fn takeable(
     tx: &mut Tx,
     streams: &[StreamId],
     node: i64,
-) -> Result<(), OpenStreamError> {
-    let other: Option<(i64, i64)> = sqlx::query_as(
-        "SELECT stream_id, owner_node FROM streams
-         WHERE stream_id = ANY($1) AND owner_node <> $2 ORDER BY stream_id LIMIT 1",
+    take: Take,
+) -> Result<Vec<i64>, OpenStreamError> {
+    let takeable = sqlx::query_scalar(
+        "SELECT stream_id FROM streams
+         WHERE stream_id = ANY($1) AND (owner_node = $2 OR ($3 AND owner_node IS NULL))",
     )
     .bind(ids_to_sql(streams.iter().copied())?)
     .bind(node)
-    .fetch_optional(&mut **tx)
+    .bind(matches!(take, Take::Free))
+    .fetch_all(&mut **tx)
     .await
     .map_err(failure)?;
-    match other {
-        Some((stream, node)) => {
-            let (stream, node) = (StreamId(from_sql(stream)?), NodeId(from_sql(node)?));
-            Err(OpenStreamError::Owned(stream, node))
-        }
-        None => Ok(()),
-    }
+    Ok(takeable)
 }
 
 pub(super) async fn trim(

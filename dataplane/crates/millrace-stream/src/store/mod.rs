@@ -60,6 +60,7 @@ use crate::{
     failure::Failure,
     metrics::StoreMetrics,
     recovery::{RecoveredLog, RecoveryReport},
+    share::{LiveShare, Share},
     state::StreamState,
     stream::Stream,
 };
@@ -125,6 +126,8 @@ pub(crate) struct StoreInner {
     /// The memory for entries.
     budget: Budget,
     closing: AtomicBool,
+    /// The part of the cluster's objects that are compacted and deleted here.
+    share: LiveShare,
     recovery: RecoveryReport,
     append: Appends,
     upload: Uploads,
@@ -204,8 +207,35 @@ impl StreamStore {
         ids.iter().map(handle).collect()
     }
 
-    /// Forgets streams that were deleted in the metadata: they take no more appends, and what they
-    /// have in memory or in the log is not uploaded.
+    /// Takes ownership of as many of the streams as are free, at the price of one metadata transaction. The others belong to
+    /// another broker, or were deleted. [`StreamStore::opened`] tells which.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_free(&self, ids: &[StreamId]) -> Result<(), OpenError> {
+        self.inner.open_streams(ids).await
+    }
+
+    /// A stream that is open.
+    #[must_use]
+    pub fn opened(&self, id: StreamId) -> Option<Stream> {
+        let state = self.inner.streams.read().get(&id).cloned()?;
+        Some(Stream::new(state, Arc::clone(&self.inner)))
+    }
+
+    /// All streams that are open.
+    #[must_use]
+    pub fn open_ids(&self) -> Vec<StreamId> {
+        self.inner.streams.read().keys().copied().collect()
+    }
+
+    /// Sets which objects of the cluster are compacted and deleted by this store.
+    pub fn set_share(&self, share: Share) {
+        self.inner.share.set(share);
+    }
+
+    /// Forgets streams that were deleted in the metadata, or given up once all of them was in objects: they take no more
+    /// appends, and what they have in memory or in the log is not uploaded.
     pub fn discard_streams(&self, ids: &[StreamId]) {
         self.inner.discard_streams(ids);
     }

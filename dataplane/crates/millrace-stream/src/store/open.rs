@@ -29,6 +29,7 @@ use crate::{
     failure::Failure,
     metrics::StoreMetrics,
     recovery::{RecoveryReport, sort_out},
+    share::LiveShare,
     state::StreamState,
 };
 
@@ -95,6 +96,7 @@ pub(super) async fn open(
         streams: RwLock::new(streams),
         budget,
         closing: AtomicBool::new(false),
+        share: LiveShare::default(),
         recovery: report,
     });
     let tasks = start_tasks(&inner, queue);
@@ -147,8 +149,8 @@ async fn watch_device(store: Arc<StoreInner>) {
     store.failure.declare(reason);
 }
 
-/// Opens the streams that the log has records of. Streams that no longer exist are not in the
-/// answer.
+/// Opens the streams that the log has records of and that are still this node's. Of streams that no longer exist,
+/// or that were given up since, the log has nothing that is not in objects.
 async fn identify(
     parts: &StreamParts,
     located: &[LocatedEntry],
@@ -158,7 +160,7 @@ async fn identify(
         return Ok(HashMap::new());
     }
     let ids: Vec<StreamId> = ids.into_iter().collect();
-    let opened = parts.meta.open_streams(&ids, parts.node.1).await;
+    let opened = parts.meta.reopen_streams(&ids, parts.node.1).await;
     Ok(opened?.into_iter().map(|meta| (meta.id, meta)).collect())
 }
 

@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_meta::{
-    Joining, MetaStore, NewTopic, OpenStreamError,
+    ClusterStore, Joining, MetaStore, NewTopic,
     postgres::{PostgresMeta, PostgresOptions},
 };
 use millrace_model::{NodeEpoch, NodeId, StreamId, TopicId, TopicName};
@@ -88,6 +88,7 @@ impl Shared {
             rack: None,
             version: "1".to_owned(),
             log: node.to_string(),
+            log_id: u64::from(node),
         };
         self.meta.join(&joining).await.expect("joins")
     }
@@ -236,7 +237,7 @@ async fn missing_after_takeover(shared: &Shared, fences: [Arc<dyn LogFence>; 3])
     assert_eq!(fenced.len(), 1, "{fenced:?}");
     let early = survivor.open_stream(streams[0]).await.map(drop);
     assert!(
-        matches!(early, Err(OpenError::Meta(OpenStreamError::Owned(..)))),
+        matches!(early, Err(OpenError::UnknownStream(_))),
         "its newest records are in the log alone: {early:?}"
     );
     let adoption = shared.meta.adopt_log(NodeId(1), two).await.expect("adopts");

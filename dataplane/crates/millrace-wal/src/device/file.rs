@@ -44,7 +44,9 @@ impl BlockFile {
             }
         };
         let (file, direct) = open_unbuffered(path, config).map_err(failed("open"))?;
-        lock(&file, path)?;
+        if config.locked {
+            lock(&file, path)?;
+        }
         let is_device = file
             .metadata()
             .map_err(failed("inspect"))?

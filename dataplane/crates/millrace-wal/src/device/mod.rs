@@ -85,6 +85,8 @@ pub struct DeviceConfig {
     pub fill_max: Duration,
     /// Measures that time.
     pub clock: SharedClock,
+    /// False opens what another process has locked: its owner was fenced first, and may be stopped for ever.
+    pub locked: bool,
     /// Supervises what works for the device; one of its own by default.
     pub tasks: Supervisor,
 }
@@ -100,6 +102,7 @@ impl DeviceConfig {
             durable_completion: false,
             fill_max: FILL_MAX,
             clock: SystemClock::shared(),
+            locked: true,
             tasks: Supervisor::new(),
         }
     }
@@ -146,8 +149,8 @@ pub enum DeviceError {
 /// Where the file system refuses O_DIRECT (some overlays), I/O goes through the page cache with
 /// O_DSYNC: as durable, slower, and a warning says so.
 ///
-/// The path is locked for this process until the device is dropped. A lock that another process
-/// holds is waited for, two seconds at most, blocking the thread.
+/// The path is locked for this process until the device is dropped, unless the configuration says otherwise. A lock that
+/// another process holds is waited for, two seconds at most, blocking the thread.
 ///
 /// # Errors
 /// Says what the system refused, that another process uses the path, or that the size is not the

@@ -234,10 +234,11 @@ impl Wanted {
 fn is_enough(logs: &LogManager, watched: &[(Source, usize)], bytes_min: usize) -> bool {
     let mut bytes = 0;
     for (Source { log, offset }, bytes_max) in watched {
+        // Deleted, or on its way to another broker.
         let is_there = logs
             .partition(log.id())
             .is_some_and(|there| Arc::ptr_eq(&there, log));
-        if !is_there {
+        if !is_there || log.is_closed() {
             return true;
         }
         if log.high_watermark() <= *offset {

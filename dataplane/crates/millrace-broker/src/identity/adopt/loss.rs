@@ -295,6 +295,8 @@ impl Mismatch {
         match self {
             Self::ConfiguredCluster { .. }
             | Self::ConfiguredNode { .. }
+            | Self::DatabaseOfAnother { .. }
+            | Self::BlankDatabase { .. }
             | Self::BucketOfAnother { .. }
             | Self::UnreadableMark(_) => true,
             Self::WalOfAnother { .. }

@@ -206,9 +206,9 @@ impl StoreInner {
             groups_left: groups_max,
             ..Pass::default()
         };
-        let corrupt = self.corrupt_objects();
+        let (corrupt, share) = (self.corrupt_objects(), self.share.get());
         let mut sets = self.stream_sets().await?;
-        sets.retain(|set| !corrupt.contains(&set.object));
+        sets.retain(|set| share.has(set.object.get()) && !corrupt.contains(&set.object));
         for group in select::set_groups(&sets, &self.config.compaction) {
             if !self
                 .compact_group(Kind::StreamSet, group, &mut pass)
@@ -288,7 +288,7 @@ impl StoreInner {
         pass: &mut Pass,
     ) -> Result<bool, CompactError> {
         let StreamSummary { stream, start, .. } = *summary;
-        if summary.stream_objects == 0 {
+        if summary.stream_objects == 0 || !self.share.get().has(stream.get()) {
             return Ok(true);
         }
         let mut from = start;

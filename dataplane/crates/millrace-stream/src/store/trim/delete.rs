@@ -83,7 +83,8 @@ async fn sweep(store: &StoreInner, stuck: &mut HashSet<ObjectId>) -> Result<bool
     while stuck.len() < STUCK_MAX {
         let limit = SWEEP_OBJECTS_MAX + stuck.len();
         let mut retired = store.meta.retired_objects(store.node_epoch, limit).await?;
-        retired.retain(|object| !stuck.contains(object));
+        let share = store.share.get();
+        retired.retain(|object| share.has(object.get()) && !stuck.contains(object));
         retired.truncate(SWEEP_OBJECTS_MAX);
         if retired.is_empty() {
             return Ok(true);

@@ -1,0 +1,101 @@
+//! The lease of this start. The broker needs no database to serve: it goes on while none answers, and ends only when it
+//! learns that it was replaced. What it may acknowledge, the fence of its log decides.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use millrace_meta::{ClusterError, ClusterStore};
+use millrace_model::NodeEpoch;
+use millrace_tasks::{Supervisor, Task};
+use millrace_time::SharedClock;
+use tokio::{sync::Notify, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+/// Renewals within the time of a lease: two of them may fail.
+const RENEWALS_PER_LEASE: u32 = 3;
+
+/// A lease that is being renewed, for as long as this is kept.
+#[derive(Clone)]
+pub(crate) struct Lease {
+    shared: Arc<Shared>,
+    _renewing: Arc<AbortOnDropHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    lost: OnceLock<String>,
+    told: Notify,
+}
+
+impl Lease {
+    /// Renews the lease of a start that has joined.
+    pub(crate) fn keep(
+        store: Arc<dyn ClusterStore>,
+        epoch: NodeEpoch,
+        ttl: Duration,
+        (clock, tasks): (SharedClock, &Supervisor),
+    ) -> Self {
+        let shared = Arc::<Shared>::default();
+        let renewing = renew(
+            store,
+            epoch,
+            ttl / RENEWALS_PER_LEASE,
+            clock,
+            Arc::clone(&shared),
+        );
+        Self {
+            shared,
+            _renewing: Arc::new(AbortOnDropHandle::new(
+                tasks.spawn(Task::LeaseRenewal, renewing),
+            )),
+        }
+    }
+
+    /// Resolves with the reason once the start has been replaced.
+    pub(crate) async fn lost(&self) -> String {
+        loop {
+            let told = self.shared.told.notified();
+            if let Some(reason) = self.shared.lost.get() {
+                return reason.clone();
+            }
+            told.await;
+        }
+    }
+}
+
+async fn renew(
+    store: Arc<dyn ClusterStore>,
+    epoch: NodeEpoch,
+    interval: Duration,
+    clock: SharedClock,
+    shared: Arc<Shared>,
+) {
+    let since_renewed = metrics::gauge!("millrace_lease_age_seconds");
+    let mut renewed_at = clock.now();
+    loop {
+        let renewal = timeout(interval * RENEWALS_PER_LEASE, store.renew_lease(epoch));
+        match renewal.await {
+            Ok(Ok(())) => renewed_at = clock.now(),
+            Ok(Err(ClusterError::Fenced(fenced))) => {
+                let reason = format!(
+                    "{fenced}; another broker takes over the log of this one, so restart it"
+                );
+                tracing::error!(reason, "this broker was replaced");
+                let _ = shared.lost.set(reason);
+                shared.told.notify_waiters();
+                return;
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the lease was not renewed; trying again");
+            }
+            Err(_) => tracing::warn!(
+                "the metadata database does not answer; clients are served until the write-ahead log is full"
+            ),
+        }
+        let age = clock.now().saturating_sub(renewed_at);
+        since_renewed.set(age.as_secs_f64());
+        tokio::time::sleep(interval).await;
+    }
+}

@@ -1,0 +1,75 @@
+//! A topic as the broker sees it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use millrace_meta::{Leader, PartitionStreams};
+use millrace_model::{TopicId, TopicName};
+
+use crate::{CONSUMER_OFFSETS_TOPIC, config::TopicConfig, partition::PartitionLog};
+
+/// A topic as it is now. A snapshot: look it up again to see later changes.
+#[derive(Debug, Clone)]
+pub struct Topic {
+    /// Its id.
+    pub id: TopicId,
+    /// Its name.
+    pub name: TopicName,
+    /// What the topic itself sets.
+    pub overrides: BTreeMap<String, String>,
+    /// What it lives by.
+    pub config: Arc<TopicConfig>,
+    /// Its partitions, by index.
+    pub partitions: Vec<Partition>,
+}
+
+/// A partition, which this broker or another one leads.
+#[derive(Debug, Clone)]
+pub struct Partition {
+    pub(crate) streams: PartitionStreams,
+    /// Who leads it; `None` where the broker is alone and leads all.
+    pub(crate) leader: Option<Leader>,
+    /// `None` where another broker leads it, and as long as it is not open here.
+    pub(crate) log: Option<Arc<PartitionLog>>,
+}
+
+impl Topic {
+    /// Whether the broker keeps its own state in it.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.name.as_str() == CONSUMER_OFFSETS_TOPIC
+    }
+
+    /// The log of a partition; `None` where this broker does not serve it.
+    #[must_use]
+    pub fn log(&self, index: usize) -> Option<&Arc<PartitionLog>> {
+        self.partitions.get(index)?.log()
+    }
+
+    /// The logs of the partitions that this broker serves, in the order of their indexes.
+    pub fn logs(&self) -> impl Iterator<Item = &Arc<PartitionLog>> {
+        self.partitions.iter().filter_map(Partition::log)
+    }
+}
+
+impl Partition {
+    /// A partition of a broker that is alone.
+    pub(crate) fn alone(streams: PartitionStreams, log: Arc<PartitionLog>) -> Self {
+        Self {
+            streams,
+            leader: None,
+            log: Some(log),
+        }
+    }
+
+    /// Its log; `None` where this broker does not serve it.
+    #[must_use]
+    pub fn log(&self) -> Option<&Arc<PartitionLog>> {
+        self.log.as_ref()
+    }
+
+    /// Who leads it; `None` where the broker is alone and leads all.
+    #[must_use]
+    pub fn leader(&self) -> Option<Leader> {
+        self.leader
+    }
+}

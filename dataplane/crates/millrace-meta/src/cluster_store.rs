@@ -1,0 +1,106 @@
+//! The contract of a metadata store that several brokers share.
+
+use async_trait::async_trait;
+use millrace_model::{NodeEpoch, NodeId, StreamId, TopicPartition};
+
+use crate::{
+    Adoption, Broker, Changes, ClusterError, FencedBroker, JoinError, Joining, MetaStore, Move,
+    StoreFailure, StreamMeta,
+};
+
+/// Who belongs to the cluster, who leads what, and who owns which stream. As in [`MetaStore`], all changes are durable when they
+/// return, and may be made again.
+#[async_trait]
+pub trait ClusterStore: MetaStore {
+    /// Begins a new start of a broker: its former start is fenced, and it has a lease, to be renewed by
+    /// [`ClusterStore::renew_lease`]. Partitions without a leader get one.
+    ///
+    /// # Errors
+    /// See [`JoinError`].
+    async fn join(&self, joining: &Joining) -> Result<NodeEpoch, JoinError>;
+
+    /// Renews the lease of a start.
+    ///
+    /// # Errors
+    /// See [`ClusterError`]: the start has been fenced, or the database does not answer.
+    async fn renew_lease(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError>;
+
+    /// Fences every broker whose lease has run out, and spreads what they led over the others. Does nothing where the caller's
+    /// own lease has run out, or had within the last two times of a lease: the database was away then.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn fence_expired(&self, judge: NodeEpoch) -> Result<Vec<FencedBroker>, ClusterError>;
+
+    /// Takes over the log of a fenced node. The caller acts for the node under the epoch that this gives: it raises the log's
+    /// fence to it, opens the streams of the log, uploads what the log has, and lets the node leave.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn adopt_log(&self, node: NodeId, adopter: NodeEpoch) -> Result<Adoption, ClusterError>;
+
+    /// A node whose log is empty leaves: its streams have no owner any more, and what it led goes to the others, where there
+    /// are any.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn leave(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError>;
+
+    /// A start is about to stop: it is given nothing more to lead.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn begin_drain(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError>;
+
+    /// All brokers that have ever joined, in the order of their nodes.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn brokers(&self) -> Result<Vec<Broker>, StoreFailure>;
+
+    /// Gives up streams whose records are all in the bucket. Those that have no owner are left as they are.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn release_streams(
+        &self,
+        streams: &[StreamId],
+        node_epoch: NodeEpoch,
+    ) -> Result<(), ClusterError>;
+
+    /// Gives a partition to another node, its lead and its streams at once, and returns the streams as the new owner has
+    /// them. The owner must have stopped appending, and everything must be in the bucket: what is not is lost.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn hand_over(
+        &self,
+        partition: &TopicPartition,
+        from: NodeEpoch,
+        to: NodeId,
+    ) -> Result<Vec<StreamMeta>, ClusterError>;
+
+    /// Records where partitions are to go; a move to where a partition is takes back what was planned. All or none.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn plan_moves(&self, moves: &[Move]) -> Result<(), ClusterError>;
+
+    /// Those of the streams that have never been created in this store, ascending.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn never_created(&self, streams: &[StreamId]) -> Result<Vec<StreamId>, StoreFailure>;
+
+    /// The revision of the last change of topics, leaders, brokers or security; 0 where there was none.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn cluster_revision(&self) -> Result<u64, StoreFailure>;
+
+    /// What has changed since a revision that an earlier call gave; everything since 0.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn changes_since(&self, revision: u64) -> Result<Changes, StoreFailure>;
+}
