@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millrace_log::Partition;
+use millrace_log::{Partition, Topic};
 use millrace_meta::{Broker, BrokerEndpoint, BrokerState};
 use millrace_model::NodeId;
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
@@ -44,10 +44,21 @@ impl Context {
         all
     }
 
-    /// One of them.
-    pub(crate) fn member(&self, node: NodeId, peer: &Peer) -> Option<Member> {
-        let all = self.members(peer);
-        all.into_iter().find(|member| member.id == broker_id(node))
+    /// Who leads a partition that another broker leads, and since which epoch (KIP-951).
+    pub(crate) fn leader_elsewhere(
+        &self,
+        topic: &Topic,
+        index: i32,
+        peer: &Peer,
+    ) -> Option<(Member, i32)> {
+        let partition = topic.partitions.get(usize::try_from(index).ok()?)?;
+        let (leader, epoch) = self.leader_of(partition)?;
+        if leader == self.broker_id() {
+            return None;
+        }
+        let members = self.members(peer).into_iter();
+        let leader = members.into_iter().find(|member| member.id == leader)?;
+        Some((leader, epoch))
     }
 
     fn own(&self, peer: &Peer) -> Member {

@@ -1,6 +1,6 @@
 //! Fetch responses, written by hand so that record bytes are not copied.
 
-use bytes::{BufMut, Bytes};
+use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::{messages::ApiKey, protocol::StrBytes};
 use millrace_model::TopicId;
 
@@ -11,6 +11,8 @@ use crate::{
 
 /// The first version with compact lengths and tagged fields.
 const FLEXIBLE_FROM: i16 = 12;
+/// The first version that says where leaders are (KIP-951).
+const ENDPOINTS_FROM: i16 = 16;
 /// A guess at the bytes of one partition's fields, to allocate once.
 const PARTITION_BYTES: usize = 64;
 
@@ -25,6 +27,21 @@ pub struct FetchAnswer {
     pub session_id: i32,
     /// The topics.
     pub topics: Vec<FetchedTopic>,
+    /// Where the leaders are that partitions name; told from version 16 on.
+    pub endpoints: Vec<FetchEndpoint>,
+}
+
+/// Where a leader is reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FetchEndpoint {
+    /// The node.
+    pub node_id: i32,
+    /// Its host.
+    pub host: StrBytes,
+    /// Its port.
+    pub port: i32,
+    /// Its zone.
+    pub rack: Option<StrBytes>,
 }
 
 /// One topic's part of the answer.
@@ -129,7 +146,33 @@ impl Writer {
         for topic in answer.topics {
             self.topic(topic)?;
         }
+        if self.version >= ENDPOINTS_FROM && !answer.endpoints.is_empty() {
+            return self.endpoints(&answer.endpoints);
+        }
         self.frame.no_tagged_fields();
+        Ok(())
+    }
+
+    /// The tagged field 0 of the answer, in which each endpoint has no tagged fields.
+    fn endpoints(&mut self, endpoints: &[FetchEndpoint]) -> Result<(), EncodeError> {
+        const FIELDS: u8 = 1;
+        const TAG: u8 = 0;
+        let mut field = FrameWriter::new(ApiKey::Fetch, self.version, true, BytesMut::new());
+        field.count(Some(endpoints.len()))?;
+        for endpoint in endpoints {
+            field.out().put_i32(endpoint.node_id);
+            field.string(&endpoint.host)?;
+            field.out().put_i32(endpoint.port);
+            match &endpoint.rack {
+                Some(rack) => field.string(rack)?,
+                None => field.null_string(),
+            }
+            field.no_tagged_fields();
+        }
+        let field = field.out().split();
+        self.frame.out().put_slice(&[FIELDS, TAG]);
+        self.frame.size(field.len())?;
+        self.frame.out().put_slice(&field);
         Ok(())
     }
 

@@ -68,6 +68,13 @@ impl FrameWriter {
         Ok(())
     }
 
+    /// The size of a tagged field.
+    pub(crate) fn size(&mut self, bytes: usize) -> Result<(), EncodeError> {
+        let small = i32::try_from(bytes).map_err(|_| EncodeError::TooLarge(bytes))?;
+        self.unsigned_varint(small.unsigned_abs());
+        Ok(())
+    }
+
     pub(crate) fn string(&mut self, text: &str) -> Result<(), EncodeError> {
         let Ok(len) = i16::try_from(text.len()) else {
             return Err(EncodeError::Field {

@@ -23,7 +23,9 @@ mod shape;
 mod throttle;
 
 pub use api::{ApiSupport, SUPPORTED, advertised_versions, support_of};
-pub use fetch::{AbortedTransaction, FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch};
+pub use fetch::{
+    AbortedTransaction, FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
+};
 pub use kafka_protocol::{
     messages::{self, ApiKey},
     protocol::{

@@ -19,9 +19,11 @@ use millrace_wire::{
     messages::{
         ProduceRequest, ProduceResponse, TransactionalId,
         produce_request::{PartitionProduceData, TopicProduceData},
-        produce_response::{PartitionProduceResponse, TopicProduceResponse},
+        produce_response::{
+            LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
+        },
     },
-    service::CloseReason,
+    service::{CloseReason, Peer},
     split_produce,
 };
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
@@ -32,10 +34,15 @@ use crate::{
     code,
     context::Context,
     inspection::Inspection,
+    members::Member,
     quota::throttle_time_ms,
-    topics::{FIRST_WITH_TOPIC_IDS, Refused, find_allowed, is_internal, partition, wire_offset},
+    topics::{
+        FIRST_WITH_TOPIC_IDS, Refused, find, find_allowed, is_internal, partition, wire_offset,
+    },
 };
 
+/// The first version that says which broker leads instead (KIP-951).
+const FIRST_WITH_LEADERS: i16 = 10;
 /// The first version that may carry zstd (KIP-110).
 const FIRST_WITH_ZSTD: i16 = 7;
 
@@ -62,6 +69,7 @@ struct StartedTopic {
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let reply = call.reply();
+    let peer = context.config.members.is_some().then(|| call.peer.clone());
     let rights = context.rights(&call);
     // What producers send has come in already: others give way for it.
     let bytes = u64::try_from(call.request.body.len()).unwrap_or(u64::MAX);
@@ -106,13 +114,62 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     }
     let context = Arc::clone(context);
     Taken::later(async move {
-        let responses = finish_all(started, deadline).await;
+        let mut responses = finish_all(started, deadline).await;
         let error = error_of(&responses);
+        let leaders = match &peer {
+            Some(peer) if reply.version >= FIRST_WITH_LEADERS => {
+                name_leaders((&context, peer), reply, &mut responses)
+            }
+            _ => Vec::new(),
+        };
         let response = ProduceResponse::default()
             .with_responses(responses)
+            .with_node_endpoints(leaders)
             .with_throttle_time_ms(throttle_time_ms(throttled, context.now()));
         reply.with(&response, error)
     })
+}
+
+/// Says of partitions that other brokers lead which ones these are, so that the client need not ask; gives where they are.
+fn name_leaders(
+    (context, peer): (&Context, &Peer),
+    reply: Reply,
+    responses: &mut [TopicProduceResponse],
+) -> Vec<NodeEndpoint> {
+    let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
+    let mut leaders: Vec<Member> = Vec::new();
+    for of_topic in responses {
+        let elsewhere = of_topic.partition_responses.iter_mut();
+        let mut elsewhere = elsewhere
+            .filter(|partition| partition.error_code == ErrorCode::NotLeaderOrFollower.code())
+            .peekable();
+        if elsewhere.peek().is_none() {
+            continue;
+        }
+        let Ok(topic) = find(&context.logs, by_id, &of_topic.name, of_topic.topic_id) else {
+            continue;
+        };
+        for partition in elsewhere {
+            let Some((leader, epoch)) = context.leader_elsewhere(&topic, partition.index, peer)
+            else {
+                continue;
+            };
+            partition.current_leader = LeaderIdAndEpoch::default()
+                .with_leader_id(leader.id)
+                .with_leader_epoch(epoch);
+            if !leaders.contains(&leader) {
+                leaders.push(leader);
+            }
+        }
+    }
+    let endpoint = |leader: Member| {
+        NodeEndpoint::default()
+            .with_node_id(leader.id)
+            .with_host(leader.host)
+            .with_port(leader.port)
+            .with_rack(leader.rack)
+    };
+    leaders.into_iter().map(endpoint).collect()
 }
 
 /// What refuses all of a request.

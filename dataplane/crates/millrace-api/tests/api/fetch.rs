@@ -203,7 +203,10 @@ async fn leader_epochs_are_checked() {
     let world = World::new().await;
     world.create("t", 1, &[]).await;
     let world = world.restart().await;
-    let epoch = world.logs.topics()[0].partitions[0].leader_epoch();
+    let epoch = world.logs.topics()[0]
+        .log(0)
+        .expect("served")
+        .leader_epoch();
     for (theirs, expected) in [
         (-1, 0),
         (epoch, 0),

@@ -179,7 +179,12 @@ async fn an_epoch_ends_where_the_next_one_begins() {
     };
     let world = World::new().await;
     world.create("t", 1, &[]).await;
-    let epoch_of = |world: &World| world.logs.topics()[0].partitions[0].leader_epoch();
+    let epoch_of = |world: &World| {
+        world.logs.topics()[0]
+            .log(0)
+            .expect("served")
+            .leader_epoch()
+    };
     world.produce("t", 0, batch(&["a", "b"])).await;
     let first = epoch_of(&world);
     assert_eq!(ask(&world, -1, first).await, (0, first, 2));

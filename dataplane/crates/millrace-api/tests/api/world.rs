@@ -354,6 +354,8 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
             endpoint("INTERNAL", "inside", 9_093),
         ],
         fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
+        rack: None,
+        members: None,
         quotas,
     }
 }
@@ -438,6 +440,7 @@ async fn start(
         store: store.clone(),
         clock: clock.clone(),
         random: random.clone(),
+        shared: None,
         defaults: settings.defaults.clone(),
     })
     .await

@@ -26,6 +26,7 @@ pub(crate) async fn open(world: &World) -> Broker {
 pub(crate) async fn open_with(world: &World, defaults: LogDefaults) -> Broker {
     let store = world.open().await;
     let logs = LogManager::open(LogParts {
+        shared: None,
         tasks: Supervisor::new(),
         meta: Arc::new(world.meta.clone()),
         store: store.clone(),

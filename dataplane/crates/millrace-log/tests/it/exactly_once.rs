@@ -170,14 +170,15 @@ impl Run {
 
     fn log(&self) -> Arc<PartitionLog> {
         let (logs, _) = self.broker.as_ref().expect("open");
-        logs.topic(&Self::topic()).expect("there").partitions[0].clone()
+        logs.topic(&Self::topic()).expect("there").log(0).expect("served").clone()
     }
 
     async fn open(&mut self) {
         self.world.bucket.set(BucketFaults::default());
         let store = self.world.open().await;
         let logs = LogManager::open(LogParts {
-            tasks: Supervisor::new(),
+            shared: None,
+        tasks: Supervisor::new(),
             meta: Arc::new(self.world.meta.clone()),
             store: store.clone(),
             clock: self.world.clock.clone(),

@@ -633,8 +633,7 @@ async fn many_partitions_open_at_once_after_a_crash() {
         .expect("created");
     let topic = broker.logs.topic(&name("t")).expect("there");
     let appends = topic
-        .partitions
-        .iter()
+        .logs()
         .map(|log| append(log, batch(Some((9, 0, 0)), &[1])));
     for appended in join_all(appends).await {
         appended.expect("appended");
@@ -643,7 +642,8 @@ async fn many_partitions_open_at_once_after_a_crash() {
     drop((broker, topic));
     let broker = open(&world).await;
     let topic = broker.logs.topic(&name("t")).expect("there");
-    for log in &topic.partitions {
+    assert_eq!(topic.logs().count(), 300);
+    for log in topic.logs() {
         assert_eq!(log.high_watermark(), 1);
         let duplicate = append(log, batch(Some((9, 0, 0)), &[1]))
             .await

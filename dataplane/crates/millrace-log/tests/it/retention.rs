@@ -214,6 +214,7 @@ fn name() -> TopicName {
 async fn open(world: &World, clock: &Arc<WallClock>) -> Broker {
     let store = world.open().await;
     let logs = LogManager::open(LogParts {
+        shared: None,
         tasks: Supervisor::new(),
         meta: Arc::new(world.meta.clone()),
         store: store.clone(),
@@ -530,6 +531,7 @@ async fn retention_goes_on_by_itself_and_follows_the_topics() {
     let world = World::new(2, small(), 16 * MIB).await;
     let store = world.open().await;
     let logs = LogManager::open(LogParts {
+        shared: None,
         tasks: Supervisor::new(),
         meta: Arc::new(world.meta.clone()),
         store,
@@ -553,7 +555,7 @@ async fn retention_goes_on_by_itself_and_follows_the_topics() {
     ] {
         let name = TopicName::new(name).expect("legal");
         let topic = logs.create_topic(&name, Some(1), overrides).await;
-        partitions.push(topic.expect("created").partitions[0].clone());
+        partitions.push(topic.expect("created").log(0).expect("served").clone());
     }
     let now = world.clock.wall_ms();
     for log in &partitions {

@@ -73,7 +73,7 @@ async fn a_topic_whose_creation_failed_half_way_is_finished_by_the_next_attempt(
     );
     let topic = broker.logs.topic(&half).expect("usable");
     assert_eq!(topic.partitions.len(), 2);
-    let written = append(&topic.partitions[1], batch(None, &[5])).await;
+    let written = append(topic.log(1).expect("served"), batch(None, &[5])).await;
     assert_eq!(written.expect("appended").base_offset, 0);
     broker.logs.delete_topic(&half).await.expect("gone");
     broker.close().await;
@@ -89,7 +89,7 @@ async fn a_topic_grows_and_stays_so() {
     let grown = logs.create_partitions(&a, 5).await.expect("grown");
     assert_eq!(grown.partitions.len(), 5);
     assert!(
-        Arc::ptr_eq(&grown.partitions[0], &old),
+        Arc::ptr_eq(grown.log(0).expect("served"), &old),
         "the old ones stay open"
     );
     let fewer = logs.create_partitions(&a, 5).await.expect_err("not more");

@@ -3,7 +3,7 @@ use kafka_protocol::{
         BrokerId, FetchResponse, ProducerId, TopicName,
         fetch_response::{
             AbortedTransaction as TheirAborted, FetchableTopicResponse, LeaderIdAndEpoch,
-            PartitionData,
+            NodeEndpoint, PartitionData,
         },
     },
     protocol::Decodable,
@@ -54,11 +54,23 @@ fn theirs(version: i16, answer: &FetchAnswer) -> FetchResponse {
             .with_topic_id(ours.topic_id.0)
             .with_partitions(ours.partitions.iter().map(partition).collect())
     };
+    let endpoint = |ours: &FetchEndpoint| {
+        NodeEndpoint::default()
+            .with_node_id(BrokerId(ours.node_id))
+            .with_host(ours.host.clone())
+            .with_port(ours.port)
+            .with_rack(ours.rack.clone())
+    };
+    let endpoints = match version {
+        16.. => answer.endpoints.iter().map(endpoint).collect(),
+        _ => Vec::new(),
+    };
     FetchResponse::default()
         .with_throttle_time_ms(answer.throttle_time_ms)
         .with_error_code(answer.error_code)
         .with_session_id(if version >= 7 { answer.session_id } else { 0 })
         .with_responses(answer.topics.iter().map(topic).collect())
+        .with_node_endpoints(endpoints)
 }
 
 prop_compose! {
@@ -97,7 +109,15 @@ prop_compose! {
             ("[a-z.]{0,200}", any::<u128>(), proptest::collection::vec(partition(), 0..4)),
             0..4,
         ),
+        endpoints in proptest::collection::vec(
+            (any::<(i32, i32)>(), "[a-z.]{0,200}", proptest::option::of("[a-z]{0,20}")),
+            0..3,
+        ),
     ) -> FetchAnswer {
+        let text = StrBytes::from_string;
+        let endpoint_of = |((node_id, port), host, rack): (_, _, Option<String>)| {
+            FetchEndpoint { node_id, host: text(host), port, rack: rack.map(text) }
+        };
         let topic_of = |(topic, id, partitions)| FetchedTopic {
             topic: StrBytes::from_string(topic),
             topic_id: topic_id(id),
@@ -108,6 +128,7 @@ prop_compose! {
             error_code: numbers.1,
             session_id: numbers.2,
             topics: topics.into_iter().map(topic_of).collect(),
+            endpoints: endpoints.into_iter().map(endpoint_of).collect(),
         }
     }
 }

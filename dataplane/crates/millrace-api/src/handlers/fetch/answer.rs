@@ -6,8 +6,10 @@ use bytes::Bytes;
 use millrace_log::{PartitionLog, ReadResult, error::ReadError};
 use millrace_model::TopicId;
 use millrace_wire::{
-    FetchAnswer, FetchedPartition, FetchedTopic, encode_fetch,
+    FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
     error_code::{ErrorCode, NONE},
+    messages::TopicName as WireTopic,
+    service::Peer,
 };
 
 use super::resolve::{ResolvedFetch, Wanted};
@@ -16,7 +18,7 @@ use crate::{
     code,
     context::Context,
     quota::throttle_time_ms,
-    topics::wire_offset,
+    topics::{FIRST_WITH_TOPIC_IDS, find, wire_offset},
 };
 
 /// What was found of one partition.
@@ -202,11 +204,16 @@ pub(super) fn write(
     }
     let all = topics.iter().flat_map(|topic| &topic.partitions);
     let error = first_error(all.map(|partition| partition.error_code));
+    let endpoints = match &fetch.peer {
+        Some(peer) if error != NONE => name_leaders((context, peer), reply, &mut topics),
+        _ => Vec::new(),
+    };
     let now = context.now();
     let throttled = fetch.payer.as_ref().and_then(|payer| payer.pay(bytes, now));
     let answer = FetchAnswer {
         throttle_time_ms: throttle_time_ms(throttled, now),
         topics,
+        endpoints,
         ..FetchAnswer::default()
     };
     let response = encode_fetch(reply.version, reply.correlation_id, answer);
@@ -214,6 +221,47 @@ pub(super) fn write(
         response.expect("fetch.max.bytes keeps answers far below 2 GiB"),
         error,
     )
+}
+
+/// Says of partitions that other brokers lead which ones these are, so that the client need not ask (KIP-951); gives where
+/// they are.
+fn name_leaders(
+    (context, peer): (&Context, &Peer),
+    reply: Reply,
+    topics: &mut [FetchedTopic],
+) -> Vec<FetchEndpoint> {
+    let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
+    let mut endpoints: Vec<FetchEndpoint> = Vec::new();
+    for of_topic in topics {
+        let elsewhere = of_topic.partitions.iter_mut();
+        let mut elsewhere = elsewhere
+            .filter(|partition| partition.error_code == ErrorCode::NotLeaderOrFollower.code())
+            .peekable();
+        if elsewhere.peek().is_none() {
+            continue;
+        }
+        let name = WireTopic(of_topic.topic.clone());
+        let Ok(topic) = find(&context.logs, by_id, &name, of_topic.topic_id.0) else {
+            continue;
+        };
+        for partition in elsewhere {
+            let leader = context.leader_elsewhere(&topic, partition.index, peer);
+            let Some((leader, epoch)) = leader else {
+                continue;
+            };
+            partition.current_leader = Some((leader.id.0, epoch));
+            let endpoint = FetchEndpoint {
+                node_id: leader.id.0,
+                host: leader.host,
+                port: leader.port,
+                rack: leader.rack,
+            };
+            if !endpoints.contains(&endpoint) {
+                endpoints.push(endpoint);
+            }
+        }
+    }
+    endpoints
 }
 
 fn count(context: &Context, wanted: &Wanted, part: &Part) {

@@ -68,7 +68,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     if let Some(until) = owes(context, payer.as_ref()) {
         return Ok(Taken::Now(answer::throttled(context, reply, until)));
     }
-    let fetch = ResolvedFetch::new((context, &rights), reply, &request, (call.peer.id, payer));
+    let fetch = ResolvedFetch::new((context, &rights), reply, &request, (&call.peer, payer));
     let gathered = fetch.read_at_hand(context);
     let awaited = awaited::start(context, &fetch, &gathered);
     let more = awaited

@@ -14,6 +14,7 @@ use millrace_security::acl::Operation;
 use millrace_wire::{
     error_code::ErrorCode,
     messages::{FetchRequest, fetch_request::FetchPartition},
+    service::Peer,
 };
 
 use super::{
@@ -56,6 +57,8 @@ pub(super) struct ResolvedFetch {
     pub(super) wait: Duration,
     /// The connection that asks, by its number.
     pub(super) connection: u64,
+    /// Who asks; nothing where no other broker could lead.
+    pub(super) peer: Option<Arc<Peer>>,
     /// Who pays for the records, if somebody has to.
     pub(super) payer: Option<Payer>,
 }
@@ -65,7 +68,7 @@ impl ResolvedFetch {
         (context, rights): (&Context, &Rights),
         reply: Reply,
         request: &FetchRequest,
-        (connection, payer): (u64, Option<Payer>),
+        (peer, payer): (&Arc<Peer>, Option<Payer>),
     ) -> Self {
         let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
         let may_follow = may_follow(rights, request);
@@ -104,7 +107,8 @@ impl ResolvedFetch {
             // More than may be answered cannot be waited for.
             bytes_min: size(request.min_bytes).min(bytes_max),
             wait: wait.min(WAIT_MAX),
-            connection,
+            connection: peer.id,
+            peer: context.config.members.is_some().then(|| Arc::clone(peer)),
             payer,
         }
     }
