@@ -195,6 +195,7 @@ impl Broker {
             store: storage.store.clone(),
             bucket: storage.bucket.clone(),
             held_back: storage.held_back.clone(),
+            cluster: cluster.as_ref().map(|cluster| cluster.view().clone()),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
             service: service.clone(),
             records: records(&config, &server, &advertised, &service),
@@ -637,7 +638,7 @@ fn api_config(
         fetch_bytes_max: config.fetch_bytes_max,
         quotas: config.quotas,
         rack: config.rack.clone(),
-        members: cluster.map(Cluster::brokers),
+        members: cluster.map(|cluster| cluster.view().brokers.clone()),
     }
 }
 

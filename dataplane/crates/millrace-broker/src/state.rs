@@ -26,6 +26,7 @@ use crate::{
         OfflinePartition, QuotasAnswer, Status, StorageStatus,
     },
     catch_up::{CatchUp, CatchUpAnswer},
+    cluster::View,
     config::BrokerConfig,
     control_link::LinkState,
     identity::HeldBack,
@@ -84,6 +85,8 @@ pub(crate) struct Serving {
     pub(crate) store: StreamStore,
     pub(crate) bucket: ObjectStorage,
     pub(crate) held_back: HeldBack,
+    /// The other brokers; `None` where this one is alone.
+    pub(crate) cluster: Option<View>,
     pub(crate) catch_up: CatchUp,
     pub(crate) service: Arc<ApiService>,
     /// None where `admin.records.enabled` is false.

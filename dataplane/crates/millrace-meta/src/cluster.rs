@@ -133,6 +133,64 @@ pub struct FencedBroker {
     pub partitions_moved: u64,
 }
 
+/// What happened to the brokers of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClusterEventKind {
+    /// A broker joined.
+    Joined,
+    /// A broker's lease ran out.
+    Fenced,
+    /// Another broker takes over the log of a fenced one.
+    Takeover,
+    /// A broker is about to stop.
+    Draining,
+    /// A broker has stopped, or its log has been taken over.
+    Left,
+    /// Partitions are to move.
+    Moving,
+}
+
+impl ClusterEventKind {
+    const ALL: [Self; 6] = [
+        Self::Joined,
+        Self::Fenced,
+        Self::Takeover,
+        Self::Draining,
+        Self::Left,
+        Self::Moving,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Joined => "joined",
+            Self::Fenced => "fenced",
+            Self::Takeover => "takeover",
+            Self::Draining => "draining",
+            Self::Left => "left",
+            Self::Moving => "moving",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Something that happened to the brokers of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterEvent {
+    /// When, by the database's clock, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// What.
+    pub kind: ClusterEventKind,
+    /// To which broker; `None`: to the cluster.
+    pub node: Option<NodeId>,
+    /// In words.
+    pub text: String,
+}
+
 /// What a start needs to take over a fenced node's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adoption {

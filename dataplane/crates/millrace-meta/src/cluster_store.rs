@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use millrace_model::{NodeEpoch, NodeId, StreamId, TopicPartition};
 
 use crate::{
-    Adoption, Broker, Changes, ClusterError, FencedBroker, JoinError, Joining, MetaStore, Move,
-    StoreFailure, StreamMeta,
+    Adoption, Broker, Changes, ClusterError, ClusterEvent, FencedBroker, JoinError, Joining,
+    MetaStore, Move, StoreFailure, StreamMeta,
 };
 
 /// Who belongs to the cluster, who leads what, and who owns which stream. As in [`MetaStore`], all changes are durable when they
@@ -85,6 +85,12 @@ pub trait ClusterStore: MetaStore {
     /// # Errors
     /// See [`ClusterError`].
     async fn plan_moves(&self, moves: &[Move]) -> Result<(), ClusterError>;
+
+    /// What happened to the brokers last, the newest first, up to `limit`.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn events(&self, limit: usize) -> Result<Vec<ClusterEvent>, StoreFailure>;
 
     /// Those of the streams that have never been created in this store, ascending.
     ///

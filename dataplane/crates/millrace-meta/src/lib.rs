@@ -30,7 +30,7 @@ mod topic_row;
 pub use acl::AclRow;
 pub use cluster::{
     Adoption, Broker, BrokerEndpoint, BrokerState, ChangedTopics, Changes, ClusterError,
-    FencedBroker, JoinError, Joining, Leader, LedTopic, Move,
+    ClusterEvent, ClusterEventKind, FencedBroker, JoinError, Joining, Leader, LedTopic, Move,
 };
 pub use cluster_store::ClusterStore;
 pub use compaction::{

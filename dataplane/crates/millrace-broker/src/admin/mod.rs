@@ -6,6 +6,7 @@
 
 mod acls;
 mod client_quotas;
+mod cluster;
 mod connection;
 mod groups;
 mod identity;
@@ -26,7 +27,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use millrace_api::ApiService;
 use millrace_model::NodeId;
@@ -195,6 +196,8 @@ fn router(state: AdminState) -> Router {
                 .patch(topics::change)
                 .delete(topics::delete),
         )
+        .route("/v1/cluster", get(cluster::read))
+        .route("/v1/cluster/drain", post(cluster::drain))
         .route("/v1/groups", get(groups::list))
         .route("/v1/groups/{group}", get(groups::describe))
         .route(

@@ -1,10 +1,10 @@
-//! Gives everything away before the broker stops.
+//! Gives everything away that a broker leads: this one before it stops, another one where somebody asks for it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use millrace_log::LogManager;
-use millrace_meta::{Broker, Move};
-use millrace_model::{NodeId, TopicPartition};
+use millrace_meta::{Broker, ClusterError, ClusterStore, Leader, Move};
+use millrace_model::{NodeEpoch, NodeId, TopicPartition};
 use tokio::sync::watch;
 
 use super::Membership;
@@ -25,50 +25,127 @@ pub(crate) async fn drain(
     logs: &LogManager,
     brokers: &watch::Receiver<Arc<Vec<Broker>>>,
 ) {
-    while let Err(error) = membership.store.begin_drain(membership.epoch).await {
+    let Membership {
+        store, node, epoch, ..
+    } = membership;
+    while let Err(error) = store.begin_drain(*epoch).await {
+        if matches!(error, ClusterError::Fenced(_)) {
+            return;
+        }
         tracing::warn!(%error, "the others cannot be told that this broker is about to stop; trying again");
         tokio::time::sleep(FAILURE_PAUSE).await;
     }
     loop {
-        let others = others(&brokers.borrow(), membership.node);
-        let led = logs.led_here();
-        if led.is_empty() || others.is_empty() {
+        let all = Arc::clone(&brokers.borrow());
+        let left = logs.leaders().into_iter();
+        let left = left
+            .filter(|(_, leader)| leader.node == Some(*node))
+            .count();
+        if left == 0 || others(&all, *node).is_empty() {
             return;
         }
-        let unplanned = led.into_iter().filter(|(_, is_moving)| !is_moving);
-        let unplanned: Vec<TopicPartition> = unplanned.map(|(partition, _)| partition).collect();
-        let moves = spread(unplanned, logs, others);
         let mut pause = LOOK_PAUSE;
-        for planned in moves.chunks(MOVES_PER_TRANSACTION) {
-            if let Err(error) = membership.store.plan_moves(planned).await {
-                tracing::warn!(%error, "partitions cannot be moved away; trying again");
-                pause = FAILURE_PAUSE;
-                break;
-            }
+        if let Err(error) = plan(&**store, *node, logs, &all).await {
+            tracing::warn!(%error, "partitions cannot be moved away; trying again");
+            pause = FAILURE_PAUSE;
         }
         tokio::time::sleep(pause).await;
     }
 }
 
-fn others(brokers: &[Broker], own: NodeId) -> Vec<NodeId> {
-    let active = brokers
-        .iter()
-        .filter(|broker| broker.may_lead() && broker.joined.node != own);
-    active.map(|broker| broker.joined.node).collect()
+/// Has another broker give everything away. It stays in the cluster and leads nothing until it is restarted.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub(crate) async fn drain_another(
+    store: &dyn ClusterStore,
+    (node, epoch): (NodeId, NodeEpoch),
+    logs: &LogManager,
+    brokers: &[Broker],
+) -> Result<(), ClusterError> {
+    store.begin_drain(epoch).await?;
+    plan(store, node, logs, brokers).await
 }
 
-/// Each partition to the broker that leads the fewest.
-fn spread(partitions: Vec<TopicPartition>, logs: &LogManager, to: Vec<NodeId>) -> Vec<Move> {
-    let mut led: BTreeMap<NodeId, usize> = to.into_iter().map(|node| (node, 0)).collect();
-    for node in logs.leaders() {
-        led.entry(node).and_modify(|count| *count += 1);
+/// Plans a move for each partition that `node` leads and that is not on its way.
+async fn plan(
+    store: &dyn ClusterStore,
+    node: NodeId,
+    logs: &LogManager,
+    brokers: &[Broker],
+) -> Result<(), ClusterError> {
+    let moves = moves(node, logs.leaders(), others(brokers, node));
+    for planned in moves.chunks(MOVES_PER_TRANSACTION) {
+        store.plan_moves(planned).await?;
     }
-    let mut moves = Vec::with_capacity(partitions.len());
-    for partition in partitions {
+    Ok(())
+}
+
+fn others(brokers: &[Broker], but: NodeId) -> Vec<NodeId> {
+    let others = brokers
+        .iter()
+        .filter(|broker| broker.may_lead() && broker.joined.node != but);
+    others.map(|broker| broker.joined.node).collect()
+}
+
+/// Each partition goes to the broker that leads the fewest.
+fn moves(from: NodeId, leaders: Vec<(TopicPartition, Leader)>, to: Vec<NodeId>) -> Vec<Move> {
+    let mut led: BTreeMap<NodeId, usize> = to.into_iter().map(|node| (node, 0)).collect();
+    for (_, leader) in &leaders {
+        let node = leader.moving_to.or(leader.node);
+        node.and_then(|node| led.get_mut(&node))
+            .into_iter()
+            .for_each(|count| *count += 1);
+    }
+    let mut moves = Vec::new();
+    for (partition, leader) in leaders {
+        if leader.node != Some(from) || leader.moving_to.is_some() {
+            continue;
+        }
         let least = led.iter_mut().min_by_key(|(_, count)| **count);
         let Some((&to, count)) = least else { break };
         *count += 1;
         moves.push(Move { partition, to });
     }
     moves
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_model::TopicName;
+
+    use super::*;
+
+    fn led(partition: u32, node: u32, moving_to: Option<u32>) -> (TopicPartition, Leader) {
+        let topic = TopicName::new("t").expect("legal");
+        let leader = Leader {
+            node: Some(NodeId(node)),
+            epoch: 1,
+            moving_to: moving_to.map(NodeId),
+        };
+        (TopicPartition { topic, partition }, leader)
+    }
+
+    #[test]
+    fn what_a_broker_leads_is_spread_over_the_others() {
+        let leaders = vec![
+            led(0, 1, None),
+            led(1, 1, None),
+            led(2, 1, Some(3)),
+            led(3, 2, None),
+            led(4, 1, None),
+            led(5, 1, None),
+        ];
+        let moves = moves(NodeId(1), leaders, vec![NodeId(2), NodeId(3)]);
+        let moves: Vec<(u32, u32)> = moves
+            .iter()
+            .map(|planned| (planned.partition.partition, planned.to.get()))
+            .collect();
+        assert_eq!(moves, [(0, 2), (1, 3), (4, 2), (5, 3)]);
+    }
+
+    #[test]
+    fn nothing_moves_where_nobody_is() {
+        assert_eq!(moves(NodeId(1), vec![led(0, 1, None)], Vec::new()), []);
+    }
 }

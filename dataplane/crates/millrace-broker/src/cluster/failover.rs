@@ -50,10 +50,13 @@ impl Failover {
     pub(crate) async fn run(mut self) -> Infallible {
         let interval = self.parts.membership.session_timeout / LOOKS_PER_LEASE;
         loop {
-            tokio::time::sleep(interval).await;
-            self.judge().await;
+            tokio::select! {
+                () = tokio::time::sleep(interval) => self.judge().await,
+                // Somebody may have been fenced, by this broker or another one. The sender lives as long as the broker.
+                _ = self.parts.brokers.changed() => {}
+            }
             self.running.retain(|_, takeover| !takeover.is_finished());
-            let brokers = Arc::clone(&self.parts.brokers.borrow());
+            let brokers = Arc::clone(&self.parts.brokers.borrow_and_update());
             for broker in brokers.iter() {
                 self.take_over(broker, &brokers).await;
             }

@@ -24,7 +24,7 @@ use millrace_tasks::Task;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-pub(crate) use self::lease::Lease;
+pub(crate) use self::{drain::drain_another, lease::Lease};
 use self::{
     failover::{Failover, FailoverParts},
     feed::Feed,
@@ -56,11 +56,17 @@ pub(crate) struct Membership {
     pub(crate) lease: Lease,
 }
 
+/// The cluster as this broker knows it.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) membership: Membership,
+    pub(crate) logs: LogManager,
+    pub(crate) brokers: watch::Receiver<Arc<Vec<Broker>>>,
+}
+
 /// What keeps the broker a part of its cluster, for as long as this is kept.
 pub(crate) struct Cluster {
-    membership: Membership,
-    logs: LogManager,
-    brokers: watch::Receiver<Arc<Vec<Broker>>>,
+    view: View,
     _tasks: [AbortOnDropHandle<()>; 3],
 }
 
@@ -106,22 +112,30 @@ impl Cluster {
         if timeout(OPEN_WAIT, opened).await.is_err() {
             tracing::warn!("not all partitions could be opened in time; the others are served");
         }
-        Self {
+        let view = View {
             membership,
             logs: logs.clone(),
             brokers,
+        };
+        Self {
+            view,
             _tasks: handles.map(AbortOnDropHandle::new),
         }
     }
 
-    /// The brokers as they are known, and as they will be.
-    pub(crate) fn brokers(&self) -> watch::Receiver<Arc<Vec<Broker>>> {
-        self.brokers.clone()
+    /// The cluster as it is known, and as it will be.
+    pub(crate) fn view(&self) -> &View {
+        &self.view
     }
 
     /// Gives everything that this broker leads to the others, within bounds, while clients are served.
     pub(crate) async fn drain(&self) {
-        let draining = drain::drain(&self.membership, &self.logs, &self.brokers);
+        let View {
+            membership,
+            logs,
+            brokers,
+        } = &self.view;
+        let draining = drain::drain(membership, logs, brokers);
         if timeout(DRAIN_WAIT, draining).await.is_err() {
             tracing::warn!(
                 wait = ?DRAIN_WAIT,
@@ -140,7 +154,7 @@ impl Cluster {
             epoch,
             session_timeout,
             ..
-        } = &self.membership;
+        } = &self.view.membership;
         match timeout(*session_timeout, store.leave(*epoch)).await {
             Ok(Ok(())) => tracing::info!("left the cluster"),
             Ok(Err(error)) => {

@@ -197,25 +197,19 @@ impl LogManager {
         self.inner.registry.changes()
     }
 
-    /// The partitions that this broker leads, and whether each is on its way to another one.
+    /// Who leads each partition of the cluster, as far as this broker knows.
     #[must_use]
-    pub fn led_here(&self) -> Vec<(TopicPartition, bool)> {
-        let Some(following) = &self.inner.following else {
-            return Vec::new();
-        };
-        let led = self.inner.led_partitions(following).into_iter();
-        led.map(|(led, _)| (led.id(), led.leader.moving_to.is_some()))
-            .collect()
-    }
-
-    /// The leader of each partition that another broker or this one leads.
-    #[must_use]
-    pub fn leaders(&self) -> Vec<NodeId> {
+    pub fn leaders(&self) -> Vec<(TopicPartition, Leader)> {
         let topics = self.inner.registry.all();
-        let partitions = topics.iter().flat_map(|topic| &topic.partitions);
-        partitions
-            .filter_map(|partition| partition.leader?.node)
-            .collect()
+        let mut leaders = Vec::new();
+        for topic in &topics {
+            for (partition, of) in (0_u32..).zip(&topic.partitions) {
+                let topic = topic.name.clone();
+                let id = TopicPartition { topic, partition };
+                leaders.extend(of.leader.map(|leader| (id, leader)));
+            }
+        }
+        leaders
     }
 
     /// Whether every partition that this broker leads is open.

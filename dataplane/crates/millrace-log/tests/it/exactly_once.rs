@@ -170,7 +170,11 @@ impl Run {
 
     fn log(&self) -> Arc<PartitionLog> {
         let (logs, _) = self.broker.as_ref().expect("open");
-        logs.topic(&Self::topic()).expect("there").log(0).expect("served").clone()
+        logs.topic(&Self::topic())
+            .expect("there")
+            .log(0)
+            .expect("served")
+            .clone()
     }
 
     async fn open(&mut self) {
@@ -178,7 +182,7 @@ impl Run {
         let store = self.world.open().await;
         let logs = LogManager::open(LogParts {
             shared: None,
-        tasks: Supervisor::new(),
+            tasks: Supervisor::new(),
             meta: Arc::new(self.world.meta.clone()),
             store: store.clone(),
             clock: self.world.clock.clone(),

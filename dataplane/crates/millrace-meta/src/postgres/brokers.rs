@@ -8,13 +8,13 @@ use millrace_model::{NodeEpoch, NodeId};
 use sqlx::Row;
 
 use super::{
-    PostgresMeta, Tx, commit, failure,
+    PostgresMeta, Tx, commit, events, failure,
     feed::{Change, commit_change},
     leaders, nodes, topics,
 };
 use crate::{
-    Adoption, Broker, BrokerState, ClusterError, Fenced, FencedBroker, JoinError, Joining,
-    StoreFailure,
+    Adoption, Broker, BrokerState, ClusterError, ClusterEventKind, Fenced, FencedBroker, JoinError,
+    Joining, StoreFailure,
     number::{from_sql, to_sql},
 };
 
@@ -72,6 +72,8 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     .map_err(failure)?;
     // Partitions that nobody leads go to the active nodes, of which this one is one now.
     let topics = leaders::lead_orphans(&mut tx).await?;
+    let text = format!("Node {} joined, version {}.", joining.node, joining.version);
+    events::record(&mut tx, ClusterEventKind::Joined, Some(node), &text).await?;
     commit_change(tx, Change::Brokers(&topics)).await?;
     Ok(epoch)
 }
@@ -171,6 +173,17 @@ pub(super) async fn fence_expired(
         .await
         .map_err(failure)?;
     let (fenced, topics) = leaders::replace(&mut tx, &dead).await?;
+    for FencedBroker {
+        node,
+        partitions_moved,
+    } in &fenced
+    {
+        let text = format!(
+            "The lease of node {node} ran out. Other brokers lead its {partitions_moved} partitions."
+        );
+        let node = Some(i64::from(node.get()));
+        events::record(&mut tx, ClusterEventKind::Fenced, node, &text).await?;
+    }
     commit_change(tx, Change::Brokers(&topics)).await?;
     Ok(fenced)
 }
@@ -217,6 +230,10 @@ pub(super) async fn adopt(
         .execute(&mut *tx)
         .await
         .map_err(failure)?;
+    let by = rows.iter().find(|row| row.1 == own).map_or(0, |row| row.0);
+    let text = format!("Node {by} takes over the write-ahead log of node {node}.");
+    let of = Some(i64::from(node.get()));
+    events::record(&mut tx, ClusterEventKind::Takeover, of, &text).await?;
     commit_change(tx, Change::Brokers(&[])).await?;
     let log = log.clone();
     Ok(Adoption { epoch, log })
@@ -224,20 +241,21 @@ pub(super) async fn adopt(
 
 pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
     let mut tx = meta.begin().await?;
-    let drained = sqlx::query("UPDATE nodes SET draining = true WHERE epoch = $1 AND state = 1")
-        .bind(to_sql(epoch.get())?)
-        .execute(&mut *tx)
-        .await
-        .map_err(failure)?;
-    if drained.rows_affected() == 0 {
-        return Err(Fenced(epoch).into());
-    }
-    // What is on its way to it stays where it is.
-    let staying: Vec<(Vec<u8>,)> = sqlx::query_as(
-        "UPDATE partitions SET moving_to = NULL
-         WHERE moving_to = (SELECT node_id FROM nodes WHERE epoch = $1) RETURNING topic_id",
+    let node: Option<i64> = sqlx::query_scalar(
+        "UPDATE nodes SET draining = true WHERE epoch = $1 AND state = 1 RETURNING node_id",
     )
     .bind(to_sql(epoch.get())?)
+    .fetch_optional(&mut *tx)
+    .await
+    .map_err(failure)?;
+    let node = node.ok_or(Fenced(epoch))?;
+    let text = format!("Node {node} gives its partitions away.");
+    events::record(&mut tx, ClusterEventKind::Draining, Some(node), &text).await?;
+    // What is on its way to it stays where it is.
+    let staying: Vec<(Vec<u8>,)> = sqlx::query_as(
+        "UPDATE partitions SET moving_to = NULL WHERE moving_to = $1 RETURNING topic_id",
+    )
+    .bind(node)
     .fetch_all(&mut *tx)
     .await
     .map_err(failure)?;
@@ -275,6 +293,8 @@ pub(super) async fn leave(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), C
         .await
         .map_err(failure)?;
     let (_, topics) = leaders::replace(&mut tx, &[node]).await?;
+    let text = format!("Node {node} left. Its write-ahead log is empty.");
+    events::record(&mut tx, ClusterEventKind::Left, Some(node), &text).await?;
     commit_change(tx, Change::Brokers(&topics)).await?;
     Ok(())
 }

@@ -10,6 +10,7 @@
 mod brokers;
 mod compaction;
 mod connect;
+mod events;
 mod feed;
 mod leaders;
 mod nodes;
@@ -30,8 +31,8 @@ use sqlx::{PgPool, Postgres, Transaction};
 pub use self::connect::{OpenError, PostgresOptions};
 use self::{retry::retried, streams::Take};
 use crate::{
-    AclRow, Adoption, Broker, Changes, ClusterError, ClusterStore, CommitError, Compaction,
-    CompactionError, CreatePartitionsError, CreateTopicError, DelegationTokenChange,
+    AclRow, Adoption, Broker, Changes, ClusterError, ClusterEvent, ClusterStore, CommitError,
+    Compaction, CompactionError, CreatePartitionsError, CreateTopicError, DelegationTokenChange,
     DelegationTokenRow, Fenced, FencedBroker, JoinError, Joining, MetaStore, Move, NewTopic,
     ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange,
     ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic,
@@ -350,6 +351,10 @@ impl ClusterStore for PostgresMeta {
 
     async fn plan_moves(&self, moves: &[Move]) -> Result<(), ClusterError> {
         retried(|| leaders::plan_moves(self, moves)).await
+    }
+
+    async fn events(&self, limit: usize) -> Result<Vec<ClusterEvent>, StoreFailure> {
+        events::newest(self, limit).await
     }
 
     async fn never_created(&self, streams: &[StreamId]) -> Result<Vec<StreamId>, StoreFailure> {

@@ -26,6 +26,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "log ids and draining",
         include_str!("../../../../../migrations/dataplane/postgres/0003_log_ids_and_draining.sql"),
     ),
+    (
+        4,
+        "events",
+        include_str!("../../../../../migrations/dataplane/postgres/0004_events.sql"),
+    ),
 ];
 
 /// Brings the tables up to date. The migrator holds an advisory lock, so that of many brokers one does it.
