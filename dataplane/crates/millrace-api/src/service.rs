@@ -1,8 +1,9 @@
 //! Frames in, responses out, measured.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
+use millrace_model::TopicName;
 use millrace_wire::{
     ApiKey, MalformedRequest, encode_unsupported_api_versions,
     error_code::ErrorCode,
@@ -66,6 +67,15 @@ impl ApiService {
     #[must_use]
     pub fn quota_uses(&self) -> QuotaUses {
         self.context.quotas.uses(self.context.now())
+    }
+
+    /// Forgets what this broker keeps of topics that another broker has deleted: what groups have committed in them, and
+    /// their metrics.
+    pub async fn topics_deleted_elsewhere(&self, topics: &BTreeSet<TopicName>) {
+        self.context.groups.topics_deleted(topics).await;
+        for topic in topics {
+            self.context.metrics.forget_topic(topic);
+        }
     }
 
     async fn take(&self, peer: &Arc<Peer>, frame: BytesMut) -> Accepted {

@@ -11,7 +11,7 @@
 //!   more after that, so that clients wait for the little that came in between.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     convert::Infallible,
     sync::Arc,
     time::Duration,
@@ -21,7 +21,7 @@ use futures_util::{StreamExt, stream};
 use millrace_meta::{
     ChangedTopics, ClusterError, ClusterStore, Leader, LedTopic, PartitionStreams,
 };
-use millrace_model::{NodeEpoch, NodeId, StreamId, TopicId, TopicPartition};
+use millrace_model::{NodeEpoch, NodeId, StreamId, TopicId, TopicName, TopicPartition};
 use millrace_stream::FlushError;
 use parking_lot::Mutex;
 use tokio::{
@@ -158,11 +158,12 @@ impl Following {
 }
 
 impl LogManager {
-    /// Makes topics and leaders what they are at `revision`.
-    pub async fn follow(&self, revision: u64, topics: ChangedTopics) {
+    /// Makes topics and leaders what they are at `revision`. Gives the topics that were deleted.
+    pub async fn follow(&self, revision: u64, topics: ChangedTopics) -> BTreeSet<TopicName> {
         let inner = &self.inner;
+        let mut deleted = BTreeSet::new();
         let Some(following) = &inner.following else {
-            return;
+            return deleted;
         };
         let _one_at_a_time = inner.changing.lock().await;
         let (gone, present) = match topics {
@@ -174,13 +175,14 @@ impl LogManager {
         };
         let there: HashSet<TopicId> = present.iter().map(|led| led.topic.id).collect();
         for id in gone.into_iter().filter(|id| !there.contains(id)) {
-            inner.forget_topic(id);
+            deleted.extend(inner.forget_topic(id));
         }
         for led in present {
-            inner.apply(following, led);
+            deleted.extend(inner.apply(following, led));
         }
         following.followed.send_replace(revision);
         following.wake();
+        deleted
     }
 
     /// Resolves when somebody waits for the next look at the feed of changes.
@@ -224,14 +226,13 @@ impl LogManager {
 }
 
 impl Inner {
-    /// The topic is as the metadata has it. What this broker does not lead any more is shut at once.
-    fn apply(&self, following: &Following, led: LedTopic) {
+    /// The topic is as the metadata has it. What this broker does not lead any more is shut at once. Gives the topic of this
+    /// name that was deleted before, where there was one.
+    fn apply(&self, following: &Following, led: LedTopic) -> Option<TopicName> {
         let LedTopic { topic, leaders } = led;
-        if let Some(other) = self.registry.by_name(&topic.name)
-            && other.id != topic.id
-        {
-            self.forget_topic(other.id);
-        }
+        let other = self.registry.by_name(&topic.name);
+        let other = other.filter(|other| other.id != topic.id);
+        let deleted = other.and_then(|other| self.forget_topic(other.id));
         let known = self.registry.by_id(topic.id);
         let config = match TopicConfig::resolve(&self.defaults, &topic.configs) {
             Ok(config) => Arc::new(config),
@@ -271,18 +272,18 @@ impl Inner {
         });
         lost.iter().for_each(|log| log.shut());
         following.given_up.lock().logs.extend(lost);
+        deleted
     }
 
-    fn forget_topic(&self, id: TopicId) {
-        let Some(topic) = self.registry.by_id(id) else {
-            return;
-        };
+    fn forget_topic(&self, id: TopicId) -> Option<TopicName> {
+        let topic = self.registry.by_id(id)?;
         self.registry.remove(&topic.name);
         topic.logs().for_each(|log| log.shut());
         let streams = topic.partitions.iter().map(|partition| partition.streams);
         let streams: Vec<_> = streams.flat_map(|of| [of.data, of.meta]).collect();
         self.store.discard_streams(&streams);
         retention::forget_size(&topic.name);
+        Some(topic.name.clone())
     }
 
     fn led_partitions(&self, following: &Following) -> Vec<(Led, Option<Arc<PartitionLog>>)> {
