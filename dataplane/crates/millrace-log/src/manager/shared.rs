@@ -93,6 +93,8 @@ struct GivenUp {
     logs: Vec<Arc<PartitionLog>>,
     /// Their streams are about to be released, and must not be opened.
     streams: HashSet<StreamId>,
+    /// Streams that are about to be handed over, or are: nothing is left to release.
+    moving: HashSet<StreamId>,
 }
 
 /// A partition that this broker leads.
@@ -364,6 +366,13 @@ impl Inner {
 
     /// Serves partitions that were opened, unless their lead was taken meanwhile.
     async fn serve(&self, following: &Following, opened: Vec<(Led, Arc<PartitionLog>)>) {
+        if opened.is_empty() {
+            return;
+        }
+        tracing::info!(
+            partitions = opened.len(),
+            "serving partitions that this broker leads"
+        );
         let _one_at_a_time = self.changing.lock().await;
         let mut of_topics: HashMap<TopicId, Vec<(Led, Arc<PartitionLog>)>> = HashMap::new();
         for (led, log) in opened {
@@ -410,7 +419,8 @@ impl Inner {
             let mut given_up = following.given_up.lock();
             let led = self.led_streams(following);
             let open = self.store.open_ids();
-            given_up.streams = open.into_iter().filter(|id| !led.contains(id)).collect();
+            let is_left = |id: &StreamId| !led.contains(id) && !given_up.moving.contains(id);
+            given_up.streams = open.into_iter().filter(is_left).collect();
             given_up.streams.clone()
         };
         if streams.is_empty() {
@@ -467,6 +477,8 @@ impl Inner {
         }
         // Most of it is uploaded while it still takes appends.
         self.store.flush().await?;
+        let streams = due.iter().map(|(led, ..)| led.streams);
+        following.given_up.lock().moving = streams.flat_map(|of| [of.data, of.meta]).collect();
         close_all(due.iter().map(|(_, log, _)| Arc::clone(log))).await;
         let moved: Vec<(Led, Option<NodeId>)> = match timeout(MOVE_WAIT, self.store.flush()).await {
             Ok(Ok(())) => {
@@ -476,9 +488,9 @@ impl Inner {
                 });
                 handing.buffer_unordered(HAND_OVERS_AT_ONCE).collect().await
             }
-            Ok(Err(error)) => return Err(error),
-            Err(_) => {
-                tracing::warn!(wait = ?MOVE_WAIT, "partitions stay where they are: their upload takes too long");
+            failed => {
+                let error = failed.map(|flushed| flushed.err());
+                tracing::warn!(?error, wait = ?MOVE_WAIT, "partitions stay where they are: they could not be uploaded in time");
                 due.into_iter().map(|(led, ..)| (led, None)).collect()
             }
         };
@@ -533,6 +545,7 @@ impl Inner {
             }
             self.registry.insert(topic);
         }
+        following.given_up.lock().moving.clear();
         following.hurry.notify_one();
         following.wake();
     }
