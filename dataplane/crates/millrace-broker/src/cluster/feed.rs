@@ -129,7 +129,11 @@ impl ChangesOfOthers {
             if !deleted.is_empty() {
                 service.topics_deleted_elsewhere(&deleted).await;
             }
-            let _ = security;
+            if security && let Err(error) = service.reload_security().await {
+                tracing::warn!(%error, "credentials, quotas and access control lists cannot be read; trying again");
+                tokio::time::sleep(FAILURE_PAUSE).await;
+                self.note(BTreeSet::new(), true);
+            }
         }
     }
 }

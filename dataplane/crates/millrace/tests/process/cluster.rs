@@ -28,7 +28,7 @@ use tokio::{
 
 use crate::{Home, Running};
 
-/// Leases are ended by the tests, not by a machine that is busy; a broker looks at them six times as often.
+/// Leases are ended by the tests, not by a machine that is busy; a broker looks at them twelve times as often.
 const SESSION_TIMEOUT: &str = "broker.session.timeout.ms=30000";
 const PATIENCE: Duration = Duration::from_secs(60);
 const TOPIC: &str = "t";

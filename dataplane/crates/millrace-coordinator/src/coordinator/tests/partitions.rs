@@ -338,6 +338,34 @@ async fn a_regained_partition_is_loaded_once_the_former_writer_has_ended() {
     drop(lost);
 }
 
+/// A rewrite saw no groups any more, wrote nothing, and trimmed all that the log had.
+#[tokio::test]
+async fn a_rewrite_that_is_under_way_when_the_partition_is_lost_trims_nothing() {
+    let topic = MemoryTopic::new(1);
+    topic.create_elsewhere();
+    let config = GroupConfig {
+        rewrite_after_records: 2,
+        ..GroupConfig::default()
+    };
+    let world = Shared(open(&topic, config).await);
+    world.gain(0).await;
+    world.commit("g", 1).await.expect("durable");
+    let log = &topic.logs[0];
+    log.durable.send_replace(false);
+    let mut commit = pin!(world.commit("g", 2));
+    assert!(futures_util::poll!(commit.as_mut()).is_pending());
+    // It waits until nothing is in flight.
+    until("appended", || log.records() == 2).await;
+    let led = topic.led.lock().as_mut().expect("created")[0].take();
+    topic.changed();
+    world.shows(0, Err(GroupError::NotCoordinator)).await;
+    log.durable.send_replace(true);
+    assert_eq!(commit.await, Ok(()));
+    world.gain(0).await;
+    assert_eq!(world.offset("g"), Ok(Some(2)));
+    drop(led);
+}
+
 #[tokio::test]
 async fn losing_all_gives_everything_back() {
     let world = shared(4).await;
