@@ -167,7 +167,7 @@ impl Broker {
         let storage = Storage::open(&config, &settings, &folder, endpoints, &seams).await?;
         identify(&state, &storage);
         let logs = open_logs(&config, &storage, &seams).await?;
-        let cluster = join_cluster(&storage, &logs, &seams).await;
+        let cluster = join_cluster(&config, &storage, &logs, &seams).await;
         let timers = Timers::new(seams.clock.clone(), tasks.clone());
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
         let tracker = tracker(&groups, &logs, &storage, &seams);
@@ -571,9 +571,15 @@ async fn open_logs(
 }
 
 /// Nothing where the broker is alone.
-async fn join_cluster(storage: &Storage, logs: &LogManager, seams: &Seams) -> Option<Cluster> {
+async fn join_cluster(
+    config: &BrokerConfig,
+    storage: &Storage,
+    logs: &LogManager,
+    seams: &Seams,
+) -> Option<Cluster> {
     let membership = storage.membership.clone()?;
-    Some(Cluster::start(membership, logs, storage, seams).await)
+    let interval = config.cluster.as_ref()?.balance_interval;
+    Some(Cluster::start(membership, logs, storage, (seams, interval)).await)
 }
 
 /// What the other brokers tell clients.

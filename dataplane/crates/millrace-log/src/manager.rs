@@ -493,10 +493,17 @@ impl LogManager {
             .collect()
     }
 
-    /// One partition.
+    /// One partition; `None` where this broker does not serve it.
     #[must_use]
     pub fn partition(&self, id: &TopicPartition) -> Option<Arc<PartitionLog>> {
         self.topic(&id.topic)?.log(id.partition as usize).cloned()
+    }
+
+    /// Whether there is such a partition, here or at another broker.
+    #[must_use]
+    pub fn exists(&self, id: &TopicPartition) -> bool {
+        let topic = self.topic(&id.topic);
+        topic.is_some_and(|topic| (id.partition as usize) < topic.partitions.len())
     }
 
     /// Writes a checkpoint of every partition that has changed since its last one, as happens by

@@ -100,7 +100,10 @@ fn validate(
         topic: name.ok_or(unknown)?.clone(),
         partition: index,
     };
-    context.logs.partition(&partition).ok_or(unknown)?;
+    // Another broker may lead it.
+    if !context.logs.exists(&partition) {
+        return Err(unknown);
+    }
     let metadata = asked
         .committed_metadata
         .as_ref()

@@ -6,8 +6,10 @@
 //! | `feed` | keeps topics, leaders and brokers as the metadata has them |
 //! | `failover` | fences brokers whose lease has run out, and has their logs taken over |
 //! | `takeover` | uploads what the log of a fenced broker has |
+//! | `balance` | evens out how many partitions each broker leads |
 //! | `drain` | gives everything away before the broker stops |
 
+mod balance;
 mod drain;
 mod failover;
 mod feed;
@@ -69,7 +71,7 @@ pub(crate) struct View {
 pub(crate) struct Cluster {
     view: View,
     changes: Arc<ChangesOfOthers>,
-    _tasks: [AbortOnDropHandle<()>; 3],
+    _tasks: [AbortOnDropHandle<()>; 4],
 }
 
 impl Cluster {
@@ -79,7 +81,7 @@ impl Cluster {
         membership: Membership,
         logs: &LogManager,
         storage: &Storage,
-        seams: &Seams,
+        (seams, balance_interval): (&Seams, Duration),
     ) -> Self {
         let mut feed = Feed::new(membership.clone(), logs.clone(), storage.store.clone());
         while let Err(error) = feed.step().await {
@@ -100,11 +102,20 @@ impl Cluster {
             tasks: seams.tasks.clone(),
         });
         let ending = end_when_replaced(membership.lease.clone(), storage.store.clone());
+        let view = View {
+            membership,
+            logs: logs.clone(),
+            brokers,
+        };
         let tasks = &seams.tasks;
         let handles = [
             tasks.spawn(Task::MetadataFeed, feed.run()),
             tasks.spawn(Task::Failover, failover.run()),
             tasks.spawn(Task::LeaseRenewal, ending),
+            tasks.spawn(
+                Task::PartitionMove,
+                balance::run(view.clone(), balance_interval),
+            ),
         ];
         let opened = async {
             while !logs.is_all_open() {
@@ -114,11 +125,6 @@ impl Cluster {
         if timeout(OPEN_WAIT, opened).await.is_err() {
             tracing::warn!("not all partitions could be opened in time; the others are served");
         }
-        let view = View {
-            membership,
-            logs: logs.clone(),
-            brokers,
-        };
         Self {
             view,
             changes,

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use millrace_model::{NodeId, TopicId};
 
 use super::{
-    PostgresMeta, Tx, failure,
+    PostgresMeta, Tx, events, failure,
     feed::{Change, commit_change},
     topics,
 };
-use crate::{ClusterError, FencedBroker, Move, StoreFailure, number::from_sql};
+use crate::{ClusterError, ClusterEventKind, FencedBroker, Move, StoreFailure, number::from_sql};
 
 /// A partition by its topic's id and its index.
 type Partition = (Vec<u8>, i64);
@@ -185,6 +185,15 @@ pub(super) async fn plan_moves(meta: &PostgresMeta, moves: &[Move]) -> Result<()
         .await
         .map_err(failure)?;
         planned.push(found.ok_or_else(|| ClusterError::UnknownPartition(partition.clone()))?);
+    }
+    let mut to: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for planned in moves {
+        *to.entry(planned.to).or_default() += 1;
+    }
+    for (node, partitions) in to {
+        let text = format!("{partitions} partitions move to node {node}.");
+        let node = Some(i64::from(node.get()));
+        events::record(&mut tx, ClusterEventKind::Moving, node, &text).await?;
     }
     let topics = topics_of(&planned)?;
     commit_change(tx, Change::Topics(&topics)).await?;

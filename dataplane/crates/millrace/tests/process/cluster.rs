@@ -11,8 +11,9 @@ use std::{
 };
 
 use millrace_client::{
-    Admin, Client, ClientConfig, Producer, ProducerConfig, ProducerRecord,
+    Admin, Client, ClientConfig, Producer, ProducerConfig, ProducerRecord, TopicPartition,
     admin::{ConfigChange, ConfigResource, NewTopic},
+    consumer::CommittedOffset,
     transport::BrokerAddress,
 };
 use millrace_record::{BatchBuilder, Compression, header_of, records};
@@ -43,6 +44,7 @@ struct Node {
 struct Cluster {
     _server: PostgresServer,
     database: String,
+    settings: &'static str,
     shared: TempDir,
     nodes: BTreeMap<u32, Node>,
     brokers: BTreeMap<u32, Running>,
@@ -50,6 +52,10 @@ struct Cluster {
 
 impl Cluster {
     async fn start<const N: usize>(nodes: [u32; N]) -> Self {
+        Self::start_with(nodes, "leader.balance.interval.ms=0").await
+    }
+
+    async fn start_with<const N: usize>(nodes: [u32; N], settings: &'static str) -> Self {
         let server = PostgresServer::start();
         let database = server.database().await;
         let shared = tempfile::tempdir().expect("a temporary folder");
@@ -57,6 +63,7 @@ impl Cluster {
         let mut cluster = Self {
             _server: server,
             database,
+            settings,
             shared,
             nodes: BTreeMap::new(),
             brokers: BTreeMap::new(),
@@ -69,6 +76,7 @@ impl Cluster {
 
     async fn start_node(&mut self, node: u32) {
         let (database, shared) = (&self.database, self.shared.path().display());
+        let settings = self.settings;
         let of_node = || {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
             let admin = listener.local_addr().expect("bound");
@@ -77,7 +85,7 @@ impl Cluster {
                  metadata.database.url={database}\n{SESSION_TIMEOUT}\n\
                  s3.data.buckets=0@file://{shared}/objects\ns3.block.cache.size=16MiB\n\
                  admin.listener={admin}\nadmin.token.file={shared}/token\n\
-                 offsets.topic.num.partitions=4\nauto.create.topics.enable=false"
+                 offsets.topic.num.partitions=4\nauto.create.topics.enable=false\n{settings}"
             ));
             Node { home, admin }
         };
@@ -116,17 +124,25 @@ impl Cluster {
     }
 
     async fn get(&self, node: u32, path: &str) -> Value {
+        let answer = self.ask(node, "GET", path, "").await;
+        serde_json::from_str(&answer).expect("JSON")
+    }
+
+    /// The body of a successful answer of the admin HTTP.
+    async fn ask(&self, node: u32, method: &str, path: &str, body: &str) -> String {
         let address = self.nodes[&node].admin;
         let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let length = body.len();
         let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).await.expect("open");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("text");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
-        serde_json::from_str(body).expect("JSON")
+        assert!(head.starts_with("HTTP/1.1 2"), "{answer}");
+        body.to_owned()
     }
 
     fn client(&self) -> Client {
@@ -413,6 +429,89 @@ async fn a_change_of_a_topic_is_every_brokers() {
             }
         };
         timeout(PATIENCE, gone).await.expect("it is gone");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_groups_have_committed_outlives_their_broker() {
+    let mut cluster = Cluster::start([1, 2, 3]).await;
+    cluster.create_topic().await;
+    let client = cluster.client();
+    let admin = Admin::new(&client);
+    let at = TopicPartition::new(TOPIC, 0);
+    let groups: Vec<String> = (0..20).map(|group| format!("group-{group}")).collect();
+    let commit = async |offset: i64| {
+        for group in &groups {
+            let offsets = BTreeMap::from([(at.clone(), CommittedOffset::new(offset))]);
+            let committing = async {
+                // What a coordinator refuses that is just gone or loading is tried again.
+                loop {
+                    let answer = admin.alter_group_offsets(group, &offsets).await;
+                    if answer.is_ok_and(|answer| answer.values().all(Result::is_ok)) {
+                        break;
+                    }
+                    sleep(Duration::from_millis(50)).await;
+                }
+            };
+            timeout(PATIENCE, committing).await.expect("commits");
+        }
+    };
+    let committed = async |expected: i64| {
+        for group in &groups {
+            let looking = async {
+                loop {
+                    if let Ok(found) = admin.group_offsets(group).await {
+                        return found.get(&at).map(|committed| committed.offset);
+                    }
+                }
+            };
+            let found = timeout(PATIENCE, looking).await.expect("answers");
+            assert_eq!(found, Some(expected), "{group}");
+        }
+    };
+    commit(7).await;
+    cluster.kill_node(2);
+    cluster.expire(2).await;
+    committed(7).await;
+    commit(8).await;
+    cluster.stop_node(1).await;
+    committed(8).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_joins_is_given_its_share() {
+    let mut cluster = Cluster::start_with([1, 2], "leader.balance.interval.ms=200").await;
+    cluster.create_topic().await;
+    let client = cluster.client();
+    let producer = producer(&client);
+    send(&producer, 0..50).await;
+    cluster.start_node(3).await;
+    cluster
+        .until(1, |brokers| {
+            brokers.iter().all(|(.., leaders)| *leaders == 2)
+        })
+        .await;
+    send(&producer, 50..100).await;
+    assert_eq!(cluster.read_all(100).await, expected(100));
+    let events = cluster.get(3, "/v1/cluster").await["events"].to_string();
+    assert!(events.contains("move to node 3"), "{events}");
+    producer.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_that_one_broker_was_told_holds_at_all() {
+    let cluster = Cluster::start([1, 2]).await;
+    let change =
+        r#"{"entity":[{"type":"user","name":"ada"}],"limits":{"producer_byte_rate":1048576}}"#;
+    cluster.ask(1, "PATCH", "/v1/client-quotas", change).await;
+    for node in [1, 2] {
+        let told = async {
+            let quotas = async || cluster.get(node, "/v1/client-quotas").await.to_string();
+            while !quotas().await.contains("1048576") {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, told).await.expect("it learns of it");
     }
 }
 
