@@ -163,8 +163,8 @@ impl Broker {
         let folding = AbortOnDropHandle::new(tasks.spawn(Task::TelemetryFold, fold(telemetry)));
         let addresses = listeners.addresses();
         let advertised = advertised(&config, &addresses);
-        let endpoints = endpoints(&advertised);
-        let storage = Storage::open(&config, &settings, &folder, endpoints, &seams).await?;
+        let told = endpoints(&advertised);
+        let storage = Storage::open(&config, &settings, &folder, told, &seams).await?;
         identify(&state, &storage);
         let logs = open_logs(&config, &storage, &seams).await?;
         let cluster = join_cluster(&config, &storage, &logs, &seams).await;
@@ -172,22 +172,13 @@ impl Broker {
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
         let tracker = tracker(&groups, &logs, &storage, &seams);
         let quotas = quotas(&storage).await?;
-        let parts = ApiParts {
-            logs: logs.clone(),
-            groups: groups.clone(),
-            meta: Arc::clone(&storage.meta),
-            clock: seams.clock.clone(),
-            timers: timers.clone(),
-            network: storage.network.clone(),
-            tasks: tasks.clone(),
-            settings,
-            security: security(&config, &storage, &seams).await?,
-            quotas: Arc::clone(&quotas),
-            config: api_config(&config, &storage, &advertised, cluster.as_ref()),
-        };
+        let built = (&storage, &logs, &groups, &timers);
+        let api = api_config(&config, &storage, &advertised, cluster.as_ref());
+        let security = security(&config, &storage, &seams).await?;
+        let guards = (security, Arc::clone(&quotas));
+        let parts = api_parts(built, settings, guards, api, &seams);
         let service = Arc::new(ApiService::new(parts));
-        let telling = cluster.as_ref();
-        let telling = telling.map(|cluster| cluster.tell(&service, &seams.tasks));
+        let telling = cluster.as_ref().map(|all| all.tell(&service, &seams.tasks));
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
         let serving = Serving {
             server: server.clone(),
@@ -198,14 +189,13 @@ impl Broker {
             store: storage.store.clone(),
             bucket: storage.bucket.clone(),
             held_back: storage.held_back.clone(),
-            cluster: cluster.as_ref().map(|cluster| cluster.view().clone()),
+            cluster: cluster.as_ref().map(|all| all.view().clone()),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
             service: service.clone(),
             records: records(&config, &server, &advertised, &service),
         };
         let _ = state.serving.set(serving);
-        state.enter(Phase::Running);
-        tracing::info!(listeners = ?addresses, "the broker is ready");
+        ready(&state, &addresses);
         Ok(Self {
             state,
             addresses,
@@ -321,6 +311,11 @@ async fn bind(
     let following = (!certificates.is_empty())
         .then(|| tasks.spawn(Task::CertificateReload, certificates.follow()));
     Ok((listeners, following.map(AbortOnDropHandle::new)))
+}
+
+fn ready(state: &State, addresses: &[(String, SocketAddr)]) {
+    state.enter(Phase::Running);
+    tracing::info!(listeners = ?addresses, "the broker is ready");
 }
 
 fn identify(state: &State, storage: &Storage) {
@@ -522,6 +517,29 @@ fn records(
         .expect("a configuration without a listener is refused");
     let client = own_client::config(server, endpoint);
     Some(Records::new(client, service.inspection_places()))
+}
+
+/// What the service is built on.
+fn api_parts(
+    (storage, logs, groups, timers): (&Storage, &LogManager, &GroupCoordinator, &Timers),
+    settings: Arc<LiveSettings>,
+    (security, quotas): (Security, Arc<LiveQuotas>),
+    config: ApiConfig,
+    seams: &Seams,
+) -> ApiParts {
+    ApiParts {
+        logs: logs.clone(),
+        groups: groups.clone(),
+        meta: Arc::clone(&storage.meta),
+        clock: seams.clock.clone(),
+        timers: timers.clone(),
+        network: storage.network.clone(),
+        tasks: seams.tasks.clone(),
+        settings,
+        security,
+        quotas,
+        config,
+    }
 }
 
 /// What clients may use.

@@ -236,10 +236,7 @@ impl Storage {
         };
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
-        let cache = BlockCacheConfig {
-            tasks: seams.tasks.clone(),
-            ..block_cache_config(&effective, &cluster_id)
-        };
+        let cache = block_cache_config(&effective, &cluster_id, seams);
         let sources = read_sources(&storage, &network);
         let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let store = StreamStore::open(StreamParts {
@@ -539,8 +536,9 @@ fn shaped(
     }
 }
 
-fn block_cache_config(config: &StorageConfig, cluster_id: &str) -> BlockCacheConfig {
+fn block_cache_config(config: &StorageConfig, cluster_id: &str, seams: &Seams) -> BlockCacheConfig {
     BlockCacheConfig {
+        tasks: seams.tasks.clone(),
         prefetch_max_bytes: config.prefetch_max_bytes,
         eviction: config.eviction,
         ..BlockCacheConfig::new(cluster_id, bytes_of(config.block_cache_bytes))

@@ -1,9 +1,9 @@
 //! All topics of the broker.
 
+mod leadership;
 mod opening;
 mod registry;
 mod retention;
-mod shared;
 
 use std::{collections::BTreeMap, convert::Infallible, fmt, sync::Arc, time::Duration};
 
@@ -19,8 +19,8 @@ use millrace_time::{SharedClock, SharedRandom};
 use tokio::{sync::Notify, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::shared::Shared;
-use self::{opening::Opening, registry::Registry, shared::Following};
+pub use self::leadership::Shared;
+use self::{leadership::Following, opening::Opening, registry::Registry};
 use crate::{
     CONSUMER_OFFSETS_TOPIC,
     config::{InvalidTopicConfig, LogDefaults, TopicConfig},
@@ -163,9 +163,12 @@ impl LogManager {
             tasks.spawn(Task::LogMeasure, retention::measure_for_ever(shared())),
             tasks.spawn(Task::TopicOpening, opening::open_for_ever(shared())),
             tasks.spawn(Task::PartitionReopening, opening::reopen_for_ever(shared())),
-            tasks.spawn(Task::LedPartitionOpening, shared::open_for_ever(shared())),
-            tasks.spawn(Task::StreamRelease, shared::release_for_ever(shared())),
-            tasks.spawn(Task::PartitionMove, shared::move_for_ever(shared())),
+            tasks.spawn(
+                Task::LedPartitionOpening,
+                leadership::open_for_ever(shared()),
+            ),
+            tasks.spawn(Task::StreamRelease, leadership::release_for_ever(shared())),
+            tasks.spawn(Task::PartitionMove, leadership::move_for_ever(shared())),
         ];
         Ok(Self {
             inner,

@@ -2,7 +2,8 @@
 //!
 //! The lease of a start is judged by the database's clock only, and by a start whose own lease was renewed without a gap for
 //! [`JUDGE_TTLS`]: after an outage of the database, when all leases have run out, nobody is fit to judge, and by the time
-//! somebody is, the others have renewed theirs.
+//! somebody is, the others have renewed theirs. Half the time of a lease is a gap: after an outage that is a little shorter than
+//! a lease, the first broker that gets through would otherwise fence those that wait behind it.
 
 use millrace_model::{NodeEpoch, NodeId};
 use sqlx::Row;
@@ -20,6 +21,9 @@ use crate::{
 
 /// How long a judge must have held its own lease, in times of a lease.
 const JUDGE_TTLS: u32 = 2;
+
+/// A renewal that comes later than after this part of a lease ends what the judge has held.
+const GAP_PARTS: u32 = 2;
 
 const ACTIVE: i16 = 1;
 const FENCED: i16 = 2;
@@ -121,12 +125,14 @@ fn id_from_sql(id: i64) -> u64 {
 pub(super) async fn renew(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
     let renewed = sqlx::query(
         "UPDATE nodes SET lease_until = now() + make_interval(secs => $2),
-           held_since = CASE WHEN lease_until < now() THEN now() ELSE held_since END
+           held_since = CASE WHEN lease_until < now() + make_interval(secs => $3) THEN now()
+                             ELSE held_since END
          WHERE epoch = $1 AND state = 1",
     )
     .bind(to_sql(epoch.get())?)
     .bind(meta.lease_ttl.as_secs_f64())
-    .execute(&meta.pool)
+    .bind((meta.lease_ttl / GAP_PARTS).as_secs_f64())
+    .execute(&meta.leases)
     .await
     .map_err(failure)?;
     match renewed.rows_affected() {
@@ -139,7 +145,7 @@ pub(super) async fn fence_expired(
     meta: &PostgresMeta,
     judge: NodeEpoch,
 ) -> Result<Vec<FencedBroker>, ClusterError> {
-    let mut tx = meta.begin().await?;
+    let mut tx = meta.leases.begin().await.map_err(failure)?;
     // Who renewed while this waited for its row is not among them: PostgreSQL looks at the row again.
     let rows: Vec<(i64, i64, bool)> = sqlx::query_as(
         "SELECT node_id, epoch,

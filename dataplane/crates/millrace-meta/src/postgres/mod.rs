@@ -43,9 +43,14 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct PostgresMeta {
     pool: PgPool,
+    /// For leases alone: a renewal must not wait behind uploads that an outage has held up.
+    leases: PgPool,
     retired_retention: Duration,
     lease_ttl: Duration,
 }
+
+/// One renews the lease, one judges those of the others.
+const LEASE_CONNECTIONS: u32 = 2;
 
 type Tx = Transaction<'static, Postgres>;
 
@@ -57,8 +62,13 @@ impl PostgresMeta {
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
         let pool = connect::pool(url, &options).await?;
         schema::migrate(&pool).await?;
+        let leases = PostgresOptions {
+            connections_max: LEASE_CONNECTIONS,
+            ..options
+        };
         Ok(Self {
             pool,
+            leases: connect::pool(url, &leases).await?,
             retired_retention: options.retired_retention,
             lease_ttl: options.lease_ttl,
         })
@@ -67,6 +77,7 @@ impl PostgresMeta {
     /// Closes the connections. Later uses of the store return errors.
     pub async fn close(&self) {
         self.pool.close().await;
+        self.leases.close().await;
     }
 
     async fn begin(&self) -> Result<Tx, StoreFailure> {

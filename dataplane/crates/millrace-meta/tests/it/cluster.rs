@@ -246,6 +246,21 @@ async fn a_broker_whose_lease_runs_out_is_fenced() {
     );
 }
 
+/// The database was away for a little less than a lease. Whoever gets through first must not fence those that wait behind it.
+#[tokio::test]
+async fn a_renewal_that_comes_late_makes_no_judge() {
+    let cluster = Cluster::new().await;
+    let epochs = [cluster.join(1, "a").await, cluster.join(2, "b").await];
+    let late = "UPDATE nodes SET held_since = now() - INTERVAL '1 day';
+                UPDATE nodes SET lease_until = now() + INTERVAL '1 minute' WHERE node_id = 1;
+                UPDATE nodes SET lease_until = now() - INTERVAL '1 second' WHERE node_id = 2";
+    PostgresServer::execute(&cluster.address, late).await;
+    cluster.meta.renew_lease(epochs[0]).await.expect("renews");
+    let fenced = cluster.meta.fence_expired(epochs[0]).await.expect("judges");
+    assert!(fenced.is_empty(), "{fenced:?}");
+    cluster.meta.renew_lease(epochs[1]).await.expect("renews");
+}
+
 #[tokio::test]
 async fn a_restart_opens_what_is_still_its_own() {
     let cluster = Cluster::new().await;

@@ -521,18 +521,7 @@ async fn a_quota_that_one_broker_was_told_holds_at_all() {
 async fn a_broker_that_wakes_after_it_was_replaced_acknowledges_nothing() {
     let mut cluster = Cluster::start([1, 2]).await;
     cluster.create_topic().await;
-    let leaders = cluster.get(2, "/v1/topics?include=partitions").await;
-    let leaders = leaders["topics"][0]["partitions"]
-        .as_array()
-        .expect("a list")
-        .clone();
-    let of_one: Vec<i32> = leaders
-        .iter()
-        .filter(|partition| partition["leader"] == 1)
-        .map(|partition| {
-            i32::try_from(partition["partition"].as_i64().expect("a number")).expect("few")
-        })
-        .collect();
+    let of_one = led_by(&cluster, 1).await;
     assert_eq!(of_one.len(), 3);
     let is_replaced = Arc::new(AtomicBool::new(false));
     let mut acknowledged = BTreeMap::new();
@@ -592,6 +581,17 @@ async fn a_broker_that_wakes_after_it_was_replaced_acknowledges_nothing() {
             "partition {partition}"
         );
     }
+}
+
+/// The partitions that a node leads.
+async fn led_by(cluster: &Cluster, node: u32) -> Vec<i32> {
+    let topics = cluster.get(2, "/v1/topics?include=partitions").await;
+    let partitions = topics["topics"][0]["partitions"].as_array();
+    let led = partitions.expect("a list").iter();
+    let led = led.filter(|partition| partition["leader"] == node);
+    led.map(|partition| partition["partition"].as_i64().expect("a number"))
+        .map(|partition| i32::try_from(partition).expect("few"))
+        .collect()
 }
 
 fn single(value: &str) -> bytes::Bytes {
