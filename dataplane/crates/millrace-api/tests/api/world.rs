@@ -400,6 +400,13 @@ async fn stored_quotas(meta: &SqliteMeta) -> Arc<LiveQuotas> {
     Arc::new(LiveQuotas::new(table))
 }
 
+async fn open_wal(disk: &SimDisk, clock: &SharedClock) -> (Wal, RecoveredLog) {
+    let mut recovered = RecoveredLog::default();
+    let sink = &mut |record| recovered.push(&record);
+    let opened = Wal::open_with(disk.attach(), WalConfig::new(7), clock.clone(), sink).await;
+    (opened.expect("recovers"), recovered)
+}
+
 async fn start(
     disk: &SimDisk,
     bucket: &FaultyBucket,
@@ -410,10 +417,7 @@ async fn start(
 ) -> Running {
     let node = NodeId(5);
     let epoch = meta.register_node(node).await.expect("registers");
-    let mut recovered = RecoveredLog::default();
-    let sink = &mut |record| recovered.push(&record);
-    let opened = Wal::open_with(disk.attach(), WalConfig::new(7), clock.clone(), sink).await;
-    let wal = opened.expect("recovers");
+    let (wal, recovered) = open_wal(disk, clock).await;
     let storage = storage(bucket, random, clock);
     let shared: Arc<dyn MetaStore> = Arc::new(meta.clone());
     let cache = BlockCacheConfig::new("cluster", settings.block_cache_bytes);
