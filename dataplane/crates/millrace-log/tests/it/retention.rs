@@ -526,6 +526,12 @@ async fn a_deletion_goes_on_when_nobody_waits_for_it() {
     assert_eq!(log.start_offset(), end);
 }
 
+async fn gone(log: &PartitionLog) {
+    while log.size_bytes() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test]
 async fn retention_goes_on_by_itself_and_follows_the_topics() {
     let world = World::new(2, small(), 16 * MIB).await;
@@ -562,11 +568,6 @@ async fn retention_goes_on_by_itself_and_follows_the_topics() {
         let ticket = log.append(vec![batch(now, 100)], AppendOrigin::Client);
         ticket.await.expect("accepted").await.expect("durable");
     }
-    let gone = async |log: &PartitionLog| {
-        while log.size_bytes() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
     let [deleted, kept, compact] = &partitions[..] else {
         panic!("three")
     };
