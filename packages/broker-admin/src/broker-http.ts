@@ -3,6 +3,7 @@ import type {
   AclFilter,
   BrokerStorage,
   ClientQuota,
+  ClusterMembers,
   ClusterUser,
   QuotaChanges,
   QuotaEntity,
@@ -11,6 +12,7 @@ import type {
 } from "@millrace/domain";
 import { type AdminAddress, type AdminRequest, AdminTransport } from "./admin-transport.ts";
 import { AclDeletionAnswer, AclsAnswer, aclFields, aclOf } from "./broker-acls.ts";
+import { ClusterAnswer, membersOf } from "./broker-cluster.ts";
 import { BrokerError } from "./broker-error.ts";
 import { BrokerGroups } from "./broker-groups.ts";
 import { ClientQuotasAnswer, clientQuotasOf, entityParts } from "./broker-quotas.ts";
@@ -123,6 +125,19 @@ export class BrokerHttp {
     );
     if (storage !== undefined) return storage;
     throw new BrokerError("not_ready", "the broker's storage is not open yet");
+  }
+
+  /** The brokers of the cluster; any of several answers for all. `unsupported` by a broker that is alone. */
+  async cluster(): Promise<ClusterMembers> {
+    return membersOf(await this.#transport.json("/v1/cluster", ClusterAnswer, this.#wideBounds));
+  }
+
+  /**
+   * Has a broker of the cluster give away all that it leads. Returns when the moves are planned; they are done once it leads
+   * nothing. It is given nothing more until it is restarted.
+   */
+  async drain(brokerId: number): Promise<void> {
+    await this.#change("POST", "/v1/cluster/drain", { node_id: brokerId });
   }
 
   /** Every setting of the running broker with its bounds. */

@@ -171,7 +171,7 @@ export interface OperationFailure {
 
 /** The parts of a cluster's spec that operations change. */
 export type SpecPart = Partial<
-  Pick<Cluster, "name" | "labels" | "size" | "plaintextListener" | "aws" | "paused">
+  Pick<Cluster, "name" | "labels" | "size" | "plaintextListener" | "brokers" | "aws" | "paused">
 >;
 
 /** How a cluster was left when an operation on it was accepted: where it goes back to. */

@@ -7,7 +7,8 @@ import { deployment, isToRest } from "./deployment.ts";
 const reserve: Step = {
   check: async ({ cluster }) => cluster.placement !== undefined,
   async do({ tools, driver, cluster, fence }) {
-    const placement = await driver.allocate(cluster.id, await tools.db.clusters.placements());
+    const taken = await tools.db.clusters.placements();
+    const placement = await driver.allocate(cluster.id, taken, cluster.brokers);
     await tools.db.transaction(async (tx) => {
       await tx.journal.hold(fence);
       await tx.clusters.recordPlacement(cluster.id, placement);
