@@ -71,12 +71,6 @@ test("without an account a cluster on AWS is not made, only planned", async () =
   expect(refused.body.remedy).toContain("MILLRACE_AWS_ROLE_ARN");
 });
 
-test("more than one broker is not made", async () => {
-  const refused = await ask("POST", "/v1/clusters", { name: "three", brokers: 3 });
-  expect(refused.status).toBe(422);
-  expect(refused.body).toMatchObject({ code: "limit_exceeded", errors: [{ pointer: "/brokers" }] });
-});
-
 /** One that runs on AWS, as far as its row tells. */
 async function awsCluster(name: string) {
   const { db, ours } = fixture;

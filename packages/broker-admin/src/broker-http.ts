@@ -1,6 +1,7 @@
 import type {
   Acl,
   AclFilter,
+  BrokerReport,
   BrokerStorage,
   ClientQuota,
   ClusterMembers,
@@ -22,7 +23,7 @@ import { StorageAnswer, storageOf } from "./broker-storage.ts";
 import { BrokerTopics } from "./broker-topics.ts";
 import { credentialOf, UserAnswer, UsersAnswer, userOf } from "./broker-users.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
-import { type MetricFamily, parseFamilies } from "./open-metrics.ts";
+import { type BrokerMetrics, parseFamilies } from "./open-metrics.ts";
 import {
   type LineFilter,
   MalformedMetrics,
@@ -39,6 +40,8 @@ const CHANGE_TIMEOUT_MS = 10_000;
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface BrokerHttpOptions extends AdminAddress {
+  /** Kafka's node id; that of the slot, or 0, if absent. */
+  readonly brokerId?: number | undefined;
   /** For every request; by default reads of the broker's own state take less than what its clients manage. */
   readonly timeoutMs?: number;
 }
@@ -69,12 +72,14 @@ export class BrokerHttp {
   readonly records: BrokerRecords;
   readonly topics: BrokerTopics;
   readonly groups: BrokerGroups;
+  readonly #brokerId: number;
   readonly #transport: AdminTransport;
   readonly #bounds: { readonly timeoutMs: number; readonly bytesMax: number };
   /** Of what takes longer. */
   readonly #wideBounds: { readonly timeoutMs: number; readonly bytesMax: number };
 
   constructor(options: BrokerHttpOptions) {
+    this.#brokerId = options.brokerId ?? options.slot?.brokerId ?? 0;
     this.#transport = new AdminTransport(options);
     this.#bounds = {
       timeoutMs: options.timeoutMs ?? REQUEST_TIMEOUT_MS,
@@ -116,6 +121,18 @@ export class BrokerHttp {
       uptimeMs: typeof raw.uptime_ms === "number" ? raw.uptime_ms : undefined,
       raw,
     };
+  }
+
+  /** What it says of itself, under its id. */
+  async brokerReports(): Promise<BrokerReport[]> {
+    const { version, uptimeMs, raw } = await this.status();
+    const storage = StorageAnswer.safeParse(raw);
+    return [
+      {
+        ...{ brokerId: this.#brokerId, version, uptimeMs },
+        storage: storage.success ? storageOf(storage.data) : undefined,
+      },
+    ];
   }
 
   /** How full the write-ahead log is, and whether uploads keep up. `not_ready` until clients are served. */
@@ -227,9 +244,9 @@ export class BrokerHttp {
     return await this.#metrics((text) => parsePrometheusText(text, isWanted));
   }
 
-  /** All that it exposes, with types. */
-  async metricFamilies(): Promise<MetricFamily[]> {
-    return await this.#metrics(parseFamilies);
+  /** All that it exposes, with types, under its id. */
+  async brokerMetrics(): Promise<BrokerMetrics[]> {
+    return [{ brokerId: this.#brokerId, families: await this.#metrics(parseFamilies) }];
   }
 
   async #metrics<T>(parse: (text: string) => T): Promise<T> {

@@ -1,4 +1,5 @@
-/** The brokers of a cluster as they see each other, by the metadata that they share. */
+/** The brokers of a cluster: as they see each other, by the metadata that they share, and each as it reports itself. */
+import type { BrokerStorage } from "./benchmark-guard.ts";
 
 /**
  * `draining` serves, and gives away what it leads; `fenced` was not heard from and is replaced until it is back; `left` has
@@ -34,4 +35,14 @@ export interface ClusterMembers {
   readonly members: readonly ClusterMember[];
   /** Newest first. */
   readonly events: readonly MemberEvent[];
+}
+
+/** What a broker says of itself. */
+export interface BrokerReport {
+  readonly brokerId: number;
+  readonly version: string | undefined;
+  /** Milliseconds since its process started. */
+  readonly uptimeMs: number | undefined;
+  /** Undefined until it serves clients. */
+  readonly storage: BrokerStorage | undefined;
 }

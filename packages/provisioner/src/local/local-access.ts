@@ -30,7 +30,9 @@ export function localAccess(home: string, link?: ControlLink): ClusterDriver["ac
     const adminToken = await files.readToken();
     if (adminToken === undefined) throw notPrepared(clusterId);
     const kafka = () => kafkaOf(deployment);
-    if (link === undefined || !(await files.hasLink())) {
+    // A broker that is not prepared yet, one of several, will connect there if it has no port of its own.
+    const isLinked = placement.adminPort === undefined || (await files.hasLink());
+    if (link === undefined || !isLinked) {
       return { kafka, adminUrl: adminUrlOf(placementOf(placement, brokerId)), adminToken };
     }
     return { kafka, ...linkedAdmin(link, { clusterId: clusterId as ClusterId, brokerId }) };

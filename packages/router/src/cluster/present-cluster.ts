@@ -84,7 +84,7 @@ function presentStatus({
 }
 
 /** A paused cluster runs no broker: a link that is open still ends in a moment. */
-function presentBroker(
+export function presentBroker(
   { phase }: Cluster,
   brokerId: number,
   link: BrokerLink | undefined,
