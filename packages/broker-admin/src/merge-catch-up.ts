@@ -1,4 +1,4 @@
-/** How far the groups of a cluster are behind, from what each of its brokers says. Ratios are computed anew, never averaged. */
+/** How far the groups of a cluster are behind, from what each of its brokers says. Ratios are computed from the sums, never averaged. */
 import type { CatchUpAnswer } from "./catch-up.ts";
 
 type Group = CatchUpAnswer["groups"][number];

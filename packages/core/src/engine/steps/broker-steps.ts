@@ -56,7 +56,7 @@ const waitUntilHealthy: Step = {
   },
 };
 
-/** Interrupted, it begins anew: which brokers were restarted already is not recorded. */
+/** Interrupted, it starts from the first broker again: which were restarted already is not recorded. */
 const restart: Step = {
   async do(context) {
     const { brokerId } = context.operation.parameters;
