@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use millrace_meta::{AclRow, MetaStore};
+use millrace_meta::{AclRow, MetaStore, StoreFailure};
 use millrace_security::acl::{Authorizer, Filter, Rule, RuleCodes};
 use millrace_wire::error_code::ErrorCode;
 
-use crate::{code, topics::Refused};
+use crate::{authorization::stored_rules, code, topics::Refused};
 
 /// The most ACLs that one request may add, and delete: Kafka's bound for what one request changes.
 const CHANGES_MAX: usize = 10_000;
@@ -25,6 +25,12 @@ pub(crate) struct AclChanges {
 impl AclChanges {
     pub(crate) fn new(meta: Arc<dyn MetaStore>, authorizer: Arc<Authorizer>) -> Self {
         Self { meta, authorizer }
+    }
+
+    /// Replaces all rules by those that are stored.
+    pub(crate) async fn reload(&self) -> Result<(), StoreFailure> {
+        self.authorizer.replace(stored_rules(&*self.meta).await?);
+        Ok(())
     }
 
     /// The rules that a filter finds, in the order of their resources.

@@ -13,6 +13,7 @@ pub(crate) fn of_group(error: &GroupError) -> ErrorCode {
     match error {
         GroupError::CoordinatorLoading => ErrorCode::CoordinatorLoadInProgress,
         GroupError::CoordinatorNotAvailable => ErrorCode::CoordinatorNotAvailable,
+        GroupError::NotCoordinator => ErrorCode::NotCoordinator,
         GroupError::InvalidGroupId => ErrorCode::InvalidGroupId,
         GroupError::GroupIdNotFound => ErrorCode::GroupIdNotFound,
         GroupError::NonEmptyGroup => ErrorCode::NonEmptyGroup,

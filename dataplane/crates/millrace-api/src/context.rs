@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use millrace_coordinator::GroupCoordinator;
 use millrace_limiter::Network;
 use millrace_log::LogManager;
-use millrace_meta::MetaStore;
+use millrace_meta::{MetaStore, StoreFailure};
 use millrace_model::{NodeId, TopicPartition};
 use millrace_purgatory::{Purgatory, PurgatoryConfig, Timers, Wait};
 use millrace_security::quota::LiveQuotas;
@@ -171,6 +171,29 @@ impl Context {
     /// What the client of a request may do.
     pub(crate) fn rights(&self, call: &Call) -> Rights {
         Rights::new(&self.authorization, call)
+    }
+
+    /// Replaces security settings by those that are stored. Runs in [`SecurityChanges`], between changes.
+    pub(crate) async fn reload_security(&self) -> Result<(), StoreFailure> {
+        let tokens = match &self.token_changes {
+            Some(tokens) => tokens.reload().await,
+            None => Ok(()),
+        };
+        let credentials = self.scram_changes.reload().await;
+        let acls = match &self.acl_changes {
+            Some(acls) => acls.reload().await,
+            None => Ok(()),
+        };
+        let quotas = self.quota_changes.reload().await;
+        self.quotas.reconsider(self.now());
+        let mut result = Ok(());
+        for reloaded in [tokens, credentials, acls, quotas] {
+            if let Err(error) = &reloaded {
+                tracing::warn!(%error, "security settings could not be reloaded; tried again later");
+            }
+            result = result.and(reloaded);
+        }
+        result
     }
 
     /// This broker's id as the wire writes it.

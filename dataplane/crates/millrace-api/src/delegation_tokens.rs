@@ -65,6 +65,10 @@ pub async fn delegation_tokens(
     config: TokenConfig,
     clock: SharedClock,
 ) -> Result<DelegationTokens, StoreFailure> {
+    Ok(DelegationTokens::new(config, clock, stored(meta).await?))
+}
+
+async fn stored(meta: &dyn MetaStore) -> Result<Vec<DelegationToken>, StoreFailure> {
     let token = |row: DelegationTokenRow| {
         let principal = |text: &String| text.parse::<Principal>();
         Ok(DelegationToken {
@@ -83,10 +87,7 @@ pub async fn delegation_tokens(
     };
     let rows = meta.delegation_tokens().await?.into_iter().map(token);
     let tokens = rows.collect::<Result<Vec<_>, InvalidPrincipal>>();
-    let tokens = tokens.map_err(|error| {
-        StoreFailure::Corrupt(format!("a delegation token is invalid: {error}"))
-    })?;
-    Ok(DelegationTokens::new(config, clock, tokens))
+    tokens.map_err(|error| StoreFailure::Corrupt(format!("a delegation token is invalid: {error}")))
 }
 
 /// The client's principal, where it may ask for tokens: it has authenticated, and not by a token itself, so that a
@@ -120,6 +121,12 @@ impl TokenChanges {
 
     pub(crate) fn tokens(&self) -> &DelegationTokens {
         &self.tokens
+    }
+
+    /// Replaces all tokens by those that are stored.
+    pub(crate) async fn reload(&self) -> Result<(), StoreFailure> {
+        self.tokens.replace(stored(&*self.meta).await?);
+        Ok(())
     }
 
     /// How often expired tokens are to be removed.
@@ -193,7 +200,8 @@ impl TokenChanges {
             _ if !allowed => return Err(refused(ErrorCode::DelegationTokenOwnerMismatch)),
             TokenChange::Renew(asked_ms) => at_most(self.tokens.config().expiry_time, asked_ms),
             TokenChange::Expire(..0) => {
-                self.remove(vec![token.id.clone()]).await.map_err(refused)?;
+                let removed = self.remove(vec![token.id.clone()]).await;
+                removed.map_err(|error| refused(code::of_storage(&error)))?;
                 return Ok((token.id.clone(), now_ms));
             }
             TokenChange::Expire(_) if expired => {
@@ -211,7 +219,7 @@ impl TokenChanges {
     }
 
     /// Removes the tokens of users who are deleted.
-    pub(crate) async fn remove_owned(&self, users: &[&str]) -> Result<(), ErrorCode> {
+    pub(crate) async fn remove_owned(&self, users: &[&str]) -> Result<(), StoreFailure> {
         let owners = users.iter().filter_map(|user| Principal::user(user).ok());
         let owners: HashSet<Principal> = owners.collect();
         let owned = self.tokens.owned_by(&owners);
@@ -243,23 +251,23 @@ impl TokenChanges {
             max_ms: token.max_ms,
             expires_ms: token.expires_ms,
         };
-        self.store(vec![DelegationTokenChange::Put(row)]).await?;
+        let stored = self.store(vec![DelegationTokenChange::Put(row)]).await;
+        stored.map_err(|error| code::of_storage(&error))?;
         self.tokens.put(token);
         Ok(())
     }
 
-    async fn remove(&self, ids: Vec<String>) -> Result<(), ErrorCode> {
+    async fn remove(&self, ids: Vec<String>) -> Result<(), StoreFailure> {
         let changes = ids.iter().cloned().map(DelegationTokenChange::Remove);
         self.store(changes.collect()).await?;
         ids.iter().for_each(|id| self.tokens.remove(id));
         Ok(())
     }
 
-    async fn store(&self, changes: Vec<DelegationTokenChange>) -> Result<(), ErrorCode> {
+    async fn store(&self, changes: Vec<DelegationTokenChange>) -> Result<(), StoreFailure> {
         let stored = self.meta.change_delegation_tokens(changes).await;
-        stored.map_err(|error| {
+        stored.inspect_err(|error| {
             tracing::warn!(%error, "delegation tokens could not be stored");
-            code::of_storage(&error)
         })
     }
 }

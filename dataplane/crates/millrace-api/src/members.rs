@@ -56,9 +56,13 @@ impl Context {
         if leader == self.broker_id() {
             return None;
         }
-        let members = self.members(peer).into_iter();
-        let leader = members.into_iter().find(|member| member.id == leader)?;
-        Some((leader, epoch))
+        Some((self.member(leader, peer)?, epoch))
+    }
+
+    /// The broker with this id, if it is there.
+    pub(crate) fn member(&self, id: BrokerId, peer: &Peer) -> Option<Member> {
+        let mut members = self.members(peer).into_iter();
+        members.find(|member| member.id == id)
     }
 
     fn own(&self, peer: &Peer) -> Member {

@@ -76,6 +76,12 @@ impl QuotaChanges {
         Self { meta, live }
     }
 
+    /// Replaces all quotas by those that are stored. What clients have used is measured apart, and stays.
+    pub(crate) async fn reload(&self) -> Result<(), StoreFailure> {
+        self.live.set(client_quotas(&*self.meta).await?);
+        Ok(())
+    }
+
     /// The quotas that hold now.
     pub(crate) fn table(&self) -> Arc<QuotaTable> {
         self.live.table()

@@ -58,6 +58,13 @@ pub(crate) struct ScramChanges {
 /// # Errors
 /// The store failed, or holds what this program would never write.
 pub async fn scram_users(meta: &dyn MetaStore) -> Result<ScramUsers, StoreFailure> {
+    Ok(ScramUsers::new(stored(meta).await?))
+}
+
+/// A credential with its mechanism and user.
+type Stored = (ScramHash, String, ScramCredential);
+
+async fn stored(meta: &dyn MetaStore) -> Result<Vec<Stored>, StoreFailure> {
     let user = |row: ScramRow| {
         let hash = ScramHash::from_code(row.mechanism).ok_or_else(|| {
             StoreFailure::Corrupt(format!("a credential has the mechanism {}", row.mechanism))
@@ -70,10 +77,11 @@ pub async fn scram_users(meta: &dyn MetaStore) -> Result<ScramUsers, StoreFailur
         };
         Ok((hash, row.user, credential))
     };
-    let rows = meta.scram_credentials().await?.into_iter().map(user);
-    Ok(ScramUsers::new(
-        rows.collect::<Result<Vec<_>, StoreFailure>>()?,
-    ))
+    meta.scram_credentials()
+        .await?
+        .into_iter()
+        .map(user)
+        .collect()
 }
 
 impl ScramChanges {
@@ -91,6 +99,22 @@ impl ScramChanges {
 
     pub(crate) fn users(&self) -> &ScramUsers {
         &self.users
+    }
+
+    /// Replaces all credentials by those that are stored. To be called after [`TokenChanges::reload`]: a token
+    /// that is known by then is older than the deletion of its owner.
+    pub(crate) async fn reload(&self) -> Result<(), StoreFailure> {
+        let stored = stored(&*self.meta).await?;
+        if let Some(tokens) = &self.tokens {
+            let kept: HashSet<&str> = stored.iter().map(|(_, user, _)| user.as_str()).collect();
+            let known = self.users.describe(None);
+            let names = known.iter().map(|(user, _)| user.as_str());
+            let deleted: Vec<&str> = names.filter(|user| !kept.contains(user)).collect();
+            // The broker that deleted the user may not have known all of them yet.
+            tokens.remove_owned(&deleted).await?;
+        }
+        self.users.replace(stored);
+        Ok(())
     }
 
     /// Carries changes out: each user's all or none. What became of each user, by name.
@@ -195,7 +219,8 @@ impl ScramChanges {
         // Before the credentials: a failure between the two leaves a user without tokens, not tokens without a user.
         if let Some(tokens) = &self.tokens {
             let deleted = self.deleted(&checked);
-            tokens.remove_owned(&deleted).await.map_err(Refused::from)?;
+            let removed = tokens.remove_owned(&deleted).await;
+            removed.map_err(|error| Refused::from(code::of_storage(&error)))?;
         }
         let row = |change: &Checked| match &change.new {
             None => ScramChange::Remove {

@@ -1,8 +1,10 @@
 //! Frames in, responses out, measured.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
+use millrace_meta::StoreFailure;
+use millrace_model::TopicName;
 use millrace_wire::{
     ApiKey, MalformedRequest, encode_unsupported_api_versions,
     error_code::ErrorCode,
@@ -66,6 +68,31 @@ impl ApiService {
     #[must_use]
     pub fn quota_uses(&self) -> QuotaUses {
         self.context.quotas.uses(self.context.now())
+    }
+
+    /// Forgets what this broker keeps of topics that another broker has deleted: what groups have committed in them, and
+    /// their metrics.
+    pub async fn topics_deleted_elsewhere(&self, topics: &BTreeSet<TopicName>) {
+        self.context.groups.topics_deleted(topics).await;
+        for topic in topics {
+            self.context.metrics.forget_topic(topic);
+        }
+    }
+
+    /// Reads ACLs, client quotas, SCRAM credentials and delegation tokens again, and applies them. To be called
+    /// when another broker of the cluster has changed them. As with changes by this broker, clients stay
+    /// connected, and what they have used of their quotas still counts. Each kind is replaced atomically.
+    ///
+    /// The reload takes its turn among the changes by this broker, so it never undoes one of them. Once it has
+    /// been queued, it completes even if the future is dropped.
+    ///
+    /// # Errors
+    /// The store failed, or holds what this program would never write. A kind that could not be read stays as
+    /// it was; the others are replaced. Call it again until it succeeds.
+    pub async fn reload_security(&self) -> Result<(), StoreFailure> {
+        let context = Arc::clone(&self.context);
+        let reload = async move { context.reload_security().await };
+        self.context.security_changes.enqueue(reload).await.await
     }
 
     async fn take(&self, peer: &Arc<Peer>, frame: BytesMut) -> Accepted {

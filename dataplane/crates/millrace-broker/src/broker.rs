@@ -120,6 +120,7 @@ pub struct Broker {
     _folding: AbortOnDropHandle<()>,
     _tracking: AbortOnDropHandle<()>,
     _following: Option<AbortOnDropHandle<()>>,
+    _telling: Option<AbortOnDropHandle<()>>,
     /// Last, so that the folder is free only when everything else has gone.
     _folder: DataFolder,
 }
@@ -185,6 +186,8 @@ impl Broker {
             config: api_config(&config, &storage, &advertised, cluster.as_ref()),
         };
         let service = Arc::new(ApiService::new(parts));
+        let telling = cluster.as_ref();
+        let telling = telling.map(|cluster| cluster.tell(&service, &seams.tasks));
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
         let serving = Serving {
             server: server.clone(),
@@ -218,6 +221,7 @@ impl Broker {
             _folding: folding,
             _tracking: AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, tracker.run())),
             _following: following,
+            _telling: telling,
             tasks: seams.tasks,
             _folder: folder,
         })

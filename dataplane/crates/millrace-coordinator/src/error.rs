@@ -10,6 +10,10 @@ pub enum GroupError {
     /// again and retries.
     #[error("the coordinator is not available; look it up again and retry")]
     CoordinatorNotAvailable,
+    /// Another broker coordinates the group. The caller looks the coordinator up again and retries
+    /// there.
+    #[error("this broker does not coordinate the group; look the coordinator up again and retry")]
+    NotCoordinator,
     /// The group id is empty where a member needs one, or longer than
     /// [`GROUP_ID_BYTES_MAX`](crate::config::GROUP_ID_BYTES_MAX).
     #[error("the group id is empty or too long")]

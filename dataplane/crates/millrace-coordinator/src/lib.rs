@@ -9,7 +9,7 @@
 //! | `load` | reads a partition back into groups |
 //! | `shard` | the groups of one partition |
 //! | `writer` | the only writer of a shard's log |
-//! | `coordinator` | finds the shard, keeps time, removes expired state |
+//! | `coordinator` | finds the shard, keeps time, removes expired state; loads shards and resigns from them |
 //!
 //! A group's state changes in memory under its lock. Durable changes go to the shard's writer under
 //! the same lock, so the log has the order of the changes. The writer puts all waiting changes into
@@ -30,6 +30,6 @@ mod subscription;
 mod writer;
 
 pub use config::GroupConfig;
-pub use coordinator::{CoordinatorParts, GroupCoordinator};
+pub use coordinator::{CoordinatorParts, GroupCoordinator, partition_of};
 pub use error::GroupError;
 pub use load::LoadError;

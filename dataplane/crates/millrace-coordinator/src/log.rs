@@ -3,9 +3,10 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use millrace_log::{AppendOrigin, LogManager, PartitionLog, Topic};
+use millrace_log::{AppendOrigin, LogManager, PartitionLog};
 use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::split;
+use tokio::sync::watch;
 
 /// A future on the heap.
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -36,8 +37,13 @@ impl Classified for LogFault {
 /// The offset of an append's first record, once it is durable.
 pub(crate) type Durable = BoxFuture<'static, Result<Offset, LogFault>>;
 
-/// One partition's log.
+/// One partition's log, for as long as this broker leads the partition. Once it is lost, appends and
+/// trims are refused, and every append that was taken resolves: durable if the next leader will read
+/// it, refused otherwise.
 pub trait StateLog: Send + Sync + 'static {
+    /// Tells this log from all others that exist at the same time. A partition that is lost and gained
+    /// again has another log.
+    fn id(&self) -> usize;
     /// Takes a batch into the order of the log. The inner future waits for durability.
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>>;
     /// The first offset that is kept.
@@ -52,10 +58,13 @@ pub trait StateLog: Send + Sync + 'static {
 
 /// The topic as a whole. Its number of partitions never changes.
 pub trait StateTopic: Send + Sync + 'static {
-    /// The partitions, by index; none before the topic exists.
-    fn partitions(&self) -> Option<Vec<Arc<dyn StateLog>>>;
-    /// The partitions; the topic is created where it does not exist.
-    fn create(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn StateLog>>, LogFault>>;
+    /// The logs of all partitions, by index: `None` before the topic exists, and an inner `None` for a
+    /// partition that this broker does not lead now.
+    fn partitions(&self) -> Option<Vec<Option<Arc<dyn StateLog>>>>;
+    /// Creates the topic where it does not exist. `partitions` knows it once this has succeeded.
+    fn create(&self) -> BoxFuture<'_, Result<(), LogFault>>;
+    /// Is marked as changed behind every change of what `partitions` returns.
+    fn changes(&self) -> watch::Receiver<u64>;
 }
 
 /// Bytes per read while a log is loaded: large enough that a cold read's round trip does not
@@ -63,31 +72,40 @@ pub trait StateTopic: Send + Sync + 'static {
 const READ_BYTES: usize = 1024 * 1024;
 
 impl StateTopic for LogManager {
-    fn partitions(&self) -> Option<Vec<Arc<dyn StateLog>>> {
+    fn partitions(&self) -> Option<Vec<Option<Arc<dyn StateLog>>>> {
         let topics = self.topics();
         let topic = topics
             .iter()
             .find(|topic| topic.name.as_str() == millrace_log::CONSUMER_OFFSETS_TOPIC)?;
-        Some(logs(topic))
+        let log = |log: &Arc<PartitionLog>| Arc::new(Partition(Arc::clone(log))) as Arc<_>;
+        let partitions = topic.partitions.iter();
+        Some(
+            partitions
+                .map(|partition| partition.log().map(log))
+                .collect(),
+        )
     }
 
-    fn create(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn StateLog>>, LogFault>> {
+    fn create(&self) -> BoxFuture<'_, Result<(), LogFault>> {
         Box::pin(async {
-            let topic = self.consumer_offsets().await.map_err(LogFault::new)?;
-            Ok(logs(&topic))
+            self.consumer_offsets().await.map_err(LogFault::new)?;
+            Ok(())
         })
     }
-}
 
-fn logs(topic: &Topic) -> Vec<Arc<dyn StateLog>> {
-    let log = |partition: &Arc<PartitionLog>| Arc::new(Partition(partition.clone())) as Arc<_>;
-    topic.logs().map(log).collect()
+    fn changes(&self) -> watch::Receiver<u64> {
+        Self::changes(self)
+    }
 }
 
 /// A partition of the real topic.
 struct Partition(Arc<PartitionLog>);
 
 impl StateLog for Partition {
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
         Box::pin(async {
             let batches = split(batch).map_err(LogFault::corrupt)?;

@@ -1,7 +1,7 @@
 //! The groups of one partition of `__consumer_offsets`.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt,
     sync::{
         Arc, Weak,
@@ -12,7 +12,7 @@ use std::{
 
 use metrics::Counter;
 use millrace_budget::{Budget, Charge};
-use millrace_model::TopicPartition;
+use millrace_model::{TopicName, TopicPartition};
 use millrace_purgatory::{TimerHandle, Timers};
 use millrace_time::SharedClock;
 use parking_lot::{Mutex, RwLock};
@@ -30,9 +30,9 @@ use crate::{
 /// clients retry.
 pub(crate) const WRITES_MAX: usize = 16 * 1024;
 
-/// One group, its lock, and its alarm.
+/// One group, its lock, and its alarm; nothing once the shard has resigned.
 pub(crate) struct Cell {
-    slot: Mutex<Slot>,
+    slot: Mutex<Option<Slot>>,
 }
 
 struct Slot {
@@ -103,6 +103,19 @@ impl Outcome {
                     group.forget(&partitions);
                 }
             }
+        }
+    }
+
+    /// Tells who waits for it, where the group is no longer here.
+    fn answer(self, result: Result<(), GroupError>) {
+        match self {
+            Self::Generation(generation) => {
+                if let Then::Welcome(reply, joined) = generation.1 {
+                    drop(reply.send(result.map(|()| joined)));
+                }
+            }
+            Self::Commit(_, reply) | Self::Delete(Some(reply)) => drop(reply.send(result)),
+            Self::Delete(None) | Self::Forget(_) => {}
         }
     }
 }
@@ -204,15 +217,16 @@ impl Refusals {
 /// See the module.
 pub(crate) struct Shard {
     ground: Ground,
-    groups: RwLock<HashMap<String, Arc<Cell>>>,
-    /// Gone once the coordinator closes, so that the writer ends.
+    /// `None` once the shard has resigned.
+    groups: RwLock<Option<HashMap<String, Arc<Cell>>>>,
+    /// Gone once the coordinator closes or the shard resigns, so that the writer ends.
     writes: RwLock<Option<mpsc::Sender<Write>>>,
 }
 
 impl fmt::Debug for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shard")
-            .field("groups", &self.groups.read().len())
+            .field("groups", &self.groups.read().as_ref().map(HashMap::len))
             .finish_non_exhaustive()
     }
 }
@@ -233,24 +247,59 @@ impl Shard {
         let groups: HashMap<String, Arc<Cell>> = groups.into_iter().map(cell).collect();
         let shard = Arc::new(Self {
             ground,
-            groups: RwLock::new(groups),
+            groups: RwLock::new(Some(groups)),
             writes: RwLock::new(Some(writes)),
         });
         for cell in shard.cells() {
-            shard.with(&cell, |_| ());
+            // Sets its alarm.
+            drop(shard.with(&cell, |_| ()));
         }
         shard
     }
 
-    pub(crate) fn cell(&self, group_id: &str) -> Option<Arc<Cell>> {
-        self.groups.read().get(group_id).cloned()
+    /// Gives the groups up: another broker serves them from now on. Who waits for other members is told;
+    /// writes under way are answered once their log has settled them. Returns how many groups there were.
+    pub(crate) fn resign(&self) -> usize {
+        let now = self.ground.now();
+        let groups = self.groups.write().take().unwrap_or_default();
+        self.ground
+            .groups
+            .fetch_sub(groups.len(), Ordering::Relaxed);
+        for cell in groups.values() {
+            let slot = cell.slot.lock().take();
+            let Some(Slot {
+                mut group, alarm, ..
+            }) = slot
+            else {
+                continue;
+            };
+            group.refuse_waiting(&GroupError::NotCoordinator, now);
+            if let Some((_, alarm)) = alarm {
+                alarm.cancel();
+            }
+        }
+        self.close();
+        groups.len()
+    }
+
+    pub(crate) fn has_resigned(&self) -> bool {
+        self.groups.read().is_none()
+    }
+
+    /// # Errors
+    /// The shard has resigned.
+    pub(crate) fn cell(&self, group_id: &str) -> Result<Option<Arc<Cell>>, GroupError> {
+        let groups = self.groups.read();
+        let groups = groups.as_ref().ok_or(GroupError::NotCoordinator)?;
+        Ok(groups.get(group_id).cloned())
     }
 
     pub(crate) fn cell_or_new(&self, group_id: &str) -> Result<Arc<Cell>, GroupError> {
-        if let Some(cell) = self.cell(group_id) {
+        if let Some(cell) = self.cell(group_id)? {
             return Ok(cell);
         }
         let mut groups = self.groups.write();
+        let groups = groups.as_mut().ok_or(GroupError::NotCoordinator)?;
         if let Some(cell) = groups.get(group_id) {
             return Ok(cell.clone());
         }
@@ -269,18 +318,23 @@ impl Shard {
     }
 
     pub(crate) fn cells(&self) -> Vec<Arc<Cell>> {
-        self.groups.read().values().cloned().collect()
+        let groups = self.groups.read();
+        groups.iter().flat_map(HashMap::values).cloned().collect()
     }
 
     /// Works on a group under its lock, then hands what must last to the log, in order, and sets
     /// the group's alarm.
+    ///
+    /// # Errors
+    /// The shard has resigned; nothing was done.
     pub(crate) fn with<R>(
         self: &Arc<Self>,
         cell: &Arc<Cell>,
         work: impl FnOnce(&mut Turn<'_>) -> R,
-    ) -> R {
+    ) -> Result<R, GroupError> {
         let now = self.ground.now();
         let mut slot = cell.slot.lock();
+        let slot = slot.as_mut().ok_or(GroupError::NotCoordinator)?;
         let mut turn = Turn {
             group: &mut slot.group,
             now,
@@ -294,8 +348,8 @@ impl Shard {
         }
         let bytes = slot.group.memory_bytes();
         slot.charge.set(bytes);
-        self.arm(cell, &mut slot, now);
-        result
+        self.arm(cell, slot, now);
+        Ok(result)
     }
 
     fn hand_over_effects(&self, cell: &Arc<Cell>, group: &mut Group, now: Now) {
@@ -381,15 +435,29 @@ impl Shard {
     ) {
         let (cell, outcome) = write;
         let deleted = result.is_ok() && matches!(outcome, Outcome::Delete(_));
-        self.with(&cell, |turn| outcome.apply(turn.group, result, turn.now));
+        let mut outcome = Some(outcome);
+        let applied = self.with(&cell, |turn| {
+            if let Some(outcome) = outcome.take() {
+                outcome.apply(turn.group, result.clone(), turn.now);
+            }
+        });
+        if let (Err(resigned), Some(outcome)) = (applied, outcome) {
+            // What is durable counts wherever the group is now.
+            return outcome.answer(result.map_err(|_| resigned));
+        }
         if deleted {
             self.remove(&cell);
         }
     }
 
     fn remove(&self, cell: &Arc<Cell>) {
-        let id = cell.slot.lock().group.id().to_owned();
+        let Ok(id) = cell.read(|group| group.id().to_owned()) else {
+            return;
+        };
         let mut groups = self.groups.write();
+        let Some(groups) = groups.as_mut() else {
+            return;
+        };
         if groups
             .get(&id)
             .is_some_and(|present| Arc::ptr_eq(present, cell))
@@ -405,15 +473,18 @@ impl Shard {
             let nothing = turn.group.is_unused() && turn.group.durable_count() == 0;
             nothing && turn.group.begin_delete(turn.now).is_ok()
         });
-        if is_nothing {
-            debug_assert_eq!(cell.read(Group::state), GroupState::Dead);
+        if is_nothing == Ok(true) {
+            debug_assert!(
+                cell.read(Group::state)
+                    .is_ok_and(|state| state == GroupState::Dead)
+            );
             self.remove(cell);
         }
     }
 
     /// Deletes expired offsets, and the group when nothing is left of it.
     pub(crate) fn sweep(self: &Arc<Self>, cell: &Arc<Cell>) {
-        self.with(cell, |turn| {
+        let swept = self.with(cell, |turn| {
             if turn.group.has_commits_in_flight() {
                 return;
             }
@@ -429,35 +500,58 @@ impl Shard {
                 turn.write(tombstones, Outcome::Forget(expired));
             }
         });
+        // Expired or not is for the next coordinator to say.
+        drop(swept);
     }
 
-    /// The live records of a group, and of how many there are.
+    /// Drops the offsets in topics that were deleted while the shard was loaded.
+    pub(crate) fn forget_topics(self: &Arc<Self>, topics: &BTreeSet<TopicName>) {
+        for cell in self.cells() {
+            let forgotten = self.with(&cell, |turn| {
+                let gone = turn.group.offsets_in(topics);
+                if !gone.is_empty() {
+                    let tombstones = turn.group.offset_tombstones(&gone);
+                    turn.group.forget(&gone);
+                    turn.write(tombstones, Outcome::Forget(gone));
+                }
+            });
+            // The next coordinator learns of deleted topics by itself.
+            drop(forgotten);
+        }
+    }
+
+    /// The live records of a group; none once the shard has resigned.
     pub(crate) fn durable_records(cell: &Cell) -> Vec<GroupRecord> {
-        cell.slot.lock().group.durable_records()
+        cell.read(Group::durable_records).unwrap_or_default()
     }
 
+    /// How many live records there are.
     pub(crate) fn durable_count(&self) -> usize {
-        self.cells()
-            .iter()
-            .map(|cell| cell.slot.lock().group.durable_count())
-            .sum()
+        let cells = self.cells();
+        let counts = cells.iter().map(|cell| cell.read(Group::durable_count));
+        counts.flatten().sum()
     }
 }
 
 impl Cell {
     fn new(group: Group, charge: Charge) -> Arc<Self> {
         Arc::new(Self {
-            slot: Mutex::new(Slot {
+            slot: Mutex::new(Some(Slot {
                 group,
                 charge,
                 alarm: None,
-            }),
+            })),
         })
     }
 
     /// Looks at the group without changing it.
-    pub(crate) fn read<R>(&self, read: impl FnOnce(&Group) -> R) -> R {
-        read(&self.slot.lock().group)
+    ///
+    /// # Errors
+    /// The shard has resigned.
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&Group) -> R) -> Result<R, GroupError> {
+        let slot = self.slot.lock();
+        let slot = slot.as_ref().ok_or(GroupError::NotCoordinator)?;
+        Ok(read(&slot.group))
     }
 }
 
@@ -467,7 +561,14 @@ fn ring(shard: &Weak<Shard>, cell: &Weak<Cell>) {
     let (Some(shard), Some(cell)) = (shard.upgrade(), cell.upgrade()) else {
         return;
     };
-    cell.slot.lock().alarm = None;
-    shard.with(&cell, |turn| turn.group.expire(turn.now));
-    shard.forget_if_nothing(&cell);
+    match cell.slot.lock().as_mut() {
+        Some(slot) => slot.alarm = None,
+        None => return,
+    }
+    if shard
+        .with(&cell, |turn| turn.group.expire(turn.now))
+        .is_ok()
+    {
+        shard.forget_if_nothing(&cell);
+    }
 }

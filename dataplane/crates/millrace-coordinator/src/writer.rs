@@ -190,6 +190,10 @@ impl Writer {
                 self.fill(&mut filling, &record).await;
             }
         }
+        if self.shard.has_resigned() {
+            // What was read may be a part of the live state, and must not replace it.
+            return;
+        }
         self.flush(filling).await;
         let live = self.records - before;
         match self.trim_after_rewrite(start).await {

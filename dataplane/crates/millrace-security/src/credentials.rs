@@ -267,11 +267,8 @@ impl ScramUsers {
     /// With the credentials that are stored.
     #[must_use]
     pub fn new(stored: impl IntoIterator<Item = (ScramHash, String, ScramCredential)>) -> Self {
-        let entry = |(hash, user, credential): (_, String, _)| {
-            ((hash, user.into_boxed_str()), Arc::new(credential))
-        };
         Self {
-            credentials: RwLock::new(stored.into_iter().map(entry).collect()),
+            credentials: RwLock::new(by_key(stored)),
             control_plane: HashMap::new(),
             fake_key: hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<32>()),
         }
@@ -364,6 +361,22 @@ impl ScramUsers {
             None => credentials.remove(&key),
         };
     }
+
+    /// Replaces all credentials at one moment by those that are stored.
+    pub fn replace(&self, stored: impl IntoIterator<Item = (ScramHash, String, ScramCredential)>) {
+        let stored = by_key(stored);
+        // The old ones are dropped outside of the lock that sign-ins take.
+        let _old = std::mem::replace(&mut *self.credentials.write(), stored);
+    }
+}
+
+fn by_key(
+    stored: impl IntoIterator<Item = (ScramHash, String, ScramCredential)>,
+) -> HashMap<CredentialKey, Arc<ScramCredential>> {
+    let entry = |(hash, user, credential): (_, String, _)| {
+        ((hash, user.into_boxed_str()), Arc::new(credential))
+    };
+    stored.into_iter().map(entry).collect()
 }
 
 /// The users of PLAIN, as the configuration lists them.
@@ -451,6 +464,27 @@ mod tests {
             ScramCredential::from_salted_password(ScramHash::Sha256, b"salt", 4_096, &salted);
         let shown = format!("{:?}", made.expect("legal"));
         assert!(!shown.contains("key"), "{shown}");
+    }
+
+    #[test]
+    fn users_are_replaced_as_a_whole_and_strangers_keep_their_salts() {
+        let credential = |salt: &[u8]| {
+            let made =
+                ScramCredential::from_salted_password(ScramHash::Sha256, salt, 4_096, &[7; 32]);
+            made.expect("legal")
+        };
+        let stored =
+            |user: &str, salt: &[u8]| (ScramHash::Sha256, user.to_owned(), credential(salt));
+        let users = ScramUsers::new([stored("alice", b"a"), stored("bob", b"b")]);
+        let users = users.with_control_plane("the token");
+        let salt = |user| users.get_or_fake(ScramHash::Sha256, user).salt.clone();
+        let (mallory, control_plane) = (salt("mallory"), salt(CONTROL_PLANE_USER));
+        users.replace([stored("bob", b"other"), stored("carol", b"c")]);
+        let names = users.describe(None).into_iter().map(|(user, _)| user);
+        assert_eq!(names.collect::<Vec<_>>(), ["bob", "carol"]);
+        assert_eq!(salt("bob"), b"other");
+        assert_eq!(salt("mallory"), mallory);
+        assert_eq!(salt(CONTROL_PLANE_USER), control_plane);
     }
 
     #[test]

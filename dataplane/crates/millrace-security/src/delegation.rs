@@ -268,6 +268,26 @@ impl DelegationTokens {
         self.tokens.write().remove(id);
     }
 
+    /// Replaces all tokens at one moment by those that are stored. A token that stays keeps its SCRAM
+    /// credentials, so that exchanges that have begun go on.
+    pub fn replace(&self, stored: impl IntoIterator<Item = DelegationToken>) {
+        let issued = |token: DelegationToken| {
+            let former = self.tokens.read().get(token.id.as_str()).cloned();
+            let id = token.id.as_str().into();
+            let issued = match former {
+                Some(former) => IssuedToken {
+                    token: Arc::new(token),
+                    ..former
+                },
+                None => self.issue(token),
+            };
+            (id, issued)
+        };
+        let stored = stored.into_iter().map(issued).collect();
+        // The old ones are dropped outside of the lock that sign-ins take.
+        let _old = std::mem::replace(&mut *self.tokens.write(), stored);
+    }
+
     /// The token with this HMAC. Every token's is compared whole, so that the time tells nothing.
     #[must_use]
     pub fn find(&self, hmac: &[u8]) -> Option<Arc<DelegationToken>> {
@@ -449,6 +469,25 @@ pub(crate) mod tests {
         tokens.remove("b");
         assert_eq!(tokens.find(&hmac), None);
         assert_eq!(tokens.list(|token| token.id != "a").len(), 1);
+    }
+
+    #[test]
+    fn tokens_are_replaced_as_a_whole_and_keep_their_credentials() {
+        let stored = [token("a", 10_000), token("b", 10_000)];
+        let tokens = DelegationTokens::new(config(), ManualClock::shared(), stored);
+        let credential = |id| tokens.credential(ScramHash::Sha256, id);
+        let before = credential("b").expect("valid");
+        tokens.replace([token("b", 20_000), token("c", 10_000)]);
+        assert!(credential("a").is_none());
+        assert!(credential("c").is_some());
+        assert!(Arc::ptr_eq(&before, &credential("b").expect("valid")));
+        let listed = tokens.list(|_| true);
+        let listed = listed
+            .iter()
+            .map(|one| (&*one.token.id, one.token.expires_ms));
+        assert_eq!(listed.collect::<Vec<_>>(), [("b", 20_000), ("c", 10_000)]);
+        let hmac = tokens.issue(token("c", 10_000)).hmac;
+        assert!(tokens.find(&hmac).is_some());
     }
 
     #[test]

@@ -47,7 +47,7 @@ tasks! {
     Compaction = "compaction",
     /// Dials the control plane's gateway and serves the admin HTTP to it.
     ControlLink = "control-link",
-    /// Reads the logs of consumer groups.
+    /// Follows which logs of consumer groups this broker leads, and reads them.
     GroupLoad = "group-load",
     /// Removes expired consumer groups and offsets.
     GroupSweep = "group-sweep",

@@ -18,6 +18,7 @@ const PLATFORMS: [&str; 4] = ["linux-x64", "linux-arm64", "darwin-arm64", "darwi
 pub struct PostgresServer {
     folder: TempDir,
     port: u16,
+    settings: String,
     databases: AtomicU32,
 }
 
@@ -47,23 +48,42 @@ impl PostgresServer {
         let port = free.local_addr().expect("bound").port();
         drop(free);
         let settings = format!(
-            "-p {port} -k '' -c listen_addresses=127.0.0.1 {durability} -c max_connections=50"
+            "-p {port} -k '' -c listen_addresses=127.0.0.1 {durability} -c max_connections=100"
         );
-        let log = folder.path().join("log");
-        let start = [
+        let server = Self {
+            folder,
+            port,
+            settings,
+            databases: AtomicU32::new(0),
+        };
+        server.resume();
+        server
+    }
+
+    /// Ends the server at once, as a failure would; connections are cut.
+    pub fn halt(&self) {
+        let data = self.folder.path().join("data");
+        let data = data.to_str().expect("UTF-8");
+        run("pg_ctl", &["-D", data, "-m", "immediate", "stop"]);
+    }
+
+    /// Starts it again, with what it had committed.
+    pub fn resume(&self) {
+        let (data, log) = (
+            self.folder.path().join("data"),
+            self.folder.path().join("log"),
+        );
+        let arguments = [
+            "-D",
+            data.to_str().expect("UTF-8"),
             "-o",
-            &settings,
+            &self.settings,
             "-l",
             log.to_str().expect("UTF-8"),
             "-w",
             "start",
         ];
-        run("pg_ctl", &[&of_data[..], &start].concat());
-        Self {
-            folder,
-            port,
-            databases: AtomicU32::new(0),
-        }
+        run("pg_ctl", &arguments);
     }
 
     /// The address of a new, empty database.
@@ -95,9 +115,7 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        let data = self.folder.path().join("data");
-        let data = data.to_str().expect("UTF-8");
-        run("pg_ctl", &["-D", data, "-m", "immediate", "stop"]);
+        self.halt();
     }
 }
 

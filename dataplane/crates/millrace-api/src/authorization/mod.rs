@@ -30,6 +30,14 @@ pub async fn authorizer(
     meta: &dyn MetaStore,
     config: AuthorizerConfig,
 ) -> Result<Authorizer, StoreFailure> {
+    Ok(Authorizer::new(config, stored_rules(meta).await?))
+}
+
+/// The ACLs that are stored.
+///
+/// # Errors
+/// See [`authorizer`].
+pub(crate) async fn stored_rules(meta: &dyn MetaStore) -> Result<Vec<Rule>, StoreFailure> {
     let rule = |row: AclRow| {
         let codes = RuleCodes {
             resource_type: row.resource_type,
@@ -43,8 +51,7 @@ pub async fn authorizer(
         let checked = codes.check();
         checked.map_err(|error| StoreFailure::Corrupt(format!("an ACL is invalid: {error}")))
     };
-    let rules: Result<Vec<Rule>, StoreFailure> = meta.acls().await?.into_iter().map(rule).collect();
-    Ok(Authorizer::new(config, rules?))
+    meta.acls().await?.into_iter().map(rule).collect()
 }
 
 /// The authorizer, and what is counted and logged of its decisions.

@@ -1,7 +1,10 @@
-//! FindCoordinator: this broker, for every group.
+//! FindCoordinator: the broker that leads the group's partition of `__consumer_offsets`.
 
 use std::sync::Arc;
 
+use millrace_coordinator::partition_of;
+use millrace_log::CONSUMER_OFFSETS_TOPIC;
+use millrace_model::TopicName;
 use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes, decode,
@@ -17,6 +20,7 @@ use crate::{
     authorization::Rights,
     call::{Answer, Call, Outcome, Reply, Taken, first_error},
     context::{Context, text},
+    members::Member,
     topics::Refused,
 };
 
@@ -53,7 +57,9 @@ async fn answer(
         false => Ok(()),
     };
     let coordinator = |(allowed, key): (Result<(), Refused>, StrBytes)| {
-        coordinator(context, peer, key, &allowed.and_then(|()| found.clone()))
+        let found = allowed.and_then(|()| found.clone());
+        let found = found.and_then(|()| locate(context, peer, &key));
+        coordinator(key, found)
     };
     let coordinators: Vec<Coordinator> = checked.into_iter().map(coordinator).collect();
     let error = first_error(coordinators.iter().map(|c| c.error_code));
@@ -98,25 +104,30 @@ async fn find(context: &Context, key_type: i8) -> Result<(), Refused> {
     }
 }
 
-fn coordinator(
-    context: &Context,
-    peer: &Peer,
-    key: StrBytes,
-    found: &Result<(), Refused>,
-) -> Coordinator {
+/// The broker that keeps a group.
+fn locate(context: &Context, peer: &Peer, group: &str) -> Result<Member, Refused> {
+    let name = TopicName::new(CONSUMER_OFFSETS_TOPIC).expect("Kafka's own name is legal");
+    let topic = context.logs.topic(&name);
+    let partition = topic.as_ref().and_then(|topic| {
+        let partitions = &topic.partitions;
+        partitions.get(partition_of(group, partitions.len()))
+    });
+    let leader = partition.and_then(|partition| context.leader_of(partition));
+    let member = leader.and_then(|(leader, _)| context.member(leader, peer));
+    member.ok_or_else(|| Refused::from(ErrorCode::CoordinatorNotAvailable))
+}
+
+fn coordinator(key: StrBytes, found: Result<Member, Refused>) -> Coordinator {
     let entry = Coordinator::default().with_key(key);
     match found {
-        Ok(()) => {
-            let (host, port) = context.endpoint(peer);
-            entry
-                .with_node_id(context.broker_id())
-                .with_host(host)
-                .with_port(port)
-                .with_error_code(NONE)
-                .with_error_message(Some(text("NONE")))
-        }
-        Err(_) => {
-            let (error, message) = Refused::parts(found);
+        Ok(member) => entry
+            .with_node_id(member.id)
+            .with_host(member.host)
+            .with_port(member.port)
+            .with_error_code(NONE)
+            .with_error_message(Some(text("NONE"))),
+        Err(refused) => {
+            let (error, message) = Refused::parts::<()>(&Err(refused));
             entry
                 .with_node_id(BrokerId(-1))
                 .with_port(-1)

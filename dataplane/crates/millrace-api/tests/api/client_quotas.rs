@@ -218,7 +218,7 @@ fn batch_of(bytes: usize) -> BytesMut {
 }
 
 impl World {
-    async fn throttle_of_produce(&self, bytes: usize) -> i32 {
+    pub(crate) async fn throttle_of_produce(&self, bytes: usize) -> i32 {
         let request = produce_request("t", &[(0, batch_of(bytes))], -1);
         self.ask(NAMED_PRODUCE, &request).await.throttle_time_ms
     }

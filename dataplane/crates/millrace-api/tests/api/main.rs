@@ -15,6 +15,7 @@ mod overload;
 mod produce;
 mod quota;
 mod records;
+mod reload;
 mod scram;
 mod settings;
 mod sign_in;

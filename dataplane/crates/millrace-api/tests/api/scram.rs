@@ -23,10 +23,10 @@ use crate::{
     world::{Settings, World, text},
 };
 
-const SALT: &[u8] = b"0123456789";
+pub(crate) const SALT: &[u8] = b"0123456789";
 
 const UNSUPPORTED_SASL_MECHANISM: i16 = 33;
-const SASL_AUTHENTICATION_FAILED: i16 = 58;
+pub(crate) const SASL_AUTHENTICATION_FAILED: i16 = 58;
 const RESOURCE_NOT_FOUND: i16 = 91;
 const DUPLICATE_RESOURCE: i16 = 92;
 const UNACCEPTABLE_CREDENTIAL: i16 = 93;
@@ -105,7 +105,7 @@ fn sign(key: &[u8], bytes: &[u8]) -> Vec<u8> {
     hmac::sign(&key, bytes).as_ref().to_vec()
 }
 
-async fn sign_in(world: &World, peer: &Arc<Peer>, user: &str, password: &str) -> i16 {
+pub(crate) async fn sign_in(world: &World, peer: &Arc<Peer>, user: &str, password: &str) -> i16 {
     let first = format!("n={user},r=abcdef");
     exchange(world, peer, &first, password).await.error_code
 }

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Looks at the leases within the time of one.
-const LOOKS_PER_LEASE: u32 = 6;
+const LOOKS_PER_LEASE: u32 = 12;
 
 /// The pause after a log could not be taken over.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);

@@ -1,11 +1,14 @@
 //! What other brokers have changed in the metadata: topics, leaders, brokers, credentials.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
 
+use millrace_api::ApiService;
 use millrace_log::LogManager;
 use millrace_meta::{Broker, BrokerState, Changes, StoreFailure};
+use millrace_model::TopicName;
 use millrace_stream::{Share, StreamStore};
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
 
 use super::Membership;
 
@@ -21,6 +24,7 @@ pub(crate) struct Feed {
     logs: LogManager,
     store: StreamStore,
     brokers: watch::Sender<Arc<Vec<Broker>>>,
+    others: Arc<ChangesOfOthers>,
     revision: u64,
 }
 
@@ -32,6 +36,7 @@ impl Feed {
             logs,
             store,
             brokers: watch::Sender::new(Arc::default()),
+            others: Arc::default(),
             revision: 0,
         }
     }
@@ -39,6 +44,11 @@ impl Feed {
     /// The brokers as they are known, and as they will be.
     pub(crate) fn brokers(&self) -> watch::Receiver<Arc<Vec<Broker>>> {
         self.brokers.subscribe()
+    }
+
+    /// What concerns more than topics and brokers.
+    pub(crate) fn changes_of_others(&self) -> Arc<ChangesOfOthers> {
+        Arc::clone(&self.others)
     }
 
     /// Takes over what has changed.
@@ -54,19 +64,20 @@ impl Feed {
             revision,
             topics,
             brokers,
-            ..
+            security,
         } = store.changes_since(self.revision).await?;
         if let Some(brokers) = brokers {
             self.store.set_share(share(&brokers, &self.membership));
             self.brokers.send_replace(Arc::new(brokers));
         }
-        self.logs.follow(revision, topics).await;
+        let deleted = self.logs.follow(revision, topics).await;
+        self.others.note(deleted, security);
         self.revision = revision;
         Ok(())
     }
 
     /// Follows for ever.
-    pub(crate) async fn run(mut self) -> std::convert::Infallible {
+    pub(crate) async fn run(mut self) -> Infallible {
         loop {
             let pause = match self.step().await {
                 Ok(()) => INTERVAL,
@@ -78,6 +89,50 @@ impl Feed {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.logs.hurried() => {}
+            }
+        }
+    }
+}
+
+/// What other brokers, or this one, have changed and parts of the broker have not taken over yet.
+#[derive(Debug, Default)]
+pub(crate) struct ChangesOfOthers {
+    pending: Mutex<Pending>,
+    told: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    /// Topics that were deleted; no more than there were.
+    deleted: BTreeSet<TopicName>,
+    /// Credentials, quotas, access control lists or delegation tokens.
+    security: bool,
+}
+
+impl ChangesOfOthers {
+    fn note(&self, deleted: BTreeSet<TopicName>, security: bool) {
+        if deleted.is_empty() && !security {
+            return;
+        }
+        let mut pending = self.pending.lock();
+        pending.deleted.extend(deleted);
+        pending.security |= security;
+        drop(pending);
+        self.told.notify_one();
+    }
+
+    /// Has the service take over what changes, for ever.
+    pub(crate) async fn tell(self: Arc<Self>, service: Arc<ApiService>) -> Infallible {
+        loop {
+            self.told.notified().await;
+            let Pending { deleted, security } = std::mem::take(&mut *self.pending.lock());
+            if !deleted.is_empty() {
+                service.topics_deleted_elsewhere(&deleted).await;
+            }
+            if security && let Err(error) = service.reload_security().await {
+                tracing::warn!(%error, "credentials, quotas and access control lists cannot be read; trying again");
+                tokio::time::sleep(FAILURE_PAUSE).await;
+                self.note(BTreeSet::new(), true);
             }
         }
     }

@@ -16,18 +16,19 @@ mod takeover;
 
 use std::{sync::Arc, time::Duration};
 
+use millrace_api::ApiService;
 use millrace_log::LogManager;
 use millrace_meta::{Broker, ClusterStore};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_stream::{Closed, StreamStore};
-use millrace_tasks::Task;
+use millrace_tasks::{Supervisor, Task};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) use self::{drain::drain_another, lease::Lease};
 use self::{
     failover::{Failover, FailoverParts},
-    feed::Feed,
+    feed::{ChangesOfOthers, Feed},
     takeover::Takeover,
 };
 use crate::storage::{Seams, Storage};
@@ -67,6 +68,7 @@ pub(crate) struct View {
 /// What keeps the broker a part of its cluster, for as long as this is kept.
 pub(crate) struct Cluster {
     view: View,
+    changes: Arc<ChangesOfOthers>,
     _tasks: [AbortOnDropHandle<()>; 3],
 }
 
@@ -84,7 +86,7 @@ impl Cluster {
             tracing::warn!(%error, "waiting for the metadata database");
             tokio::time::sleep(PAUSE).await;
         }
-        let brokers = feed.brokers();
+        let (brokers, changes) = (feed.brokers(), feed.changes_of_others());
         let failover = Failover::new(FailoverParts {
             membership: membership.clone(),
             brokers: brokers.clone(),
@@ -119,6 +121,7 @@ impl Cluster {
         };
         Self {
             view,
+            changes,
             _tasks: handles.map(AbortOnDropHandle::new),
         }
     }
@@ -126,6 +129,16 @@ impl Cluster {
     /// The cluster as it is known, and as it will be.
     pub(crate) fn view(&self) -> &View {
         &self.view
+    }
+
+    /// Has the service take over what other brokers change, for as long as the handle is kept.
+    pub(crate) fn tell(
+        &self,
+        service: &Arc<ApiService>,
+        tasks: &Supervisor,
+    ) -> AbortOnDropHandle<()> {
+        let telling = Arc::clone(&self.changes).tell(Arc::clone(service));
+        AbortOnDropHandle::new(tasks.spawn(Task::MetadataFeed, telling))
     }
 
     /// Gives everything that this broker leads to the others, within bounds, while clients are served.

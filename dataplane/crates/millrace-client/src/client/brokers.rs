@@ -1,6 +1,13 @@
 //! Connections by broker and lane.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 
@@ -45,8 +52,10 @@ pub(super) struct Brokers {
 /// One connection, or the pause until the next attempt to open it.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Held while connecting, so that callers share one attempt.
+    /// Held while connecting and during the pause before it, so that callers share one attempt.
     state: tokio::sync::Mutex<SlotState>,
+    /// Attempts that have begun.
+    attempts: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +63,8 @@ struct SlotState {
     connection: Option<Connection>,
     failures: u32,
     retry_at: Duration,
+    /// Which attempt was the last one that failed, and why.
+    failed: Option<(u64, RequestError)>,
 }
 
 impl Brokers {
@@ -72,9 +83,16 @@ impl Brokers {
         lane: Lane,
     ) -> Result<Connection, RequestError> {
         let slot = self.slot(address, lane);
+        let begun = slot.attempts.load(Ordering::SeqCst);
         let mut state = slot.state.lock().await;
         if let Some(connection) = state.open() {
             return Ok(connection);
+        }
+        // Each of many callers would otherwise wait for the attempts of all before it.
+        if let Some((attempt, error)) = &state.failed
+            && *attempt > begun
+        {
+            return Err(error.clone());
         }
         let pause = state.retry_at.saturating_sub(self.config.clock.now());
         if !pause.is_zero() {
@@ -88,6 +106,7 @@ impl Brokers {
         };
         let pause = backoff.after(state.failures, &*self.config.random);
         state.retry_at = self.config.clock.now() + pause;
+        let attempt = slot.attempts.fetch_add(1, Ordering::SeqCst) + 1;
         let opened = Connection::open(&self.config, &self.metrics, address, lane.limits).await;
         match opened {
             Ok(connection) => {
@@ -97,6 +116,7 @@ impl Brokers {
             }
             Err(error) => {
                 state.retry_at = self.config.clock.now() + pause;
+                state.failed = Some((attempt, error.clone()));
                 Err(error)
             }
         }
@@ -109,11 +129,12 @@ impl Brokers {
         state.open()
     }
 
-    /// For how long nobody should connect to a broker; zero where it is open or was never tried.
+    /// For how long nobody should connect to a broker; zero where it is open or was never tried. One that somebody is
+    /// connecting to, or waits to connect to, is no better than one that was cut.
     pub(super) fn pause(&self, address: &BrokerAddress, lane: Lane) -> Duration {
         let slot = self.slot(address, lane);
         let Ok(mut state) = slot.state.try_lock() else {
-            return Duration::ZERO;
+            return self.config.reconnect_backoff;
         };
         match state.open() {
             Some(_) => Duration::ZERO,
@@ -150,5 +171,48 @@ impl SlotState {
             // connecting, which counts.
         }
         self.connection.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use futures_util::future::join_all;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Each waited for the attempts of all that came before, with pauses of up to a second between them.
+    #[tokio::test]
+    async fn callers_that_wait_for_one_attempt_share_its_failure() {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("bound").port();
+        drop(free);
+        let address = BrokerAddress::new("127.0.0.1", port);
+        let config = ClientConfig::with_addresses(vec![address.clone()]);
+        let brokers = Brokers::new(config, Arc::default());
+        let callers = (0..100).map(|_| brokers.connection(&address, Lane::shared()));
+        let all = timeout(Duration::from_secs(10), join_all(callers)).await;
+        let all = all.expect("one attempt is enough for all, or two");
+        assert!(all.iter().all(Result::is_err));
+        assert!(
+            brokers
+                .slot(&address, Lane::shared())
+                .attempts
+                .load(Ordering::SeqCst)
+                <= 2
+        );
+    }
+
+    #[tokio::test]
+    async fn a_broker_that_somebody_is_connecting_to_is_not_preferred() {
+        let address = BrokerAddress::new("127.0.0.1", 1);
+        let config = ClientConfig::with_addresses(vec![address.clone()]);
+        let brokers = Brokers::new(config, Arc::default());
+        assert_eq!(brokers.pause(&address, Lane::shared()), Duration::ZERO);
+        let slot = brokers.slot(&address, Lane::shared());
+        let _connecting = slot.state.lock().await;
+        assert!(brokers.pause(&address, Lane::shared()) > Duration::ZERO);
     }
 }

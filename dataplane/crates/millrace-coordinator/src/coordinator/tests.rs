@@ -1,3 +1,5 @@
+mod partitions;
+
 use std::{
     pin::pin,
     sync::atomic::{AtomicBool, Ordering},
@@ -13,7 +15,8 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::{
-    log::{BoxFuture, Durable, LogFault},
+    config::GROUP_ID_BYTES_MAX,
+    log::{BoxFuture, Durable, LogFault, StateLog},
     messages::Protocol,
 };
 
@@ -45,64 +48,109 @@ impl MemoryLog {
     fn records(&self) -> Offset {
         *self.end.lock() - *self.start.lock()
     }
+
+    /// Loses what never became durable.
+    fn truncate(&self, end: Offset) {
+        *self.end.lock() = end;
+        self.batches.lock().retain(|(base, _)| *base < end);
+    }
 }
 
-impl StateLog for MemoryLog {
+/// A log in memory, for as long as this broker leads its partition.
+struct Led {
+    log: Arc<MemoryLog>,
+    lost: watch::Sender<bool>,
+}
+
+impl Led {
+    fn new(log: &Arc<MemoryLog>) -> Arc<Self> {
+        Arc::new(Self {
+            log: log.clone(),
+            lost: watch::Sender::new(false),
+        })
+    }
+
+    fn lost() -> LogFault {
+        LogFault(Cause::of(FailureClass::Gone, "led elsewhere"))
+    }
+
+    fn check(&self) -> Result<(), LogFault> {
+        if *self.lost.borrow() {
+            return Err(Self::lost());
+        }
+        if self.log.broken.load(Ordering::SeqCst) {
+            return Err(LogFault(Cause::of(FailureClass::Transient, "broken")));
+        }
+        Ok(())
+    }
+}
+
+impl StateLog for Led {
+    fn id(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
         Box::pin(async {
-            if self.broken.load(Ordering::SeqCst) {
-                return Err(LogFault(Cause::of(FailureClass::Transient, "broken")));
-            }
+            self.check()?;
             let mut batch = split(batch).expect("built here").remove(0);
             let base = {
-                let mut end = self.end.lock();
+                let mut end = self.log.end.lock();
                 let base = *end;
                 batch.restamp(base, 0, None);
                 *end += u64::from(batch.count());
-                self.batches.lock().push((base, batch.freeze()));
+                self.log.batches.lock().push((base, batch.freeze()));
                 base
             };
-            let mut durable = self.durable.subscribe();
+            let mut durable = self.log.durable.subscribe();
+            let mut lost = self.lost.subscribe();
             let durable: Durable = Box::pin(async move {
-                drop(durable.wait_for(|durable| *durable).await);
-                Ok(base)
+                tokio::select! {
+                    biased;
+                    _ = durable.wait_for(|durable| *durable) => Ok(base),
+                    _ = lost.wait_for(|lost| *lost) => Err(Self::lost()),
+                }
             });
             Ok(durable)
         })
     }
 
     fn start(&self) -> Offset {
-        *self.start.lock()
+        *self.log.start.lock()
     }
 
     fn end(&self) -> Offset {
-        *self.end.lock()
+        *self.log.end.lock()
     }
 
     fn read(&self, offset: Offset) -> BoxFuture<'_, Result<Vec<Bytes>, LogFault>> {
-        if self.corrupt.load(Ordering::SeqCst) {
+        if self.log.corrupt.load(Ordering::SeqCst) {
             return Box::pin(std::future::ready(Err(LogFault::corrupt("a flipped byte"))));
         }
-        if self.broken.load(Ordering::SeqCst) {
-            let fault = LogFault(Cause::of(FailureClass::Transient, "broken"));
+        if let Err(fault) = self.check() {
             return Box::pin(std::future::ready(Err(fault)));
         }
-        let batches = self.batches.lock();
+        let batches = self.log.batches.lock();
         let found = batches.iter().rev().find(|(base, _)| *base <= offset);
         let found = found.map(|(_, batch)| batch.clone()).into_iter().collect();
         Box::pin(std::future::ready(Ok(found)))
     }
 
     fn trim(&self, new_start: Offset) -> BoxFuture<'_, Result<(), LogFault>> {
-        *self.start.lock() = new_start;
-        self.batches.lock().retain(|(base, _)| *base >= new_start);
-        Box::pin(std::future::ready(Ok(())))
+        let trimmed = self.check().map(|()| {
+            *self.log.start.lock() = new_start;
+            let mut batches = self.log.batches.lock();
+            batches.retain(|(base, _)| *base >= new_start);
+        });
+        Box::pin(std::future::ready(trimmed))
     }
 }
 
 struct MemoryTopic {
     logs: Vec<Arc<MemoryLog>>,
-    exists: AtomicBool,
+    /// Nothing before the topic exists.
+    led: Mutex<Option<Vec<Option<Arc<Led>>>>>,
+    changes: watch::Sender<u64>,
 }
 
 impl MemoryTopic {
@@ -110,26 +158,53 @@ impl MemoryTopic {
         let logs = (0..partitions).map(|_| MemoryLog::new()).collect();
         Arc::new(Self {
             logs,
-            exists: AtomicBool::new(false),
+            led: Mutex::new(None),
+            changes: watch::Sender::new(0),
         })
     }
 
-    fn all(&self) -> Vec<Arc<dyn StateLog>> {
-        self.logs
-            .iter()
-            .map(|log| log.clone() as Arc<dyn StateLog>)
-            .collect()
+    /// Another broker creates the topic, and leads all of it.
+    fn create_elsewhere(&self) {
+        *self.led.lock() = Some(vec![None; self.logs.len()]);
+        self.changed();
+    }
+
+    fn gain(&self, index: usize) {
+        let led = Some(Led::new(&self.logs[index]));
+        self.led.lock().as_mut().expect("created")[index] = led;
+        self.changed();
+    }
+
+    fn lose(&self, index: usize) {
+        self.lose_unnoticed(index);
+        self.changed();
+    }
+
+    fn lose_unnoticed(&self, index: usize) {
+        let led = self.led.lock().as_mut().expect("created")[index].take();
+        led.expect("led").lost.send_replace(true);
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
     }
 }
 
 impl StateTopic for MemoryTopic {
-    fn partitions(&self) -> Option<Vec<Arc<dyn StateLog>>> {
-        self.exists.load(Ordering::SeqCst).then(|| self.all())
+    fn partitions(&self) -> Option<Vec<Option<Arc<dyn StateLog>>>> {
+        let led = self.led.lock();
+        let log = |led: &Option<Arc<Led>>| led.clone().map(|led| led as Arc<dyn StateLog>);
+        Some(led.as_ref()?.iter().map(log).collect())
     }
 
-    fn create(&self) -> BoxFuture<'_, Result<Vec<Arc<dyn StateLog>>, LogFault>> {
-        self.exists.store(true, Ordering::SeqCst);
-        Box::pin(std::future::ready(Ok(self.all())))
+    fn create(&self) -> BoxFuture<'_, Result<(), LogFault>> {
+        let all = || self.logs.iter().map(Led::new).map(Some).collect();
+        self.led.lock().get_or_insert_with(all);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 }
 
@@ -553,7 +628,7 @@ async fn expired_offsets_and_then_the_group_are_swept() {
         .expect("durable");
     // Each barrier in a group of its own: the sweep takes the one before.
     let sweep = async |barrier: &str| {
-        let shard = world.coordinator.0.shards().next().expect("ready");
+        let shard = world.coordinator.0.partitions.serving().remove(0);
         shard.cells().iter().for_each(|cell| shard.sweep(cell));
         let barrier = world.coordinator.commit(barrier, &nobody(), Vec::new());
         barrier.await.expect("an empty commit is finished in order");
@@ -744,7 +819,7 @@ async fn groups_that_load_late_keep_their_members_and_until_then_no_topic_may_be
     assert!(again.coordinator.is_loading());
     assert_eq!(
         again.coordinator.heartbeat("g", &caller),
-        Err(GroupError::CoordinatorNotAvailable)
+        Err(GroupError::CoordinatorLoading)
     );
     again.clock.advance(Duration::from_secs(3_600));
     log.broken.store(false, Ordering::SeqCst);

@@ -173,18 +173,18 @@ impl Group {
         self.recount();
     }
 
-    /// Answers everybody who waits, with the request to look for the coordinator elsewhere.
-    pub(crate) fn refuse_waiting(&mut self, now: Now) {
+    /// Answers everybody who waits, with a request to look for the coordinator elsewhere.
+    pub(crate) fn refuse_waiting(&mut self, error: &GroupError, now: Now) {
         let ids: Vec<String> = self.members.keys().cloned().collect();
         for id in ids {
             let Some(member) = self.members.get_mut(&id) else {
                 continue;
             };
             if let Some(reply) = member.syncing.take() {
-                answer(reply, Err(GroupError::CoordinatorNotAvailable));
+                answer(reply, Err(error.clone()));
             }
             if let Some(reply) = member.joining.take() {
-                answer(reply, Err(GroupError::CoordinatorNotAvailable));
+                answer(reply, Err(error.clone()));
             }
             self.refresh(&id, now);
         }

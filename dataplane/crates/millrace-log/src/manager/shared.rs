@@ -11,7 +11,7 @@
 //!   more after that, so that clients wait for the little that came in between.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     convert::Infallible,
     sync::Arc,
     time::Duration,
@@ -21,7 +21,7 @@ use futures_util::{StreamExt, stream};
 use millrace_meta::{
     ChangedTopics, ClusterError, ClusterStore, Leader, LedTopic, PartitionStreams,
 };
-use millrace_model::{NodeEpoch, NodeId, StreamId, TopicId, TopicPartition};
+use millrace_model::{NodeEpoch, NodeId, StreamId, TopicId, TopicName, TopicPartition};
 use millrace_stream::FlushError;
 use parking_lot::Mutex;
 use tokio::{
@@ -93,6 +93,8 @@ struct GivenUp {
     logs: Vec<Arc<PartitionLog>>,
     /// Their streams are about to be released, and must not be opened.
     streams: HashSet<StreamId>,
+    /// Streams that are about to be handed over, or are: nothing is left to release.
+    moving: HashSet<StreamId>,
 }
 
 /// A partition that this broker leads.
@@ -158,11 +160,12 @@ impl Following {
 }
 
 impl LogManager {
-    /// Makes topics and leaders what they are at `revision`.
-    pub async fn follow(&self, revision: u64, topics: ChangedTopics) {
+    /// Makes topics and leaders what they are at `revision`. Gives the topics that were deleted.
+    pub async fn follow(&self, revision: u64, topics: ChangedTopics) -> BTreeSet<TopicName> {
         let inner = &self.inner;
+        let mut deleted = BTreeSet::new();
         let Some(following) = &inner.following else {
-            return;
+            return deleted;
         };
         let _one_at_a_time = inner.changing.lock().await;
         let (gone, present) = match topics {
@@ -174,13 +177,14 @@ impl LogManager {
         };
         let there: HashSet<TopicId> = present.iter().map(|led| led.topic.id).collect();
         for id in gone.into_iter().filter(|id| !there.contains(id)) {
-            inner.forget_topic(id);
+            deleted.extend(inner.forget_topic(id));
         }
         for led in present {
-            inner.apply(following, led);
+            deleted.extend(inner.apply(following, led));
         }
         following.followed.send_replace(revision);
         following.wake();
+        deleted
     }
 
     /// Resolves when somebody waits for the next look at the feed of changes.
@@ -224,14 +228,13 @@ impl LogManager {
 }
 
 impl Inner {
-    /// The topic is as the metadata has it. What this broker does not lead any more is shut at once.
-    fn apply(&self, following: &Following, led: LedTopic) {
+    /// The topic is as the metadata has it. What this broker does not lead any more is shut at once. Gives the topic of this
+    /// name that was deleted before, where there was one.
+    fn apply(&self, following: &Following, led: LedTopic) -> Option<TopicName> {
         let LedTopic { topic, leaders } = led;
-        if let Some(other) = self.registry.by_name(&topic.name)
-            && other.id != topic.id
-        {
-            self.forget_topic(other.id);
-        }
+        let other = self.registry.by_name(&topic.name);
+        let other = other.filter(|other| other.id != topic.id);
+        let deleted = other.and_then(|other| self.forget_topic(other.id));
         let known = self.registry.by_id(topic.id);
         let config = match TopicConfig::resolve(&self.defaults, &topic.configs) {
             Ok(config) => Arc::new(config),
@@ -271,18 +274,18 @@ impl Inner {
         });
         lost.iter().for_each(|log| log.shut());
         following.given_up.lock().logs.extend(lost);
+        deleted
     }
 
-    fn forget_topic(&self, id: TopicId) {
-        let Some(topic) = self.registry.by_id(id) else {
-            return;
-        };
+    fn forget_topic(&self, id: TopicId) -> Option<TopicName> {
+        let topic = self.registry.by_id(id)?;
         self.registry.remove(&topic.name);
         topic.logs().for_each(|log| log.shut());
         let streams = topic.partitions.iter().map(|partition| partition.streams);
         let streams: Vec<_> = streams.flat_map(|of| [of.data, of.meta]).collect();
         self.store.discard_streams(&streams);
         retention::forget_size(&topic.name);
+        Some(topic.name.clone())
     }
 
     fn led_partitions(&self, following: &Following) -> Vec<(Led, Option<Arc<PartitionLog>>)> {
@@ -363,6 +366,13 @@ impl Inner {
 
     /// Serves partitions that were opened, unless their lead was taken meanwhile.
     async fn serve(&self, following: &Following, opened: Vec<(Led, Arc<PartitionLog>)>) {
+        if opened.is_empty() {
+            return;
+        }
+        tracing::info!(
+            partitions = opened.len(),
+            "serving partitions that this broker leads"
+        );
         let _one_at_a_time = self.changing.lock().await;
         let mut of_topics: HashMap<TopicId, Vec<(Led, Arc<PartitionLog>)>> = HashMap::new();
         for (led, log) in opened {
@@ -409,7 +419,8 @@ impl Inner {
             let mut given_up = following.given_up.lock();
             let led = self.led_streams(following);
             let open = self.store.open_ids();
-            given_up.streams = open.into_iter().filter(|id| !led.contains(id)).collect();
+            let is_left = |id: &StreamId| !led.contains(id) && !given_up.moving.contains(id);
+            given_up.streams = open.into_iter().filter(is_left).collect();
             given_up.streams.clone()
         };
         if streams.is_empty() {
@@ -466,6 +477,8 @@ impl Inner {
         }
         // Most of it is uploaded while it still takes appends.
         self.store.flush().await?;
+        let streams = due.iter().map(|(led, ..)| led.streams);
+        following.given_up.lock().moving = streams.flat_map(|of| [of.data, of.meta]).collect();
         close_all(due.iter().map(|(_, log, _)| Arc::clone(log))).await;
         let moved: Vec<(Led, Option<NodeId>)> = match timeout(MOVE_WAIT, self.store.flush()).await {
             Ok(Ok(())) => {
@@ -475,9 +488,9 @@ impl Inner {
                 });
                 handing.buffer_unordered(HAND_OVERS_AT_ONCE).collect().await
             }
-            Ok(Err(error)) => return Err(error),
-            Err(_) => {
-                tracing::warn!(wait = ?MOVE_WAIT, "partitions stay where they are: their upload takes too long");
+            failed => {
+                let error = failed.map(|flushed| flushed.err());
+                tracing::warn!(?error, wait = ?MOVE_WAIT, "partitions stay where they are: they could not be uploaded in time");
                 due.into_iter().map(|(led, ..)| (led, None)).collect()
             }
         };
@@ -532,6 +545,7 @@ impl Inner {
             }
             self.registry.insert(topic);
         }
+        following.given_up.lock().moving.clear();
         following.hurry.notify_one();
         following.wake();
     }

@@ -219,7 +219,10 @@ pub(super) async fn adopt(
     let Some((_, _, Some(FENCED), former, Some(log), _)) = fenced else {
         return Err(ClusterError::NodeNot(node, "fenced"));
     };
-    if let Some(former) = former.filter(|&former| former != own && is_alive(former)) {
+    if let Some(former) = former.filter(|&former| former != own)
+        // Where it was faster while this waited for the node, its row is not among those that were locked.
+        && (is_alive(former) || is_active(&mut tx, former).await?)
+    {
         let adopter = NodeEpoch(from_sql(former)?);
         return Err(ClusterError::Adopted { node, adopter });
     }
@@ -237,6 +240,16 @@ pub(super) async fn adopt(
     commit_change(tx, Change::Brokers(&[])).await?;
     let log = log.clone();
     Ok(Adoption { epoch, log })
+}
+
+/// Whether a start has a good lease.
+async fn is_active(tx: &mut Tx, epoch: i64) -> Result<bool, StoreFailure> {
+    let found: Option<bool> =
+        sqlx::query_scalar("SELECT state = 1 AND lease_until >= now() FROM nodes WHERE epoch = $1")
+            .bind(epoch)
+            .fetch_optional(&mut **tx)
+            .await?;
+    Ok(found == Some(true))
 }
 
 pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {

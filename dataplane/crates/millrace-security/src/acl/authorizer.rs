@@ -154,8 +154,24 @@ impl Authorizer {
         let mut added: Vec<Rule> = added.into_iter().collect();
         added.retain(|rule| rules.insert(rule.clone()));
         let removed = removed.iter().filter(|rule| rules.remove(*rule));
+        self.change_index(&added, removed);
+    }
+
+    /// Replaces all rules at one moment by those that are stored. Costs what a change of the rules in which
+    /// they differ costs.
+    pub fn replace(&self, stored: impl IntoIterator<Item = Rule>) {
+        let stored: BTreeSet<Rule> = stored.into_iter().collect();
+        let mut rules = self.rules.lock();
+        let added: Vec<Rule> = stored.difference(&rules).cloned().collect();
+        let removed = rules.difference(&stored);
+        self.change_index(&added, removed);
+        *rules = stored;
+    }
+
+    /// Must be called while the rules are locked.
+    fn change_index<'a>(&self, added: &'a [Rule], removed: impl Iterator<Item = &'a Rule>) {
         let mut index = Index::clone(&self.index());
-        index.change(&added, removed);
+        index.change(added, removed);
         let index = Arc::new(index);
         // The old one is dropped outside of the lock that decisions take.
         let _old = std::mem::replace(&mut *self.index.write(), index);

@@ -306,6 +306,26 @@ fn illegal_rules_are_refused() {
 }
 
 #[test]
+fn rules_are_replaced_as_a_whole() {
+    let (read, write) = (Operation::Read, Operation::Write);
+    let kept = allow("User:alice", read, "kept");
+    let some = authorizer([kept.clone(), allow("User:alice", read, "gone")]);
+    some.replace([
+        kept,
+        deny("User:alice", write, "kept"),
+        allow("User:alice", write, "new"),
+    ]);
+    assert_eq!(some.len(), 3);
+    assert!(may(&some, ALICE, read, "kept"));
+    assert!(!may(&some, ALICE, read, "gone"));
+    assert!(!may(&some, ALICE, write, "kept"));
+    assert!(may(&some, ALICE, write, "new"));
+    some.replace([]);
+    assert!(some.is_empty());
+    assert!(!may(&some, ALICE, read, "kept"));
+}
+
+#[test]
 fn the_number_of_rules_has_a_bound() {
     let names = 0..RULES_MAX;
     let full = authorizer(names.map(|n| allow("User:a", Operation::Read, &format!("t{n}"))));

@@ -1,5 +1,6 @@
 //! The program as a process: signals, exit codes, `kill -9`, performance tests.
 
+mod cluster;
 mod perf;
 
 use std::{
@@ -70,6 +71,15 @@ impl Home {
         );
         std::fs::write(folder.path().join("server.properties"), text).expect("writable");
         Self { folder, kafka }
+    }
+
+    /// The same with these settings as well.
+    fn with(lines: &str) -> Self {
+        let home = Self::new();
+        let file = home.path().join("server.properties");
+        let text = std::fs::read_to_string(&file).expect("readable");
+        std::fs::write(file, format!("{text}{lines}\n")).expect("writable");
+        home
     }
 
     fn path(&self) -> &Path {

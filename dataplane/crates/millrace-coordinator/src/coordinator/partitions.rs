@@ -1,0 +1,376 @@
+//! Which partitions' groups this broker serves: it loads those whose logs it gains, and resigns from
+//! those that it loses.
+//!
+//! | partition | requests for its groups get |
+//! |---|---|
+//! | led elsewhere | `NotCoordinator` |
+//! | gained, its log is being read | `CoordinatorLoading` |
+//! | its log cannot be read | `CoordinatorNotAvailable` |
+//! | its log has been read | their answer |
+//!
+//! Logs are compared by their ids, so that a partition that was lost and gained again between two
+//! comparisons is resigned from and loaded again. Such a load waits until the writer of the former
+//! shard has ended, because it has to read what that writer acknowledged last.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Weak},
+};
+
+use millrace_model::TopicName;
+use millrace_tasks::{Supervisor, Task};
+use parking_lot::{Mutex, RwLock};
+use tokio::{
+    sync::{Semaphore, mpsc, watch},
+    task::JoinHandle,
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use crate::{
+    GroupError, LoadError,
+    config::GROUP_ID_BYTES_MAX,
+    load::{Loaded, load},
+    log::{StateLog, StateTopic},
+    shard::{Ground, Shard, WRITES_MAX},
+    writer::Writer,
+};
+
+/// Reads of logs at one time while they are loaded: enough to hide a cold read's round trip.
+const LOADS_MAX: usize = 8;
+
+/// Deleted topics that one partition remembers while it is loaded. A deletion past it waits for the
+/// load.
+const DELETED_TOPICS_MAX: usize = 10_000;
+
+/// See the module.
+pub(super) struct Partitions {
+    topic: Arc<dyn StateTopic>,
+    ground: Ground,
+    supervisor: Supervisor,
+    reads: Arc<Semaphore>,
+    /// By index; `None` before the topic exists. A partition is gained, served and lost only while
+    /// `work` is held.
+    table: RwLock<Option<Vec<Partition>>>,
+    work: Mutex<Work>,
+    /// How many partitions are being loaded.
+    loading: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct Work {
+    follower: Option<AbortOnDropHandle<()>>,
+    loads: HashMap<usize, AbortOnDropHandle<()>>,
+    /// Those of shards that resigned as well, until they have ended.
+    writers: Vec<JoinHandle<()>>,
+    closed: bool,
+}
+
+struct Partition {
+    /// The log, while this broker leads the partition. Kept so that no other log gets its id.
+    log: Option<Arc<dyn StateLog>>,
+    state: State,
+    /// Cancelled once the last writer has ended.
+    settled: CancellationToken,
+}
+
+enum State {
+    Elsewhere,
+    /// With the topics that were deleted meanwhile.
+    Loading(BTreeSet<TopicName>),
+    Unavailable,
+    Serving(Arc<Shard>),
+}
+
+impl Partition {
+    fn new() -> Self {
+        let settled = CancellationToken::new();
+        settled.cancel();
+        Self {
+            log: None,
+            state: State::Elsewhere,
+            settled,
+        }
+    }
+
+    fn has(&self, log: Option<&Arc<dyn StateLog>>) -> bool {
+        self.log.as_ref().map(|log| log.id()) == log.map(|log| log.id())
+    }
+
+    fn serving(&self) -> Option<&Arc<Shard>> {
+        match &self.state {
+            State::Serving(shard) => Some(shard),
+            State::Elsewhere | State::Loading(_) | State::Unavailable => None,
+        }
+    }
+}
+
+impl Partitions {
+    pub(super) fn new(
+        topic: Arc<dyn StateTopic>,
+        ground: Ground,
+        supervisor: Supervisor,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            topic,
+            ground,
+            supervisor,
+            reads: Arc::new(Semaphore::new(LOADS_MAX)),
+            table: RwLock::new(None),
+            work: Mutex::default(),
+            loading: watch::Sender::new(0),
+        })
+    }
+
+    /// Takes on the partitions that this broker leads now, and follows all changes.
+    pub(super) fn follow(self: &Arc<Self>) {
+        // Subscribed first, so that no change is missed.
+        let changes = self.topic.changes();
+        self.reconcile();
+        let following = follow(Arc::downgrade(self), changes);
+        let following = self.supervisor.spawn(Task::GroupLoad, following);
+        self.work.lock().follower = Some(AbortOnDropHandle::new(following));
+    }
+
+    /// Makes sure that the topic exists, and takes on its partitions.
+    pub(super) async fn create(self: &Arc<Self>) -> Result<(), LoadError> {
+        self.topic.create().await.map_err(LoadError::Create)?;
+        self.reconcile();
+        Ok(())
+    }
+
+    /// Starts to load what was gained, and resigns from what was lost.
+    fn reconcile(self: &Arc<Self>) {
+        // Held while the topic is asked, so that an older answer never replaces a newer one.
+        let mut work = self.work.lock();
+        if work.closed {
+            return;
+        }
+        let logs = self.topic.partitions();
+        let mut resigning = Vec::new();
+        {
+            let mut table = self.table.write();
+            if let Some(logs) = &logs {
+                table.get_or_insert_with(|| logs.iter().map(|_| Partition::new()).collect());
+            }
+            let mut logs = logs.into_iter().flatten();
+            for (index, partition) in table.iter_mut().flatten().enumerate() {
+                let log = logs.next().flatten();
+                if partition.has(log.as_ref()) {
+                    continue;
+                }
+                work.loads.remove(&index);
+                let state = match &log {
+                    None => State::Elsewhere,
+                    Some(log) => {
+                        let load = self.start_load(index, log, partition.settled.clone());
+                        work.loads.insert(index, load);
+                        State::Loading(BTreeSet::new())
+                    }
+                };
+                partition.log = log;
+                if let State::Serving(shard) = std::mem::replace(&mut partition.state, state) {
+                    resigning.push((index, shard));
+                }
+            }
+        }
+        self.loading.send_replace(work.loads.len());
+        for (partition, shard) in resigning {
+            let groups = shard.resign();
+            tracing::info!(
+                partition,
+                groups,
+                "resigned as coordinator of consumer groups"
+            );
+        }
+    }
+
+    fn start_load(
+        self: &Arc<Self>,
+        index: usize,
+        log: &Arc<dyn StateLog>,
+        settled: CancellationToken,
+    ) -> AbortOnDropHandle<()> {
+        let (partitions, log) = (Arc::downgrade(self), Arc::clone(log));
+        let (reads, ground) = (Arc::clone(&self.reads), self.ground.clone());
+        let loading = self.supervisor.spawn(Task::GroupLoad, async move {
+            settled.cancelled().await;
+            let loaded = load(index, &*log, &reads, &ground).await;
+            if let Some(partitions) = partitions.upgrade() {
+                partitions.loaded(index, &log, loaded);
+            }
+        });
+        AbortOnDropHandle::new(loading)
+    }
+
+    /// Serves the groups of a log that has been read, unless the partition was lost meanwhile.
+    fn loaded(&self, index: usize, log: &Arc<dyn StateLog>, loaded: Result<Loaded, LoadError>) {
+        let mut work = self.work.lock();
+        let is_current = |partition: &Partition| partition.has(Some(log));
+        let current = self
+            .table
+            .read()
+            .iter()
+            .flatten()
+            .nth(index)
+            .is_some_and(is_current);
+        if work.closed || !current {
+            return;
+        }
+        let (state, settled) = match loaded {
+            Ok(loaded) => {
+                let settled = CancellationToken::new();
+                let shard = self.serve(&mut work, log, loaded, settled.clone());
+                (State::Serving(shard), Some(settled))
+            }
+            // Nothing may be served from a part of a group's state.
+            Err(error) => {
+                tracing::error!(%error, "the groups of this partition are not available");
+                (State::Unavailable, None)
+            }
+        };
+        self.replace_loading(index, state, settled);
+        // This task's own; nothing is left for it to do.
+        work.loads.remove(&index);
+        self.loading.send_replace(work.loads.len());
+    }
+
+    fn replace_loading(&self, index: usize, state: State, settled: Option<CancellationToken>) {
+        let mut table = self.table.write();
+        let Some(partition) = table.iter_mut().flatten().nth(index) else {
+            return;
+        };
+        let before = std::mem::replace(&mut partition.state, state);
+        partition.settled = settled.unwrap_or_else(|| partition.settled.clone());
+        let shard = partition.serving().cloned();
+        drop(table);
+        // Later deletions find the shard in the table.
+        if let (State::Loading(deleted), Some(shard)) = (before, shard)
+            && !deleted.is_empty()
+        {
+            shard.forget_topics(&deleted);
+        }
+    }
+
+    fn serve(
+        &self,
+        work: &mut Work,
+        log: &Arc<dyn StateLog>,
+        Loaded { groups, records }: Loaded,
+        settled: CancellationToken,
+    ) -> Arc<Shard> {
+        let (writes, queue) = mpsc::channel(WRITES_MAX);
+        let shard = Shard::new(self.ground.clone(), groups, writes);
+        let (ground, log) = (self.ground.clone(), Arc::clone(log));
+        let writer = Writer::new(shard.clone(), ground, log, queue, records);
+        let writing = self.supervisor.spawn(Task::GroupWriter, async move {
+            let _settled = settled.drop_guard();
+            writer.run().await;
+        });
+        work.writers.retain(|writer| !writer.is_finished());
+        work.writers.push(writing);
+        shard
+    }
+
+    /// Whether the topic exists, as far as this broker has seen.
+    pub(super) fn exists(&self) -> bool {
+        self.table.read().is_some()
+    }
+
+    /// The shards whose groups are served.
+    pub(super) fn serving(&self) -> Vec<Arc<Shard>> {
+        let table = self.table.read();
+        let serving = table.iter().flatten().filter_map(Partition::serving);
+        serving.cloned().collect()
+    }
+
+    /// The shard that keeps a group, by Kafka's rule. An empty id is legal for offsets alone.
+    pub(super) fn shard(&self, group_id: &str) -> Result<Arc<Shard>, GroupError> {
+        if group_id.len() > GROUP_ID_BYTES_MAX {
+            return Err(GroupError::InvalidGroupId);
+        }
+        let table = self.table.read();
+        let partitions = table.as_ref();
+        let partitions = partitions.ok_or(GroupError::CoordinatorNotAvailable)?;
+        let partition = partitions.get(partition_of(group_id, partitions.len()));
+        match partition.map(|partition| &partition.state) {
+            Some(State::Serving(shard)) => Ok(Arc::clone(shard)),
+            Some(State::Loading(_)) => Err(GroupError::CoordinatorLoading),
+            Some(State::Elsewhere) => Err(GroupError::NotCoordinator),
+            Some(State::Unavailable) | None => Err(GroupError::CoordinatorNotAvailable),
+        }
+    }
+
+    /// Whether logs are being read.
+    pub(super) fn is_loading(&self) -> bool {
+        *self.loading.borrow() > 0
+    }
+
+    /// Resolves once no log is being read.
+    pub(super) async fn loads_ended(&self) {
+        let mut loading = self.loading.subscribe();
+        // The sender lives in `self`, so it is there for as long as this waits.
+        drop(loading.wait_for(|loading| *loading == 0).await);
+    }
+
+    /// Drops the offsets in these topics from what is being loaded, once it has been.
+    pub(super) async fn forget_in_loads(&self, topics: &BTreeSet<TopicName>) {
+        let mut loading = self.loading.subscribe();
+        while !self.remember_deleted(topics) {
+            drop(loading.changed().await);
+        }
+    }
+
+    /// Tells all loads under way that these topics are gone. False where one cannot remember more.
+    fn remember_deleted(&self, topics: &BTreeSet<TopicName>) -> bool {
+        let mut all = true;
+        for partition in self.table.write().iter_mut().flatten() {
+            if let State::Loading(deleted) = &mut partition.state {
+                let new: Vec<TopicName> = topics.difference(deleted).cloned().collect();
+                let room = DELETED_TOPICS_MAX.saturating_sub(deleted.len());
+                all &= new.len() <= room;
+                deleted.extend(new.into_iter().take(room));
+            }
+        }
+        all
+    }
+
+    /// Ends all loads, stops taking writes and waits until those taken are durable and answered.
+    pub(super) async fn close(&self) {
+        let writers = {
+            let mut work = self.work.lock();
+            work.closed = true;
+            work.follower = None;
+            // What has not been loaded never is; `loading` goes on saying so.
+            work.loads.clear();
+            std::mem::take(&mut work.writers)
+        };
+        for shard in self.serving() {
+            shard.close();
+        }
+        for writer in writers {
+            // A writer that panicked has answered nobody; there is nothing left to wait for.
+            drop(writer.await);
+        }
+    }
+}
+
+/// Reconciles after every change of the topic, until nobody is left to change it.
+async fn follow(partitions: Weak<Partitions>, mut changes: watch::Receiver<u64>) {
+    while changes.changed().await.is_ok() {
+        let Some(partitions) = partitions.upgrade() else {
+            return;
+        };
+        partitions.reconcile();
+    }
+}
+
+/// Which partition of `__consumer_offsets` keeps a group: Java's `String.hashCode` without its sign
+/// bit, as in Kafka, so that tools that look into the topic find a group where they expect it.
+#[must_use]
+pub fn partition_of(group_id: &str, partitions: usize) -> usize {
+    let hash = group_id.encode_utf16().fold(0_i32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    });
+    let positive = usize::try_from(hash & i32::MAX).unwrap_or(0);
+    positive % partitions.max(1)
+}

@@ -1,0 +1,502 @@
+//! Several brokers of one cluster, on one PostgreSQL database and one bucket.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use millrace_client::{
+    Admin, Client, ClientConfig, Producer, ProducerConfig, ProducerRecord,
+    admin::{ConfigChange, ConfigResource, NewTopic},
+    transport::BrokerAddress,
+};
+use millrace_record::{BatchBuilder, Compression, header_of, records};
+use millrace_testkit::PostgresServer;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+use crate::{Home, Running};
+
+/// Leases are ended by the tests, not by a machine that is busy; a broker looks at them twelve times as often.
+const SESSION_TIMEOUT: &str = "broker.session.timeout.ms=30000";
+const PATIENCE: Duration = Duration::from_secs(60);
+const TOPIC: &str = "t";
+const PARTITIONS: i32 = 6;
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+struct Node {
+    home: Home,
+    admin: SocketAddr,
+}
+
+struct Cluster {
+    _server: PostgresServer,
+    database: String,
+    shared: TempDir,
+    nodes: BTreeMap<u32, Node>,
+    brokers: BTreeMap<u32, Running>,
+}
+
+impl Cluster {
+    async fn start<const N: usize>(nodes: [u32; N]) -> Self {
+        let server = PostgresServer::start();
+        let database = server.database().await;
+        let shared = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(shared.path().join("token"), TOKEN).expect("writable");
+        let mut cluster = Self {
+            _server: server,
+            database,
+            shared,
+            nodes: BTreeMap::new(),
+            brokers: BTreeMap::new(),
+        };
+        for node in nodes {
+            cluster.start_node(node).await;
+        }
+        cluster
+    }
+
+    async fn start_node(&mut self, node: u32) {
+        let (database, shared) = (&self.database, self.shared.path().display());
+        let of_node = || {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let admin = listener.local_addr().expect("bound");
+            let home = Home::with(&format!(
+                "node.id={node}\ncluster.id=test\nbroker.rack=zone-{node}\n\
+                 metadata.database.url={database}\n{SESSION_TIMEOUT}\n\
+                 s3.data.buckets=0@file://{shared}/objects\ns3.block.cache.size=16MiB\n\
+                 admin.listener={admin}\nadmin.token.file={shared}/token\n\
+                 offsets.topic.num.partitions=4\nauto.create.topics.enable=false"
+            ));
+            Node { home, admin }
+        };
+        let started = self.nodes.entry(node).or_insert_with(of_node).home.start();
+        self.brokers.insert(node, started.await);
+    }
+
+    /// Drains, leaves, and ends.
+    async fn stop_node(&mut self, node: u32) {
+        let broker = self.brokers.remove(&node).expect("it runs");
+        let status = broker.terminate().await;
+        assert!(
+            status.success(),
+            "{status}: {}",
+            self.nodes[&node].home.log()
+        );
+    }
+
+    fn kill_node(&mut self, node: u32) {
+        self.brokers.remove(&node).expect("it runs").kill_9();
+    }
+
+    /// The leases of these nodes have run out.
+    async fn expire(&self, node: u32) {
+        let statement = format!(
+            "UPDATE nodes SET held_since = now() - INTERVAL '1 day';
+             UPDATE nodes SET lease_until = now() - INTERVAL '1 second' WHERE node_id = {node}"
+        );
+        PostgresServer::execute(&self.database, &statement).await;
+    }
+
+    fn signal(&self, node: u32, signal: Signal) {
+        let pid = i32::try_from(self.brokers[&node].child.id()).ok();
+        let pid = pid.and_then(Pid::from_raw).expect("a process id");
+        kill_process(pid, signal).expect("our child");
+    }
+
+    async fn get(&self, node: u32, path: &str) -> Value {
+        let address = self.nodes[&node].admin;
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.expect("open");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("text");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        serde_json::from_str(body).expect("JSON")
+    }
+
+    fn client(&self) -> Client {
+        let bootstrap = self.brokers.values().map(|broker| {
+            let address = broker.kafka;
+            BrokerAddress::new(&address.ip().to_string(), address.port())
+        });
+        Client::new(ClientConfig::with_addresses(bootstrap.collect()))
+    }
+
+    async fn create_topic(&self) {
+        let client = self.client();
+        let topic = NewTopic::new(TOPIC).partitions(PARTITIONS);
+        let results = Admin::new(&client).create_topics(&[topic]).await;
+        let results = results.expect("a broker answers");
+        assert!(results[TOPIC].is_ok(), "{results:?}");
+        let partitions = u64::try_from(PARTITIONS).expect("few");
+        for &node in self.brokers.keys() {
+            self.until(node, |brokers| {
+                brokers.iter().map(|(.., leaders)| leaders).sum::<u64>() == partitions
+            })
+            .await;
+        }
+    }
+
+    /// Node, state and leaders of each broker, as a broker tells them.
+    async fn brokers_by(&self, node: u32) -> Vec<(u64, String, u64)> {
+        let view = self.get(node, "/v1/cluster").await;
+        let brokers = view["brokers"].as_array().expect("a list").iter();
+        let told = |broker: &Value| {
+            let state = broker["state"].as_str().expect("a state").to_owned();
+            let number = |name: &str| broker[name].as_u64().expect("a number");
+            (number("node_id"), state, number("leaders"))
+        };
+        brokers.map(told).collect()
+    }
+
+    async fn until(&self, node: u32, holds: impl Fn(&[(u64, String, u64)]) -> bool) {
+        let waiting = async {
+            while !holds(&self.brokers_by(node).await) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let waited = timeout(PATIENCE, waiting).await;
+        assert!(waited.is_ok(), "{:?}", self.brokers_by(node).await);
+    }
+
+    /// The values of each partition in the order of their offsets, each read from its leader.
+    async fn read_all(&self, per_partition: usize) -> BTreeMap<i32, Vec<String>> {
+        let mut all = BTreeMap::new();
+        for partition in 0..PARTITIONS {
+            all.insert(partition, self.read(partition, per_partition).await);
+        }
+        all
+    }
+
+    async fn read(&self, partition: i32, count: usize) -> Vec<String> {
+        let mut read: Vec<(i64, String)> = Vec::new();
+        let reading = async {
+            while read.len() < count {
+                let next = i64::try_from(read.len()).expect("few");
+                for broker in self.brokers.values() {
+                    let mut raw = broker.client().await;
+                    let wait = Duration::from_millis(100);
+                    let fetched = raw.fetch(TOPIC, partition, next, wait).await;
+                    if fetched.error_code == 0 {
+                        let new = values(fetched.records).into_iter();
+                        read.extend(new.filter(|(offset, _)| *offset >= next));
+                        break;
+                    }
+                }
+            }
+        };
+        timeout(PATIENCE, reading).await.expect("all are there");
+        let in_order = (0..).zip(&read).all(|(at, (offset, _))| at == *offset);
+        assert!(in_order, "{read:?}");
+        read.into_iter().map(|(_, value)| value).collect()
+    }
+}
+
+/// Offset and value of each record.
+fn values(mut batches: bytes::Bytes) -> Vec<(i64, String)> {
+    let mut values = Vec::new();
+    while !batches.is_empty() {
+        let size = header_of(&batches).expect("a sound batch").size_bytes();
+        for record in records(&batches.split_to(size)).expect("a sound batch") {
+            let record = record.expect("a sound record");
+            let value = record.value.expect("a value").to_vec();
+            values.push((record.offset, String::from_utf8(value).expect("text")));
+        }
+    }
+    values
+}
+
+/// Sends `numbers` to each partition, and waits until all are acknowledged.
+async fn send(producer: &Producer, numbers: std::ops::Range<usize>) {
+    let mut deliveries = Vec::new();
+    for number in numbers {
+        for partition in 0..PARTITIONS {
+            let value = number.to_string();
+            let record = ProducerRecord::to(TOPIC)
+                .partition(partition)
+                .value(value.as_bytes());
+            deliveries.push(producer.send(record).await.expect("accepted"));
+        }
+    }
+    for delivery in deliveries {
+        let delivered = timeout(PATIENCE, delivery).await.expect("settled");
+        delivered.expect("acknowledged");
+    }
+}
+
+fn producer(client: &Client) -> Producer {
+    let mut config = ProducerConfig::default();
+    config.batch_size = 500;
+    config.linger = Duration::from_millis(1);
+    Producer::new(client, config).expect("legal")
+}
+
+fn expected(count: usize) -> BTreeMap<i32, Vec<String>> {
+    let values: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+    (0..PARTITIONS)
+        .map(|partition| (partition, values.clone()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partitions_are_spread_and_every_broker_knows_them() {
+    let cluster = Cluster::start([1, 2, 3]).await;
+    cluster.create_topic().await;
+    for node in [1, 2, 3] {
+        cluster
+            .until(node, |brokers| {
+                brokers.len() == 3
+                    && brokers
+                        .iter()
+                        .all(|(_, state, leaders)| state == "active" && *leaders == 2)
+            })
+            .await;
+    }
+    let client = cluster.client();
+    let producer = producer(&client);
+    send(&producer, 0..50).await;
+    assert_eq!(cluster.read_all(50).await, expected(50));
+    let view = cluster.get(2, "/v1/cluster").await;
+    assert_eq!(view["brokers"][0]["rack"], "zone-1");
+    assert_eq!(view["events"][0]["kind"], "joined");
+    producer.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_does_not_notice_that_brokers_stop_and_come_back() {
+    let mut cluster = Cluster::start([1, 2, 3]).await;
+    cluster.create_topic().await;
+    let client = cluster.client();
+    let producer = producer(&client);
+    let sending = tokio::spawn({
+        let producer = producer.clone();
+        async move {
+            for hundred in 0..20 {
+                send(&producer, hundred * 100..(hundred + 1) * 100).await;
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+    });
+    for node in [1, 2] {
+        cluster.stop_node(node).await;
+        cluster
+            .until(3, |brokers| {
+                brokers.iter().all(|(other, state, leaders)| {
+                    *other != u64::from(node) || (state == "left" && *leaders == 0)
+                })
+            })
+            .await;
+        cluster.start_node(node).await;
+    }
+    timeout(PATIENCE, sending)
+        .await
+        .expect("ends")
+        .expect("no error reached the application");
+    assert_eq!(cluster.read_all(2_000).await, expected(2_000));
+    producer.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_broker_acknowledged_is_read_from_the_others() {
+    let mut cluster = Cluster::start([1, 2, 3]).await;
+    cluster.create_topic().await;
+    let client = cluster.client();
+    let producer = producer(&client);
+    send(&producer, 0..200).await;
+    cluster.kill_node(2);
+    cluster.expire(2).await;
+    cluster
+        .until(1, |brokers| brokers[1].1 == "left" && brokers[1].2 == 0)
+        .await;
+    // An idempotent producer goes on with its sequence at the new leader.
+    send(&producer, 200..300).await;
+    assert_eq!(cluster.read_all(300).await, expected(300));
+    let kinds = cluster.get(1, "/v1/cluster").await["events"].clone();
+    let kinds: Vec<&str> = kinds
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|event| event["kind"].as_str().expect("a kind"))
+        .collect();
+    assert_eq!(kinds[..3], ["left", "takeover", "fenced"]);
+
+    // It comes back with its log, of which nothing is needed any more.
+    cluster.start_node(2).await;
+    cluster.until(3, |brokers| brokers[1].1 == "active").await;
+    cluster.kill_node(1);
+    cluster.expire(1).await;
+    cluster
+        .until(2, |brokers| brokers[0].1 == "left" && brokers[1].2 > 0)
+        .await;
+    send(&producer, 300..400).await;
+    assert_eq!(cluster.read_all(400).await, expected(400));
+    producer.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_before_anybody_noticed_goes_on_with_its_own_log() {
+    let mut cluster = Cluster::start([1, 2]).await;
+    cluster.create_topic().await;
+    let client = cluster.client();
+    let producer = producer(&client);
+    send(&producer, 0..100).await;
+    cluster.kill_node(1);
+    cluster.start_node(1).await;
+    send(&producer, 100..200).await;
+    assert_eq!(cluster.read_all(200).await, expected(200));
+    let leaders = cluster.brokers_by(2).await;
+    assert_eq!((leaders[0].2, leaders[1].2), (3, 3), "nothing moved");
+    producer.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_a_topic_is_every_brokers() {
+    let cluster = Cluster::start([1, 2]).await;
+    cluster.create_topic().await;
+    let ask = async |node: u32| {
+        let answer = cluster.get(node, "/v1/topics?include=configs,partitions");
+        answer.await["topics"].clone()
+    };
+    let first = ask(1).await;
+    assert_eq!(first[0]["partition_count"], PARTITIONS);
+    // Offsets are known to the leader alone.
+    let known = |topics: &Value| {
+        let partitions = topics[0]["partitions"].as_array().expect("a list").clone();
+        let known = partitions
+            .iter()
+            .filter(|partition| !partition["end_offset"].is_null());
+        known.count()
+    };
+    assert_eq!((known(&first), known(&ask(2).await)), (3, 3));
+
+    let client = cluster.client();
+    let admin = Admin::new(&client);
+    let change = ConfigChange::Set("1234567".to_owned());
+    let changes = BTreeMap::from([("retention.ms".to_owned(), change)]);
+    let resource = ConfigResource::Topic(TOPIC.to_owned());
+    let changed = admin
+        .alter_configs(&BTreeMap::from([(resource, changes)]))
+        .await;
+    changed.expect("a broker answers");
+    for node in [1, 2] {
+        let told = async {
+            while ask(node).await[0]["configs"]["retention.ms"]["value"] != "1234567" {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, told).await.expect("it learns of it");
+    }
+    let deleted = admin
+        .delete_topics(&[TOPIC])
+        .await
+        .expect("a broker answers");
+    assert!(deleted[TOPIC].is_ok(), "{deleted:?}");
+    for node in [1, 2] {
+        let gone = async {
+            while ask(node).await != Value::Array(Vec::new()) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, gone).await.expect("it is gone");
+    }
+}
+
+/// A broker that stood still while another one took its place. Clients hold connections to it, and have sent it records that it
+/// finds when it wakes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_wakes_after_it_was_replaced_acknowledges_nothing() {
+    let mut cluster = Cluster::start([1, 2]).await;
+    cluster.create_topic().await;
+    let leaders = cluster.get(2, "/v1/topics?include=partitions").await;
+    let leaders = leaders["topics"][0]["partitions"]
+        .as_array()
+        .expect("a list")
+        .clone();
+    let of_one: Vec<i32> = leaders
+        .iter()
+        .filter(|partition| partition["leader"] == 1)
+        .map(|partition| {
+            i32::try_from(partition["partition"].as_i64().expect("a number")).expect("few")
+        })
+        .collect();
+    assert_eq!(of_one.len(), 3);
+    let is_replaced = Arc::new(AtomicBool::new(false));
+    let mut acknowledged = BTreeMap::new();
+    let mut writers = Vec::new();
+    for partition in of_one {
+        let mut client = cluster.brokers[&1].client().await;
+        let acknowledged_here = Arc::new(Mutex::new(Vec::new()));
+        acknowledged.insert(partition, Arc::clone(&acknowledged_here));
+        let is_replaced = Arc::clone(&is_replaced);
+        // Ends with its connection.
+        writers.push(tokio::spawn(async move {
+            for number in 0.. {
+                let value = format!("{partition}-{number}");
+                let answer = client.produce(TOPIC, partition, single(&value)).await;
+                if answer.is_err() {
+                    return;
+                }
+                assert!(!is_replaced.load(Ordering::SeqCst), "acknowledged {value}");
+                acknowledged_here.lock().expect("no panic").push(value);
+            }
+        }));
+    }
+    sleep(Duration::from_millis(300)).await;
+    cluster.signal(1, Signal::STOP);
+    cluster.expire(1).await;
+    cluster
+        .until(2, |brokers| brokers[0].1 == "left" && brokers[1].2 == 6)
+        .await;
+    is_replaced.store(true, Ordering::SeqCst);
+    cluster.signal(1, Signal::CONT);
+    let mut broker = cluster.brokers.remove(&1).expect("it runs");
+    let ended = async {
+        while broker.child.try_wait().expect("our child").is_none() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, ended).await.expect("it ends by itself");
+    let log = cluster.nodes[&1].home.log();
+    assert!(
+        log.contains("fenced") || log.contains("taken it over"),
+        "{log}"
+    );
+    for writer in writers {
+        if let Err(error) = writer.await {
+            let panic = error.into_panic();
+            let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+            assert!(!text.contains("acknowledged"), "{text}");
+        }
+    }
+    for (partition, acknowledged) in acknowledged {
+        let acknowledged = acknowledged.lock().expect("no panic").clone();
+        assert!(!acknowledged.is_empty());
+        let read = cluster.read(partition, acknowledged.len()).await;
+        assert_eq!(
+            read[..acknowledged.len()],
+            acknowledged,
+            "partition {partition}"
+        );
+    }
+}
+
+fn single(value: &str) -> bytes::Bytes {
+    let mut builder = BatchBuilder::new(Compression::None);
+    builder.push(1_000, None, Some(value.as_bytes()), &[]);
+    builder.build().freeze()
+}
