@@ -26,6 +26,8 @@ const BUILD_SECONDS_MAX = 3_600;
 /** Brokers drain inside the worker's stop: in-flight requests, then a flush of the log. */
 const WORKER_STOP_SECONDS_MAX = 90;
 const DATABASE = "millrace";
+/** What programs connect as to the product's database. */
+const ROLES = { api: "millrace_api", worker: "millrace_worker", gateway: "millrace_gateway" };
 
 const startedAt = Date.now();
 const stop = new AbortController();
@@ -199,9 +201,6 @@ function databaseUrl(postgres: RunningPostgres): URL {
   url.pathname = `/${DATABASE}`;
   return url;
 }
-
-/** What programs connect as to the product's database. */
-const ROLES = { api: "millrace_api", worker: "millrace_worker", gateway: "millrace_gateway" };
 
 interface RoleUrls {
   readonly api: string;
