@@ -23,7 +23,7 @@ test("a cluster on AWS is planned with its cost, without an account, and nothing
   });
   expect(preview.body.plan.id).toBeUndefined();
   expect(preview.body.cost_delta).toBe(preview.body.cost.total);
-  expect(preview.body.warnings.join(" ")).toContain("Only one broker");
+  expect(preview.body.warnings.join(" ")).toContain("only one broker can be created");
   const again = await ask("POST", PATH, body);
   expect(again.body.plan.digest).toBe(preview.body.plan.digest);
   expect((await ask("GET", "/v1/clusters")).body.items).toEqual([]);

@@ -15,7 +15,6 @@ export const restartCluster = defineContract({
   tag: "Clusters",
   permission: "cluster:update",
   successStatus: 202,
-  example: { broker_id: 2 },
   params: { cluster_id: pathId("clu") },
   headers: { if_match: ifMatch },
   body: {
