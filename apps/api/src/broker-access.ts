@@ -26,9 +26,9 @@ export function brokerAccess({
 }: BrokerAccessOptions): ClusterDriver["access"] {
   const local = localAccess(home, link);
   const aws = gateways && awsAccess(gateways);
-  return async (deployment) => {
-    if (deployment.region === "local") return await local(deployment);
-    if (aws) return await aws(deployment);
+  return async (deployment, brokerId) => {
+    if (deployment.region === "local") return await local(deployment, brokerId);
+    if (aws) return await aws(deployment, brokerId);
     const message = "brokers on AWS are reached through gateways: set MILLRACE_GATEWAY_URL";
     throw new ProvisionError("unconfigured", message);
   };

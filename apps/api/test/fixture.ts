@@ -28,8 +28,10 @@ import {
   type BrokerStorage,
   type BucketPolicy,
   bootstrapServers,
+  brokerIdsOf,
   type ClientQuota,
   type Cluster,
+  type ClusterMembers,
   type ConsumerGroup,
   type DescribedTopic,
   type Environment,
@@ -256,6 +258,7 @@ export async function runningCluster(
   database: Database,
   tenant: Tenant,
   name: string,
+  brokers = 1,
 ): Promise<{ cluster: Cluster; operation: Operation }> {
   const organizationId = tenant.organization.id;
   const db = database.tenant(organizationId);
@@ -267,18 +270,19 @@ export async function runningCluster(
     size: "dev",
     labels: {},
     conditions: [],
+    brokers,
   });
   const { id: operationId } = await db.operations.create({
     organizationId,
     clusterId: id,
     kind: "cluster.create",
   });
-  ports += 3;
+  ports += 3 * brokers;
   await db.clusters.recordPlacement(id, {
     host: "127.0.0.1",
     kafkaPort: ports,
-    adminPort: ports + 1,
-    tlsPort: ports + 2,
+    adminPort: ports + brokers,
+    tlsPort: ports + 2 * brokers,
   });
   await db.journal.claim(operationId, "test", 60_000);
   const cluster = await db.clusters.changePhase(id, { to: "RUNNING", observed: true });
@@ -457,6 +461,9 @@ export class FakeKafka {
     };
   }
 
+  /** What brokers that share their metadata say of each other. */
+  members: ClusterMembers = { members: [], events: [] };
+
   readonly http: BrokerHttpAccess = async (cluster) => {
     const address = bootstrapServers(cluster) ?? "";
     if (this.down.has(address)) throw new BrokerError("unreachable", "nothing listens");
@@ -485,7 +492,16 @@ export class FakeKafka {
         if (answer === undefined) throw new BrokerError("malformed_answer", "nothing was set");
         return answer;
       },
-      metricFamilies: async () => parseFamilies(this.metricsTexts.get(address) ?? ""),
+      brokerReports: async () =>
+        brokerIdsOf(cluster).map((brokerId) => ({
+          ...{ brokerId, version: "0.1.0", uptimeMs: 61_500 },
+          storage: this.storages.get(address) ?? IDLE_STORAGE,
+        })),
+      cluster: async () => this.members,
+      brokerMetrics: async () => {
+        const families = parseFamilies(this.metricsTexts.get(address) ?? "");
+        return [{ brokerId: 0, families }];
+      },
       records: this.#records.records,
       topics: this.#topics(address) as BrokerTopics,
       groups: this.#groups(address) as BrokerGroups,

@@ -26,6 +26,9 @@ let records: Record<string, number>;
 let earlier: MetricScrape | undefined;
 /** Clusters whose readings were put into chunks. */
 let compacted: string[];
+let brokers: number;
+/** Brokers that take requests and say nothing. */
+let silent: Set<number>;
 let held: boolean;
 let watched: boolean;
 let paused: boolean;
@@ -60,6 +63,8 @@ beforeEach(async () => {
   records = {};
   earlier = undefined;
   compacted = [];
+  brokers = 1;
+  silent = new Set();
   held = true;
   watched = true;
   paused = false;
@@ -69,9 +74,9 @@ beforeEach(async () => {
   lines = [];
   clusters = [HEALTHY, HANGING];
   const driver = {
-    access: async ({ clusterId }: { clusterId: string }) => ({
+    access: async ({ clusterId }: { clusterId: string }, brokerId = 0) => ({
       adminUrl,
-      adminToken: clusterId,
+      adminToken: silent.has(brokerId) ? HANGING : clusterId,
     }),
   };
   scraper = new BrokerScraper({
@@ -92,7 +97,8 @@ beforeEach(async () => {
               storedTopics.push(...topics.map((scrape) => ({ resolution, ...scrape })));
             }
           },
-          newest: async () => stored.at(-1) ?? earlier,
+          newest: async (_: string, brokerId: number) =>
+            stored.findLast((scrape) => scrape.brokerId === brokerId) ?? earlier,
           topicScrapes: async (
             _: string,
             topic: string | undefined,
@@ -116,7 +122,7 @@ beforeEach(async () => {
       name: "orders",
       region: "local",
       size: "dev",
-      brokers: 1,
+      brokers,
       paused: false,
       plaintextListener: true,
       labels: {},
@@ -355,4 +361,20 @@ describe("with a clock of its own", () => {
     await rounds(1_200);
     expect(compacted).toEqual([HEALTHY, HEALTHY]);
   });
+});
+
+test("each of several brokers is read, and one that says nothing keeps nobody from the others", async () => {
+  clusters = [HEALTHY];
+  brokers = 3;
+  silent.add(2);
+  await scraper.runOnce();
+  await scraper.idle();
+  const ids = (readings: readonly { brokerId: number }[]) =>
+    [...new Set(readings.map(({ brokerId }) => brokerId))].sort();
+  expect(ids(stored)).toEqual([1, 3]);
+  expect(ids(storedTopics)).toEqual([1, 3]);
+  silent.clear();
+  await scraper.runOnce();
+  await scraper.idle();
+  expect(ids(stored)).toEqual([1, 2, 3]);
 });

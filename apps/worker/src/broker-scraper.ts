@@ -1,6 +1,7 @@
-import { BrokerHttp } from "@millrace/broker-admin";
+import { BrokerHttp, type ClusterHttp, clusterHttp } from "@millrace/broker-admin";
 import type { Database, MetricReadings, TenantDatabase } from "@millrace/db";
 import {
+  brokerIdsOf,
   type Clock,
   type Cluster,
   type ConsumerGroupSummary,
@@ -27,8 +28,6 @@ export interface ScraperOptions {
   readonly logger: Logger;
 }
 
-/** A local cluster has one broker, number 0. */
-const BROKER_ID = 0;
 /** How often a cluster is read that nobody looks at. One that somebody looks at is read in each round. */
 const INTERVAL_MS = 10_000;
 /**
@@ -64,19 +63,25 @@ const METRIC_GROUP_LENGTH_MAX = 500;
 interface Target {
   /** Which of the intervals since the epoch the last reading was in. */
   interval: number | undefined;
+  readonly brokers: Map<number, BrokerTarget>;
+  lagAt: number;
+  readonly groups: ActiveGroups;
+  /** Which of the intervals of `COMPACT_MS` since the epoch the readings were last put into chunks in. */
+  compacted: number;
+  /** Failures are logged once when they start and once when they end, not every round. */
+  failing: boolean;
+}
+
+/** What the scraper keeps per broker. */
+interface BrokerTarget {
+  readonly brokerId: number;
   /** The last reading, of whichever worker; undefined until it is known, null where there is none. */
   before: MetricScrape | null | undefined;
   topicsBefore: readonly TopicScrape[];
   /** Topics of the last readings, of whichever worker; undefined until they are known. */
   topicNames: ReadonlySet<string> | undefined;
-  lagAt: number;
-  readonly groups: ActiveGroups;
   /** Whether the broker's start is among its readings. */
   startRead: boolean;
-  /** Which of the intervals of `COMPACT_MS` since the epoch the readings were last put into chunks in. */
-  compacted: number;
-  /** Failures are logged once when they start and once when they end, not every round. */
-  failing: boolean;
 }
 
 /**
@@ -159,7 +164,9 @@ export class BrokerScraper {
     const target = this.#targetOf(cluster.id);
     const log = this.#options.logger.child({ cluster: cluster.id });
     const results = await Promise.allSettled([
-      this.#scrapeCounters(cluster, driver, deployment, target),
+      ...brokerIdsOf(deployment).map((id) =>
+        this.#scrapeCounters(cluster, driver, deployment, brokerOf(target, id)),
+      ),
       this.#scrapeLag(cluster, driver, deployment, target),
     ]);
     await this.#compact(cluster, target, log);
@@ -171,25 +178,27 @@ export class BrokerScraper {
     }
     if (!target.failing) log.warn({ err: failure.reason }, "metrics cannot be read");
     target.failing = true;
-    target.startRead = false;
   }
 
   async #scrapeCounters(
     cluster: Cluster,
     driver: ClusterDriver,
     deployment: ClusterDeployment,
-    target: Target,
+    target: BrokerTarget,
   ): Promise<void> {
     const { clock, db } = this.#options;
     const { metrics } = db.tenant(cluster.organizationId);
-    const http = new BrokerHttp(await driver.access(deployment));
+    const { brokerId, startRead } = target;
+    // Until all of this has succeeded, it may have been restarted.
+    target.startRead = false;
+    const http = new BrokerHttp(await driver.access(deployment, brokerId));
     const samples = await http.metrics(isScraped);
     const at = clock.now();
-    target.before ??= (await metrics.newest(cluster.id, BROKER_ID)) ?? null;
-    const start = target.startRead ? undefined : await this.#startOf(cluster, http, target);
+    target.before ??= (await metrics.newest(cluster.id, brokerId)) ?? null;
+    const start = startRead ? undefined : await this.#startOf(cluster, http, target);
     const before = start ?? target.before ?? undefined;
     const afterGap = start === undefined && isGap(before, at);
-    const source = { clusterId: cluster.id, brokerId: BROKER_ID, at, afterGap };
+    const source = { clusterId: cluster.id, brokerId, at, afterGap };
     const { broker, topics } = readScrape(source, samples);
     const restarted = before !== undefined && hasRestarted(before, broker);
     const isEdge = before === undefined || afterGap || restarted;
@@ -222,14 +231,14 @@ export class BrokerScraper {
   async #startOf(
     cluster: Cluster,
     http: BrokerHttp,
-    { before }: Target,
+    { brokerId, before }: BrokerTarget,
   ): Promise<MetricScrape | undefined> {
     const { uptimeMs } = await http.status();
     if (uptimeMs === undefined || uptimeMs > START_MS_MAX) return undefined;
     const at = new Date(this.#options.clock.now().getTime() - uptimeMs);
     if (before && before.at >= at) return undefined;
     const afterGap = isGap(before ?? undefined, at);
-    const source = { clusterId: cluster.id, brokerId: BROKER_ID, at, afterGap };
+    const source = { clusterId: cluster.id, brokerId, at, afterGap };
     return readScrape(source, []).broker;
   }
 
@@ -241,7 +250,10 @@ export class BrokerScraper {
   ): Promise<void> {
     const { clock } = this.#options;
     if (clock.now().getTime() - target.lagAt < LAG_INTERVAL_MS) return;
-    const groups = await readGroups(new BrokerHttp(await driver.access(deployment)));
+    const brokers = brokerIdsOf(deployment).map(
+      async (id) => new BrokerHttp(await driver.access(deployment, id)),
+    );
+    const groups = await readGroups(await clusterHttp(await Promise.all(brokers)));
     const at = clock.now();
     const resolution = resolutionAt(new Date(target.lagAt), at);
     target.lagAt = at.getTime();
@@ -275,12 +287,9 @@ export class BrokerScraper {
     if (known) return known;
     const target: Target = {
       interval: undefined,
-      before: undefined,
-      topicsBefore: [],
-      topicNames: undefined,
+      brokers: new Map(),
       lagAt: 0,
       groups: new ActiveGroups(),
-      startRead: false,
       // A worker that starts, or takes over, does not compact all of its clusters at once.
       compacted: this.#intervalOf(id, COMPACT_MS),
       failing: false,
@@ -290,7 +299,19 @@ export class BrokerScraper {
   }
 }
 
-async function readGroups({ groups }: Pick<BrokerHttp, "groups">): Promise<ConsumerGroupSummary[]> {
+function brokerOf({ brokers }: Target, brokerId: number): BrokerTarget {
+  const known = brokers.get(brokerId);
+  if (known) return known;
+  const target: BrokerTarget = {
+    ...{ brokerId, before: undefined, topicsBefore: [], topicNames: undefined, startRead: false },
+  };
+  brokers.set(brokerId, target);
+  return target;
+}
+
+async function readGroups({
+  groups,
+}: Pick<ClusterHttp, "groups">): Promise<ConsumerGroupSummary[]> {
   const signal = AbortSignal.timeout(LAG_TIMEOUT_MS);
   const read: ConsumerGroupSummary[] = [];
   let after: string | undefined;
@@ -311,13 +332,14 @@ function isStorable(groupId: string): boolean {
 /** A worker that takes over asks for what the other one stored: every reading at 10 s has all topics. */
 async function topicNames(
   metrics: Pick<TenantDatabase["metrics"], "topicScrapes">,
-  { topicNames: known }: Target,
+  { brokerId, topicNames: known }: BrokerTarget,
   { clusterId, at }: MetricScrape,
 ): Promise<ReadonlySet<string>> {
   if (known !== undefined) return known;
   const range = { from: new Date(at.getTime() - GAP_MS), to: new Date(at.getTime() + 2) };
   const stored = await metrics.topicScrapes(clusterId, undefined, range, TOPIC_RESOLUTION);
-  return new Set(stored.map(({ topic }) => topic));
+  const ofBroker = stored.filter((reading) => reading.brokerId === brokerId);
+  return new Set(ofBroker.map(({ topic }) => topic));
 }
 
 /** Readings at the same time and resolution are one row, and that of the last reading is there already. */

@@ -31,6 +31,11 @@ let writes: number;
 let paused: boolean;
 let stops: number;
 let observation: Observation;
+let brokers: number;
+/** Of those of several brokers that are not as `observation` says. */
+let observations: Map<number, Observation>;
+/** Which of several brokers were started, in order. */
+let started: (number | undefined)[];
 let starts: number;
 let startFails: boolean;
 let asPrepared: boolean | undefined;
@@ -39,7 +44,15 @@ let now: number;
 let supervisor: ClusterSupervisor;
 
 const cluster = () =>
-  ({ id: ID, phase, conditions, placement, paused, region: "local" }) as unknown as Cluster;
+  ({
+    id: ID,
+    phase,
+    conditions,
+    placement,
+    paused,
+    brokers,
+    region: "local",
+  }) as unknown as Cluster;
 
 function record(to: ClusterPhase, changed: readonly Condition[] = []): Cluster {
   phase = to;
@@ -72,7 +85,7 @@ const driver = {
     stops += 1;
     observation = "stopped";
   },
-  observe: async () => observation,
+  observe: async (_: unknown, brokerId = 0) => observations.get(brokerId) ?? observation,
   lastExit: async () => {
     if (lastExitFails) throw new ProvisionError("throttled", "cannot read the slot's report");
     return lastExit;
@@ -80,6 +93,7 @@ const driver = {
   maintain: async () => {},
   ensureRunning: async (_: unknown, options?: StartOptions) => {
     asPrepared = options?.asPrepared;
+    started.push(options?.brokerId);
     starts += 1;
     if (startFails) throw new ProvisionError("start_failed", "cannot start the broker program");
   },
@@ -96,6 +110,9 @@ beforeEach(() => {
   lastExitFails = false;
   writes = 0;
   observation = "ready";
+  brokers = 1;
+  observations = new Map();
+  started = [];
   starts = 0;
   startFails = false;
   asPrepared = undefined;
@@ -115,7 +132,7 @@ beforeEach(() => {
       name: "orders",
       region: "local",
       size: "dev",
-      brokers: 1,
+      brokers,
       paused: false,
       plaintextListener: true,
       labels: {},
@@ -431,5 +448,61 @@ describe("a cluster that is not to run", () => {
       clusters.changePhase = change;
     }
     expect([phase, starts]).toEqual(["DELETING", 0]);
+  });
+});
+
+describe("several brokers", () => {
+  beforeEach(() => {
+    brokers = 3;
+  });
+
+  test("each is started again by itself", async () => {
+    lastExit = { code: 79, reason: "the task upload panicked" };
+    observations.set(2, "stopped");
+    await ticks(1);
+    expect([phase, started]).toEqual(["DEGRADED", [2]]);
+    expect(message).toBe(
+      "Broker 2 has stopped: the task upload panicked. The other brokers serve.",
+    );
+    observations.clear();
+    await ticks(1);
+    expect(phase).toBe("RUNNING");
+    expect(message).toBe(
+      "The broker serves clients. Broker 2: Restarted once in 10 min: the task upload panicked.",
+    );
+  });
+
+  test("one that cannot start keeps no caller from the others", async () => {
+    lastExit = { code: 65, reason: "the log is that of another node" };
+    observations.set(3, "stopped");
+    await ticks(60);
+    expect([phase, started]).toEqual(["DEGRADED", [3]]);
+    expect(conditions[0]).toMatchObject({ reason: "BrokerDown" });
+    observation = "stopped";
+    await ticks(1);
+    expect(message).toContain("3 of 3 brokers do not serve.");
+    expect(started).toEqual([3, 1, 2]);
+  });
+
+  test("those that an approved operation is still to start are not missed", async () => {
+    phase = "UPDATING";
+    brokers = 4;
+    const parameters = { origin: { phase: "RUNNING", spec: { brokers: 3 } } };
+    underWay = { kind: "cluster.update", steps: [], parameters } as unknown as Operation;
+    observations.set(4, "absent").set(1, "stopped");
+    await ticks(1);
+    expect([phase, started, asPrepared]).toEqual(["UPDATING", [1], true]);
+    underWay = { ...underWay, steps: [{ name: "restart_broker", attempt: 1 }] } as never;
+    observations.delete(1);
+    await ticks(2);
+    expect([phase, started]).toEqual(["UPDATING", [1]]);
+  });
+
+  test("stop together where the cluster is paused", async () => {
+    phase = "PAUSED";
+    paused = true;
+    observation = "partial";
+    await ticks(2);
+    expect(stops).toBe(1);
   });
 });

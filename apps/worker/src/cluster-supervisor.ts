@@ -8,6 +8,7 @@ import {
 import type { Database } from "@millrace/db";
 import {
   type BrokerExit,
+  brokerIdsOf,
   CANNOT_START,
   type Clock,
   type Cluster,
@@ -53,7 +54,7 @@ const ATTENDED_PHASES: readonly ClusterPhase[] = [...SERVING_PHASES, "PAUSED"];
 /** The message of a degraded cluster counts restarts. It is written at most this often, because each write changes the ETag. */
 const REPORT_INTERVAL_MS = 10_000;
 
-/** The supervisor's memory of one cluster; losing it only shortens the backoff. */
+/** The supervisor's memory of one cluster, and of each of several brokers; losing it only shortens the backoff. */
 interface Watch {
   backoff: RestartBackoff;
   /** Time of the next observation. */
@@ -66,9 +67,19 @@ interface Watch {
   nextReportAt: number;
 }
 
+/** One of the brokers of a cluster, or what serves a cluster of one. */
+interface Look {
+  /** Undefined where the cluster has no several brokers. */
+  readonly brokerId: number | undefined;
+  readonly watch: Watch;
+  readonly observation: Observation;
+  /** Why it does not serve; undefined while it does, or is given time to. */
+  readonly health: BrokerHealth | undefined;
+}
+
 /**
- * Keeps every cluster's broker running. It restarts a broker that died, and shows the cluster as DEGRADED
- * until the broker is ready. It stops the broker of a paused cluster. On AWS it only observes, because an
+ * Keeps every cluster's brokers running. It restarts a broker that died, and shows the cluster as DEGRADED
+ * until every broker is ready. It stops the broker of a paused cluster. On AWS it only observes, because an
  * Auto Scaling group restarts the broker there.
  *
  * A broker whose exit code says that every start will fail the same way is restarted once and then left
@@ -97,7 +108,9 @@ export class ClusterSupervisor {
   async runOnce(signal?: AbortSignal): Promise<void> {
     const clusters = await this.#options.db.fleet.clusters.inPhases(ATTENDED_PHASES);
     const ids = new Set<string>(clusters.map((cluster) => cluster.id));
-    for (const id of this.#watches.keys()) if (!ids.has(id)) this.#watches.delete(id);
+    for (const key of this.#watches.keys()) {
+      if (!ids.has(clusterIn(key))) this.#watches.delete(key);
+    }
     for (const cluster of clusters) {
       if (this.#underWay.has(cluster.id)) continue;
       const look = this.#attend(cluster, signal).finally(() => this.#underWay.delete(cluster.id));
@@ -118,15 +131,8 @@ export class ClusterSupervisor {
     if (!this.#isDue(cluster, driver)) return;
     const log = this.#options.logger.child({ cluster: cluster.id });
     try {
-      const observation = await driver.observe(deployment);
-      if (signal?.aborted) return;
-      if (!cluster.paused) await this.#react(cluster, driver, observation, log);
-      else {
-        this.#watchOf(cluster.id).backoff = this.#newBackoff();
-        if (driver.capabilities.startsBrokers) {
-          await this.#keepPaused(cluster, driver, observation, log);
-        }
-      }
+      if (cluster.paused) await this.#attendPaused(cluster, driver, deployment, log);
+      else await this.#attendServing(cluster, driver, deployment, { signal, log });
       await driver.maintain(deployment);
     } catch (error) {
       log.error({ err: error }, "supervising the cluster failed");
@@ -155,39 +161,95 @@ export class ClusterSupervisor {
     await driver.stop(id);
   }
 
-  async #react(
+  async #attendPaused(
     cluster: Cluster,
     driver: ClusterDriver,
-    observation: Observation,
+    deployment: ClusterDeployment,
     log: Logger,
   ): Promise<void> {
-    const watch = this.#watchOf(cluster.id);
-    if (observation === "ready") return await this.#isReady(cluster, watch, log);
-    watch.backoff.notReady();
-    if (observation === "starting") return await this.#isUnresponsive(cluster, driver, watch, log);
-    watch.unresponsiveSince = undefined;
-    if (observation === "absent") {
-      // A start would create a new, empty cluster under the old name.
-      await this.#degrade(cluster, watch, brokerDown(driver.capabilities.absentMessage), log);
-      return;
+    const observation = await driver.observe(deployment);
+    for (const [key, watch] of this.#watches) {
+      if (clusterIn(key) === cluster.id) watch.backoff = this.#newBackoff();
     }
-    watch.lastExit = watch.startFailure ?? (await this.#lastExit(driver, cluster, log));
-    const final = this.#finalFailure(watch);
-    if (final !== undefined) return await this.#degrade(cluster, watch, final, log);
-    const message = this.#stoppedMessage(watch);
-    await this.#degrade(cluster, watch, brokerDown(message), log);
-    if (!driver.capabilities.startsBrokers || !watch.backoff.mayStart(this.#now())) return;
-    await this.#restart(cluster, driver, watch, log);
+    if (!driver.capabilities.startsBrokers) return;
+    await this.#keepPaused(cluster, driver, observation, log);
+  }
+
+  async #attendServing(
+    cluster: Cluster,
+    driver: ClusterDriver,
+    deployment: ClusterDeployment,
+    { signal, log }: { signal: AbortSignal | undefined; log: Logger },
+  ): Promise<void> {
+    const looks: Look[] = [];
+    for (const brokerId of await this.#brokerIdsOf(cluster)) {
+      const observation = await driver.observe(deployment, brokerId);
+      if (signal?.aborted) return;
+      looks.push(await this.#look(cluster, driver, { brokerId, observation }, log));
+    }
+    const health = healthOf(looks);
+    if (health !== undefined) await this.#degrade(cluster, health, log);
+    else if (looks.every(({ observation }) => observation === "ready")) {
+      await this.#isReady(cluster, looks, log);
+    }
+    for (const look of looks) {
+      const { observation, watch } = look;
+      const isDown = observation === "stopped" && this.#finalFailure(watch) === undefined;
+      if (!isDown || !driver.capabilities.startsBrokers) continue;
+      if (watch.backoff.mayStart(this.#now())) await this.#restart(cluster, driver, look, log);
+    }
+  }
+
+  /** Those that an operation which has not begun is to start are not there yet; those that it is to stop still serve. */
+  async #brokerIdsOf(cluster: Cluster): Promise<readonly (number | undefined)[]> {
+    if (cluster.brokers === 1 || cluster.aws !== undefined) return [undefined];
+    const origin = await this.#originBeforeChange(cluster);
+    return brokerIdsOf({ brokers: origin?.spec.brokers ?? cluster.brokers });
+  }
+
+  async #look(
+    cluster: Cluster,
+    driver: ClusterDriver,
+    seen: Pick<Look, "brokerId" | "observation">,
+    log: Logger,
+  ): Promise<Look> {
+    const { brokerId, observation } = seen;
+    const key = brokerId === undefined ? cluster.id : `${cluster.id}/${brokerId}`;
+    const watch = this.#watchOf(key);
+    if (observation === "ready") {
+      watch.backoff.ready(this.#now());
+      watch.unresponsiveSince = undefined;
+      return { ...seen, watch, health: undefined };
+    }
+    watch.backoff.notReady();
+    const lastExit = () => this.#lastExit(driver, cluster, brokerId, log);
+    if (observation === "starting" || observation === "partial") {
+      return { ...seen, watch, health: await this.#unresponsive(watch, nameOf(seen), lastExit) };
+    }
+    watch.unresponsiveSince = undefined;
+    // A start would create a new, empty cluster under the old name.
+    if (observation === "absent") return { ...seen, watch, health: this.#absent(cluster, driver) };
+    watch.lastExit = watch.startFailure ?? (await lastExit());
+    const health =
+      this.#finalFailure(watch) ?? brokerDown(this.#stoppedMessage(watch, nameOf(seen)));
+    return { ...seen, watch, health };
+  }
+
+  /** While an operation changes the cluster, a broker may be about to get its folder. */
+  #absent(cluster: Cluster, { capabilities }: ClusterDriver): BrokerHealth | undefined {
+    if (cluster.brokers > 1 && cluster.phase === "UPDATING") return undefined;
+    return brokerDown(capabilities.absentMessage);
   }
 
   /** Only an explanation: if it cannot be read, the cluster is degraded without it. */
   async #lastExit(
     driver: ClusterDriver,
     { id }: Cluster,
+    brokerId: number | undefined,
     log: Logger,
   ): Promise<BrokerExit | undefined> {
     try {
-      return await driver.lastExit(id);
+      return await driver.lastExit(id, brokerId);
     } catch (error) {
       log.warn({ err: error }, "cannot read why the broker does not serve");
       return undefined;
@@ -205,13 +267,11 @@ export class ClusterSupervisor {
     };
   }
 
-  #stoppedMessage(watch: Watch): string {
+  #stoppedMessage(watch: Watch, name: string): string {
     const restarts = this.#restarts(watch);
-    if (restarts !== undefined) return `The broker has stopped. ${restarts}`;
+    if (restarts !== undefined) return `${name} has stopped. ${restarts}`;
     const reason = watch.lastExit?.reason;
-    return reason === undefined
-      ? "The broker has stopped."
-      : sentence(`The broker has stopped: ${reason}`);
+    return sentence(`${name} has stopped${reason === undefined ? "" : `: ${reason}`}`);
   }
 
   /** As "Restarted 6 times in 10 min: the task upload panicked: …". */
@@ -223,10 +283,12 @@ export class ClusterSupervisor {
     return `Restarted ${times} in ${RESTART_WINDOW_MS / 60_000} min: ${reason}`;
   }
 
-  async #isReady(cluster: Cluster, watch: Watch, log: Logger): Promise<void> {
-    watch.backoff.ready(this.#now());
-    watch.unresponsiveSince = undefined;
-    const restarts = this.#restarts(watch);
+  async #isReady(cluster: Cluster, looks: readonly Look[], log: Logger): Promise<void> {
+    const [restarts] = looks.flatMap((look) => {
+      const text = this.#restarts(look.watch);
+      if (text === undefined) return [];
+      return [look.brokerId === undefined ? text : `${nameOf(look)}: ${text}`];
+    });
     if (cluster.phase === "RUNNING" && restarts === undefined) {
       const [condition] = cluster.conditions;
       if (condition?.reason === "ServingAfterRestarts") {
@@ -235,28 +297,28 @@ export class ClusterSupervisor {
     }
     if (cluster.phase !== "DEGRADED") return;
     const recovered = await reportRecovered(this.#options, cluster, restarts);
-    if (recovered) log.info("the broker is ready again");
+    if (recovered) log.info("every broker is ready again");
   }
 
-  async #isUnresponsive(
-    cluster: Cluster,
-    driver: ClusterDriver,
+  async #unresponsive(
     watch: Watch,
-    log: Logger,
-  ): Promise<void> {
+    name: string,
+    lastExit: () => Promise<BrokerExit | undefined>,
+  ): Promise<BrokerHealth | undefined> {
     const now = this.#now();
     watch.unresponsiveSince ??= now;
-    if (now - watch.unresponsiveSince < UNRESPONSIVE_MS) return;
-    const reason = (await this.#lastExit(driver, cluster, log))?.reason;
-    const message =
+    if (now - watch.unresponsiveSince < UNRESPONSIVE_MS) return undefined;
+    const reason = (await lastExit())?.reason;
+    return brokerDown(
       reason === undefined
-        ? "The broker runs but does not answer."
-        : sentence(`The broker does not start: ${reason}`);
-    await this.#degrade(cluster, watch, brokerDown(message), log);
+        ? `${name} runs but does not answer.`
+        : sentence(`${name} does not start: ${reason}`),
+    );
   }
 
-  async #degrade(cluster: Cluster, watch: Watch, health: BrokerHealth, log: Logger): Promise<void> {
+  async #degrade(cluster: Cluster, health: BrokerHealth, log: Logger): Promise<void> {
     const now = this.#now();
+    const watch = this.#watchOf(cluster.id);
     const [condition] = cluster.conditions;
     if (cluster.phase === "DEGRADED" && condition?.message === health.message) return;
     const isNew = cluster.phase !== "DEGRADED" || condition?.reason !== health.reason;
@@ -269,7 +331,7 @@ export class ClusterSupervisor {
   async #restart(
     cluster: Cluster,
     driver: ClusterDriver,
-    watch: Watch,
+    { brokerId, watch }: Look,
     log: Logger,
   ): Promise<void> {
     // The list is a moment old; the cluster may be in deletion by now.
@@ -281,9 +343,11 @@ export class ClusterSupervisor {
     const origin = await this.#originBeforeChange(current);
     if (origin !== undefined && !isServing(origin.phase)) return;
     watch.backoff.started(this.#now());
-    log.info({ start: watch.backoff.starts }, "restarting the broker");
+    log.info({ start: watch.backoff.starts, broker: brokerId }, "restarting the broker");
     try {
-      await driver.ensureRunning(deployment, { asPrepared: origin !== undefined });
+      const asPrepared = origin !== undefined;
+      const brokers = origin?.spec.brokers ?? deployment.brokers;
+      await driver.ensureRunning({ ...deployment, brokers }, { asPrepared, brokerId });
       watch.startFailure = undefined;
     } catch (error) {
       if (!(error instanceof ProvisionError)) throw error;
@@ -317,6 +381,34 @@ export class ClusterSupervisor {
   #newBackoff(): RestartBackoff {
     return new RestartBackoff(this.#options.backoff ?? RESTART_BACKOFF);
   }
+}
+
+/** The cluster in the key of a watch: `clu_…`, or `clu_…/2` of one of several brokers. */
+function clusterIn(key: string): string {
+  return key.split("/", 1)[0] ?? key;
+}
+
+function nameOf({ brokerId }: Pick<Look, "brokerId">): string {
+  return brokerId === undefined ? "The broker" : `Broker ${brokerId}`;
+}
+
+/** What is wrong with the cluster; undefined where every broker serves or is given time to. */
+function healthOf(looks: readonly Look[]): BrokerHealth | undefined {
+  const unhealthy = looks.flatMap(({ health }) => health ?? []);
+  const [first] = unhealthy;
+  if (first === undefined || looks.length === 1) return first;
+  if (unhealthy.length === 1) {
+    const { message, detail } = first;
+    return {
+      reason: "BrokerDown",
+      message: `${message} The other brokers serve.`,
+      ...(detail && { detail }),
+    };
+  }
+  const down = `${unhealthy.length} of ${looks.length} brokers do not serve.`;
+  // While one serves, callers are answered.
+  const reason = unhealthy.length === looks.length ? first.reason : "BrokerDown";
+  return { ...first, reason, message: `${down} ${first.message}` };
 }
 
 function brokerDown(message: string): BrokerHealth {

@@ -17,6 +17,13 @@ const ALARM_TOPICS_MAX = 5;
 
 const schema = z.object({
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
+  /**
+   * A PostgreSQL in which clusters of several brokers get a database each for their metadata, as a role that may create
+   * databases and roles. Without it, local clusters have one broker.
+   */
+  MILLRACE_METADATA_DATABASE_URL: optionalText.pipe(
+    z.url({ protocol: /^postgres(ql)?$/ }).optional(),
+  ),
   /** State folder of the installation. */
   MILLRACE_HOME: z.string().min(1).default(join(ROOT, ".millrace")),
   /** The broker program; the release build of this repository where absent. */
@@ -119,6 +126,7 @@ export interface AwsEnv {
 
 export interface WorkerEnv {
   readonly databaseUrl: string;
+  readonly metadataDatabaseUrl: string | undefined;
   readonly home: string;
   readonly brokerBin: string;
   readonly stopBrokersOnExit: boolean;
@@ -147,6 +155,7 @@ export function readEnv(source: NodeJS.ProcessEnv = process.env): WorkerEnv {
   const env = parsed.data;
   return {
     databaseUrl: env.DATABASE_URL,
+    metadataDatabaseUrl: env.MILLRACE_METADATA_DATABASE_URL,
     home: resolve(env.MILLRACE_HOME),
     brokerBin: resolve(env.MILLRACE_BROKER_BIN),
     stopBrokersOnExit: env.MILLRACE_STOP_BROKERS_ON_EXIT === "1",

@@ -3,6 +3,7 @@ import {
   ClusterDrivers,
   type LinkCredentials,
   LocalDriver,
+  PostgresMetadataDatabases,
   type TerraformStates,
 } from "@millrace/provisioner";
 import { pino } from "pino";
@@ -55,7 +56,9 @@ try {
 }
 
 function localDriver(linkCredentials?: LinkCredentials): LocalDriver {
+  const { metadataDatabaseUrl } = env;
   return new LocalDriver({
+    metadata: metadataDatabaseUrl ? new PostgresMetadataDatabases(metadataDatabaseUrl) : undefined,
     home: env.home,
     program: { command: [env.brokerBin], environment: env.brokerEnvironment },
     link: env.gateway,

@@ -49,7 +49,7 @@ async function linkedCluster(): Promise<Linked> {
   const deployment = {
     ...SMALL_DEPLOYMENT,
     clusterId,
-    placement: await driver.allocate(clusterId, []),
+    placement: await driver.allocate(clusterId, [], 1),
   };
   const folder = join(fixture.folder, "clusters", clusterId);
   fixture.onEnd(() => driver.destroy(clusterId));

@@ -1,8 +1,10 @@
 import type {
   Acl,
   AclFilter,
+  BrokerReport,
   BrokerStorage,
   ClientQuota,
+  ClusterMembers,
   ClusterUser,
   QuotaChanges,
   QuotaEntity,
@@ -11,6 +13,7 @@ import type {
 } from "@millrace/domain";
 import { type AdminAddress, type AdminRequest, AdminTransport } from "./admin-transport.ts";
 import { AclDeletionAnswer, AclsAnswer, aclFields, aclOf } from "./broker-acls.ts";
+import { ClusterAnswer, membersOf } from "./broker-cluster.ts";
 import { BrokerError } from "./broker-error.ts";
 import { BrokerGroups } from "./broker-groups.ts";
 import { ClientQuotasAnswer, clientQuotasOf, entityParts } from "./broker-quotas.ts";
@@ -20,7 +23,7 @@ import { StorageAnswer, storageOf } from "./broker-storage.ts";
 import { BrokerTopics } from "./broker-topics.ts";
 import { credentialOf, UserAnswer, UsersAnswer, userOf } from "./broker-users.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
-import { type MetricFamily, parseFamilies } from "./open-metrics.ts";
+import { type BrokerMetrics, parseFamilies } from "./open-metrics.ts";
 import {
   type LineFilter,
   MalformedMetrics,
@@ -37,6 +40,8 @@ const CHANGE_TIMEOUT_MS = 10_000;
 const BODY_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface BrokerHttpOptions extends AdminAddress {
+  /** Kafka's node id; that of the slot, or 0, if absent. */
+  readonly brokerId?: number | undefined;
   /** For every request; by default reads of the broker's own state take less than what its clients manage. */
   readonly timeoutMs?: number;
 }
@@ -67,12 +72,14 @@ export class BrokerHttp {
   readonly records: BrokerRecords;
   readonly topics: BrokerTopics;
   readonly groups: BrokerGroups;
+  readonly #brokerId: number;
   readonly #transport: AdminTransport;
   readonly #bounds: { readonly timeoutMs: number; readonly bytesMax: number };
   /** Of what takes longer. */
   readonly #wideBounds: { readonly timeoutMs: number; readonly bytesMax: number };
 
   constructor(options: BrokerHttpOptions) {
+    this.#brokerId = options.brokerId ?? options.slot?.brokerId ?? 0;
     this.#transport = new AdminTransport(options);
     this.#bounds = {
       timeoutMs: options.timeoutMs ?? REQUEST_TIMEOUT_MS,
@@ -116,6 +123,18 @@ export class BrokerHttp {
     };
   }
 
+  /** What it says of itself, under its id. */
+  async brokerReports(): Promise<BrokerReport[]> {
+    const { version, uptimeMs, raw } = await this.status();
+    const storage = StorageAnswer.safeParse(raw);
+    return [
+      {
+        ...{ brokerId: this.#brokerId, version, uptimeMs },
+        storage: storage.success ? storageOf(storage.data) : undefined,
+      },
+    ];
+  }
+
   /** How full the write-ahead log is, and whether uploads keep up. `not_ready` until clients are served. */
   async storage(): Promise<BrokerStorage> {
     const storage = storageOf(
@@ -123,6 +142,19 @@ export class BrokerHttp {
     );
     if (storage !== undefined) return storage;
     throw new BrokerError("not_ready", "the broker's storage is not open yet");
+  }
+
+  /** The brokers of the cluster; any of several answers for all. `unsupported` by a broker that is alone. */
+  async cluster(): Promise<ClusterMembers> {
+    return membersOf(await this.#transport.json("/v1/cluster", ClusterAnswer, this.#wideBounds));
+  }
+
+  /**
+   * Has a broker of the cluster give away all that it leads. Returns when the moves are planned; they are done once it leads
+   * nothing. It is given nothing more until it is restarted.
+   */
+  async drain(brokerId: number): Promise<void> {
+    await this.#change("POST", "/v1/cluster/drain", { node_id: brokerId });
   }
 
   /** Every setting of the running broker with its bounds. */
@@ -212,9 +244,9 @@ export class BrokerHttp {
     return await this.#metrics((text) => parsePrometheusText(text, isWanted));
   }
 
-  /** All that it exposes, with types. */
-  async metricFamilies(): Promise<MetricFamily[]> {
-    return await this.#metrics(parseFamilies);
+  /** All that it exposes, with types, under its id. */
+  async brokerMetrics(): Promise<BrokerMetrics[]> {
+    return [{ brokerId: this.#brokerId, families: await this.#metrics(parseFamilies) }];
   }
 
   async #metrics<T>(parse: (text: string) => T): Promise<T> {

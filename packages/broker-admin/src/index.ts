@@ -14,4 +14,5 @@ export type {
   RecordPageAnswer,
   RecordSelection,
 } from "./record-answer.ts";
+export { type ClusterHttp, clusterHttp } from "./several-brokers.ts";
 export { smokeCheck } from "./smoke-check.ts";

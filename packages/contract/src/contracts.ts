@@ -28,10 +28,12 @@ import { deleteCluster } from "./cluster/delete-cluster.ts";
 import { getCaCertificate } from "./cluster/get-ca-certificate.ts";
 import { getCluster } from "./cluster/get-cluster.ts";
 import { getDrift } from "./cluster/get-drift.ts";
+import { listBrokers } from "./cluster/list-brokers.ts";
 import { listClusters } from "./cluster/list-clusters.ts";
 import { pauseCluster } from "./cluster/pause-cluster.ts";
 import { reconcileCluster } from "./cluster/reconcile-cluster.ts";
 import { recoverCluster } from "./cluster/recover-cluster.ts";
+import { restartCluster } from "./cluster/restart-cluster.ts";
 import { restoreCluster } from "./cluster/restore-cluster.ts";
 import { resumeCluster } from "./cluster/resume-cluster.ts";
 import { updateCluster } from "./cluster/update-cluster.ts";
@@ -112,6 +114,8 @@ export const contracts: readonly Contract[] = [
   deleteCluster,
   pauseCluster,
   resumeCluster,
+  restartCluster,
+  listBrokers,
   recoverCluster,
   restoreCluster,
   getDrift,

@@ -36,10 +36,17 @@ export { Drift } from "./cluster/drift.ts";
 export { getCaCertificate } from "./cluster/get-ca-certificate.ts";
 export { getCluster } from "./cluster/get-cluster.ts";
 export { getDrift } from "./cluster/get-drift.ts";
+export {
+  BROKER_STATES,
+  type Broker,
+  type BrokerEvent,
+  listBrokers,
+} from "./cluster/list-brokers.ts";
 export { listClusters } from "./cluster/list-clusters.ts";
 export { pauseCluster } from "./cluster/pause-cluster.ts";
 export { reconcileCluster } from "./cluster/reconcile-cluster.ts";
 export { recoverCluster } from "./cluster/recover-cluster.ts";
+export { restartCluster } from "./cluster/restart-cluster.ts";
 export { restoreCluster } from "./cluster/restore-cluster.ts";
 export { resumeCluster } from "./cluster/resume-cluster.ts";
 export { updateCluster } from "./cluster/update-cluster.ts";

@@ -5,7 +5,14 @@ import { brokerHttpBy } from "./broker-access.ts";
 import { atBroker } from "./broker-failure.ts";
 
 const cluster = {
-  ...{ id: "clu_a", region: "local", size: "dev", tuning: { overrides: {} }, labels: {} },
+  ...{
+    id: "clu_a",
+    region: "local",
+    size: "dev",
+    brokers: 1,
+    tuning: { overrides: {} },
+    labels: {},
+  },
   placement: { host: "127.0.0.1", kafkaPort: 19_092, tlsPort: 19_093, adminPort: 19_592 },
 } as unknown as Cluster;
 

@@ -34,6 +34,7 @@ export { deleteCluster } from "./cluster/delete-cluster.ts";
 export { getCaCertificate } from "./cluster/get-ca-certificate.ts";
 export { type ClusterView, getCluster } from "./cluster/get-cluster.ts";
 export { type DriftView, getDrift, viewDrift } from "./cluster/get-drift.ts";
+export { type BrokersView, type BrokerView, listBrokers } from "./cluster/list-brokers.ts";
 export { listClusters } from "./cluster/list-clusters.ts";
 export { pauseCluster } from "./cluster/pause-cluster.ts";
 export { previewCreate } from "./cluster/preview-create.ts";
@@ -49,6 +50,7 @@ export {
   reportRecovered,
 } from "./cluster/report-health.ts";
 export type { NetworkRequest, WalRequest } from "./cluster/resolve-spec.ts";
+export { restartCluster } from "./cluster/restart-cluster.ts";
 export { restoreCluster } from "./cluster/restore-cluster.ts";
 export { resumeCluster } from "./cluster/resume-cluster.ts";
 export { type ClusterPatch, updateCluster } from "./cluster/update-cluster.ts";

@@ -12,6 +12,7 @@ import {
   type PlannedChange,
   type PlanOptions,
   ProvisionError,
+  type RestartOptions,
   type RunOptions,
   recoveryPlan,
   type SweepReport,
@@ -87,6 +88,14 @@ export class FakeDriver implements ClusterDriver {
     if (!this.states.has(clusterId) || this.states.get(clusterId) === "stopped") return;
     await this.#effect("stop", clusterId);
     this.states.set(clusterId, "stopped");
+  }
+
+  async restart(
+    { clusterId }: ClusterDeployment,
+    { brokerId }: RestartOptions = {},
+  ): Promise<void> {
+    await this.#effect(brokerId === undefined ? "restart" : `restart-${brokerId}`, clusterId);
+    this.states.set(clusterId, "ready");
   }
 
   async destroy(clusterId: string, { onDestroying }: RunOptions = {}): Promise<void> {

@@ -48,9 +48,10 @@ export class BrokerLinkRepository {
     await this.#client.brokerCredential.deleteMany({ where: { secretHash } });
   }
 
-  /** Revokes every credential of the cluster; gateways end its links within seconds. */
-  async revokeCredentials(clusterId: ClusterId): Promise<number> {
-    return (await this.#client.brokerCredential.deleteMany({ where: { clusterId } })).count;
+  /** Revokes every credential of the cluster, or of one broker; gateways end its links within seconds. */
+  async revokeCredentials(clusterId: ClusterId, brokerId?: number): Promise<number> {
+    const where = { clusterId, ...(brokerId !== undefined && { brokerId }) };
+    return (await this.#client.brokerCredential.deleteMany({ where })).count;
   }
 
   /** The newest link of each slot of these clusters that ever had one, by cluster and broker. */

@@ -1,4 +1,5 @@
 import type { AwsSpec } from "./aws-spec.ts";
+import { brokerIdsOf } from "./broker-slot.ts";
 import { DomainError } from "./error.ts";
 import type { ClusterId, EnvironmentId, OperationId, OrganizationId } from "./id.ts";
 import type { Region } from "./region.ts";
@@ -73,7 +74,10 @@ export interface Condition {
 /** Reason of the condition of a broker that no restart helps. */
 export const CANNOT_START = "BrokerCannotStart";
 
-/** Where a cluster's broker listens. Chosen once, then fixed until the cluster is deleted. */
+/**
+ * Where a cluster's brokers listen. Chosen once, then fixed until the cluster is deleted. Of several brokers, these are the
+ * ports of the first one; each further broker has the next ones, and `BROKERS_PER_CLUSTER_MAX` ports are held.
+ */
 export interface Placement {
   /** Name or address of all listeners; `127.0.0.1` for brokers on this machine. */
   readonly host: string;
@@ -152,29 +156,43 @@ export const ENDPOINT_PROTOCOLS = ["PLAINTEXT", "SASL_SSL"] as const;
 export interface Endpoint {
   readonly name: "kafka" | "kafka-tls";
   readonly protocol: (typeof ENDPOINT_PROTOCOLS)[number];
-  /** `host:port` */
+  /** `host:port`, of several brokers separated by commas */
   readonly bootstrapServers: string;
 }
 
-/** Which listeners a broker has at its placement. */
+/** Which listeners a cluster has at its placement. */
 export interface ListenerChoice {
   /** Whether there is one without TLS beside the one with it. A placement without a TLS port has it anyway. */
   readonly plaintextListener: boolean;
+  readonly brokers: number;
 }
 
-/** The endpoints of a placement, the one without TLS first. */
+/** The ports of one of the cluster's brokers. */
+export function placementOf(placement: Placement, brokerId: number): Placement {
+  const { kafkaPort, tlsPort, adminPort } = placement;
+  const index = Math.max(brokerId - 1, 0);
+  return {
+    host: placement.host,
+    kafkaPort: kafkaPort + index,
+    ...(tlsPort !== undefined && { tlsPort: tlsPort + index }),
+    ...(adminPort !== undefined && { adminPort: adminPort + index }),
+  };
+}
+
+/** The endpoints of a placement, the one without TLS first. Each names every broker. */
 export function endpointsAt(
-  { host, kafkaPort, tlsPort }: Placement,
-  { plaintextListener }: ListenerChoice,
+  placement: Placement,
+  { plaintextListener, brokers }: ListenerChoice,
 ): readonly Endpoint[] {
+  const places = brokerIdsOf({ brokers }).map((id) => placementOf(placement, id));
   const plain: Endpoint = {
     name: "kafka",
     protocol: "PLAINTEXT",
-    bootstrapServers: `${host}:${kafkaPort}`,
+    bootstrapServers: places.map(({ host, kafkaPort }) => `${host}:${kafkaPort}`).join(","),
   };
-  if (tlsPort === undefined) return [plain];
-  const address = `${host}:${tlsPort}`;
-  const secure: Endpoint = { name: "kafka-tls", protocol: "SASL_SSL", bootstrapServers: address };
+  if (placement.tlsPort === undefined) return [plain];
+  const addresses = places.map(({ host, tlsPort }) => `${host}:${tlsPort}`).join(",");
+  const secure: Endpoint = { name: "kafka-tls", protocol: "SASL_SSL", bootstrapServers: addresses };
   return plaintextListener ? [plain, secure] : [secure];
 }
 
@@ -184,7 +202,7 @@ export function endpointsOf(cluster: Cluster): readonly Endpoint[] {
   return placement === undefined || observedRevision === 0 ? [] : endpointsAt(placement, cluster);
 }
 
-/** The first address that clients bootstrap from, once the cluster has been published. */
+/** Where clients bootstrap from, once the cluster has been published. */
 export function bootstrapServers(cluster: Cluster): string | undefined {
   return endpointsOf(cluster)[0]?.bootstrapServers;
 }

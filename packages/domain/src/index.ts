@@ -18,6 +18,7 @@ export * from "./catch-up-cause.ts";
 export * from "./client-quota.ts";
 export * from "./clock.ts";
 export * from "./cluster.ts";
+export * from "./cluster-members.ts";
 export * from "./cluster-user.ts";
 export * from "./consumer-group.ts";
 export * from "./custom-role.ts";

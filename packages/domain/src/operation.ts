@@ -10,6 +10,7 @@ export const OPERATION_KINDS = [
   "cluster.update",
   "cluster.pause",
   "cluster.resume",
+  "cluster.restart",
   "cluster.delete",
   "cluster.restore",
   "cluster.purge",
@@ -77,6 +78,7 @@ const STEPS = {
   prepare_broker: { title: "Write the configuration", usualSeconds: 0.2 },
   start_broker: { title: "Start the broker", usualSeconds: 1 },
   restart_broker: { title: "Restart the broker if needed", usualSeconds: 3 },
+  restart_one_by_one: { title: "Restart one broker at a time", usualSeconds: 10 },
   wait_until_healthy: { title: "Wait for the broker", usualSeconds: 2 },
   smoke_check: { title: "Produce and consume a test record", usualSeconds: 2 },
   create_user: { title: "Create the user admin", usualSeconds: 0.2 },
@@ -126,6 +128,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
     "cluster.update": ["plan", "approve", "restart_broker", ...SERVE],
     "cluster.pause": ["plan", "approve", "stop_broker", "record_pause"],
     "cluster.resume": ["plan", "approve", "start_broker", ...SERVE],
+    "cluster.restart": ["restart_one_by_one", ...SERVE],
     "cluster.delete": ["stop_broker", "delete_data", "release_ports"],
     "cluster.restore": ["plan", "approve", "prepare_broker", "start_broker", ...SERVE],
     "cluster.purge": ["stop_broker", "delete_data", "release_ports"],
@@ -139,6 +142,7 @@ const OPERATION_STEPS: Record<ClusterProvider, Record<OperationKind, readonly St
     "cluster.update": [...APPLY, ...SERVE],
     "cluster.pause": [...APPLY, "record_pause"],
     "cluster.resume": [...APPLY, ...SERVE],
+    "cluster.restart": ["restart_one_by_one", ...SERVE],
     "cluster.delete": [...APPLY, "verify_gone", "record_deletion"],
     "cluster.restore": [...APPLY, ...SERVE_CHECKED],
     "cluster.purge": [...APPLY, "verify_gone", "record_deletion"],
@@ -171,7 +175,7 @@ export interface OperationFailure {
 
 /** The parts of a cluster's spec that operations change. */
 export type SpecPart = Partial<
-  Pick<Cluster, "name" | "labels" | "size" | "plaintextListener" | "aws" | "paused">
+  Pick<Cluster, "name" | "labels" | "size" | "plaintextListener" | "brokers" | "aws" | "paused">
 >;
 
 /** How a cluster was left when an operation on it was accepted: where it goes back to. */
@@ -193,6 +197,8 @@ export interface OperationParameters {
   /** What changes of the spec. */
   readonly spec?: SpecPart | undefined;
   readonly origin?: OperationOrigin | undefined;
+  /** Of a restart: the only broker that it is for. */
+  readonly brokerId?: number | undefined;
   /** What a benchmark's operation is about. */
   readonly benchmark?: { readonly id: BenchmarkId; readonly durationSeconds: number } | undefined;
 }

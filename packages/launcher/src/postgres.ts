@@ -26,7 +26,7 @@ import pg from "pg";
 export interface PostgresOptions {
   /** Its data folder; made on the first start. */
   dir: string;
-  /** The port on 127.0.0.1; a free one where absent. */
+  /** The port on 127.0.0.1; that of the last start where absent, or another one that is free. */
   port?: number;
   /** The file that takes the server's log; `<dir>.log` where absent. */
   log?: string;
@@ -63,7 +63,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   if (!existsSync(join(options.dir, "PG_VERSION"))) initialise(bin, options.dir, secret, run);
   const password = readFileSync(secret, "utf8").trim();
   await stopLeftover(options.dir);
-  const port = options.port ?? (await freePort());
+  const port = options.port ?? (await usualPort(`${options.dir}.port`));
 
   const settings = [
     "-c",
@@ -71,7 +71,8 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     "-c",
     "unix_socket_directories=",
     "-c",
-    "max_connections=200",
+    // A broker of a cluster of several has 8; API, worker and gateway have about 60 together.
+    "max_connections=400",
     "-c",
     "shared_buffers=64MB",
     ...(options.disposable
@@ -100,6 +101,58 @@ export function runningDatabase(dir: string, database: string): string | undefin
 
 function urlOf(password: string, port: number, database: string): string {
   return `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
+}
+
+/** The port that the file names if it is free, else a free one, which the file names from now on. */
+async function usualPort(file: string): Promise<number> {
+  const known = existsSync(file) ? Number(readFileSync(file, "utf8")) : Number.NaN;
+  if (Number.isInteger(known) && known > 0 && known < 65_536 && (await isFree(known))) return known;
+  const port = await freePort();
+  writeFileSync(file, `${port}\n`, { mode: 0o600 });
+  return port;
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () =>
+      probe.close(() => resolve(true)),
+    );
+  });
+}
+
+/** The role that makes the databases in which clusters of several brokers have their metadata. */
+const METADATA_ROLE = "millrace_metadata";
+
+/**
+ * Lets the role that makes clusters' databases connect with a new password. Gives the address of the server for it. The roles
+ * that it makes may connect to their own databases only, so `database` is closed to everybody but `roles`.
+ */
+export async function enableMetadataRole(
+  ownerUrl: string,
+  database: string,
+  roles: readonly string[],
+): Promise<string> {
+  const url = new URL(ownerUrl);
+  url.username = METADATA_ROLE;
+  url.password = randomBytes(24).toString("hex");
+  const owner = new pg.Client({ connectionString: ownerUrl });
+  await owner.connect();
+  try {
+    const found = await owner.query("SELECT 1 FROM pg_roles WHERE rolname = $1", [METADATA_ROLE]);
+    if (found.rowCount === 0) await owner.query(`CREATE ROLE ${METADATA_ROLE}`);
+    await owner.query(
+      `ALTER ROLE ${METADATA_ROLE} LOGIN CREATEDB CREATEROLE PASSWORD ${owner.escapeLiteral(url.password)}`,
+    );
+    const closed = owner.escapeIdentifier(database);
+    const allowed = roles.map((role) => owner.escapeIdentifier(role)).join(", ");
+    await owner.query(`REVOKE CONNECT ON DATABASE ${closed} FROM PUBLIC`);
+    await owner.query(`GRANT CONNECT ON DATABASE ${closed} TO ${allowed}`);
+  } finally {
+    await owner.end();
+  }
+  return url.toString();
 }
 
 /** A port on 127.0.0.1 that nothing listens on now. */

@@ -9,7 +9,7 @@ import { findTerraform, TERRAFORM_REMEDY, terraformPaths } from "./aws-tools.ts"
 import { assertBuilt, databaseClient, servedPrograms } from "./built-parts.ts";
 import { run } from "./command.ts";
 import { Home, HomeInUse, portTaken } from "./home.ts";
-import { type RunningPostgres, startPostgres } from "./postgres.ts";
+import { enableMetadataRole, type RunningPostgres, startPostgres } from "./postgres.ts";
 import { Service, type ServiceSpec } from "./service.ts";
 import {
   gatewayToken,
@@ -26,6 +26,8 @@ const BUILD_SECONDS_MAX = 3_600;
 /** Brokers drain inside the worker's stop: in-flight requests, then a flush of the log. */
 const WORKER_STOP_SECONDS_MAX = 90;
 const DATABASE = "millrace";
+/** What programs connect as to the product's database. */
+const ROLES = { api: "millrace_api", worker: "millrace_worker", gateway: "millrace_gateway" };
 
 const startedAt = Date.now();
 const stop = new AbortController();
@@ -95,6 +97,7 @@ async function serve(settings: Settings, stops: (() => Promise<void> | void)[]):
     MILLRACE_WORKER_DATABASE_URL: roles.worker,
     MILLRACE_GATEWAY_DATABASE_URL: roles.gateway,
   });
+  const metadataUrl = await enableMetadataRole(postgres.url, DATABASE, Object.values(ROLES));
   stop.signal.throwIfAborted();
   print("creating the first owner and tenant if needed …");
   const made = await program("first accounts", "apps/api/src/bootstrap.ts", {
@@ -105,7 +108,7 @@ async function serve(settings: Settings, stops: (() => Promise<void> | void)[]):
   stop.signal.throwIfAborted();
   if (skipsBuild) assertBuilt(programs);
   print("starting gateway, worker, API and console …");
-  await startServices(services(settings, env, roles), home, stops);
+  await startServices(services(settings, env, { ...roles, metadata: metadataUrl }), home, stops);
   stop.signal.throwIfAborted();
   announce(settings, JSON.parse(made) as Account);
 }
@@ -213,11 +216,7 @@ function roleUrls(postgres: RunningPostgres): RoleUrls {
     url.password = randomBytes(24).toString("hex");
     return url.toString();
   };
-  return {
-    api: urlOf("millrace_api"),
-    worker: urlOf("millrace_worker"),
-    gateway: urlOf("millrace_gateway"),
-  };
+  return { api: urlOf(ROLES.api), worker: urlOf(ROLES.worker), gateway: urlOf(ROLES.gateway) };
 }
 
 function environment(settings: Settings): NodeJS.ProcessEnv {
@@ -245,7 +244,11 @@ function environment(settings: Settings): NodeJS.ProcessEnv {
 }
 
 /** Every program, in the opposite order of their stops: first what takes requests, then what works on them. */
-function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls): ServiceSpec[] {
+function services(
+  settings: Settings,
+  env: NodeJS.ProcessEnv,
+  roles: RoleUrls & { readonly metadata: string },
+): ServiceSpec[] {
   const log = (name: string) => join(settings.home, "logs", `${name}.log`);
   const node = process.execPath;
   // Each program knows the secrets that it uses: browsers speak to the console.
@@ -261,7 +264,12 @@ function services(settings: Settings, env: NodeJS.ProcessEnv, roles: RoleUrls): 
     MILLRACE_AUTH_SECRETS_REPLACED: undefined,
     DATABASE_URL: undefined,
   };
-  const workerEnv = { ...consoleEnv, ...gateway, DATABASE_URL: roles.worker };
+  const workerEnv = {
+    ...consoleEnv,
+    ...gateway,
+    DATABASE_URL: roles.worker,
+    MILLRACE_METADATA_DATABASE_URL: roles.metadata,
+  };
   const gatewayEnv = {
     ...consoleEnv,
     DATABASE_URL: roles.gateway,

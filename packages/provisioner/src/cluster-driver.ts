@@ -72,7 +72,7 @@ export interface ClusterDeployment {
   readonly properties: Readonly<Record<string, string>>;
 }
 
-/** How to talk to a cluster's broker. The token is a secret: never log it, never store it. */
+/** How to talk to one of a cluster's brokers. The token is a secret: never log it, never store it. */
 export interface BrokerAccess {
   /**
    * How a benchmark's load connects: with the control plane's user where the broker knows it. A function,
@@ -86,13 +86,14 @@ export interface BrokerAccess {
 }
 
 /**
- * What a driver observes of a cluster:
+ * What a driver observes of a cluster, or of one of its brokers:
  * - `absent`   nothing of it exists, not even its data;
  * - `stopped`  it is prepared, no broker runs;
- * - `starting` a broker runs but does not answer as ready;
- * - `ready`    a broker runs and serves clients.
+ * - `partial`  of several brokers some run and some do not;
+ * - `starting` every broker runs, and not all answer as ready;
+ * - `ready`    every broker runs and serves clients.
  */
-export type Observation = "absent" | "stopped" | "starting" | "ready";
+export type Observation = "absent" | "stopped" | "partial" | "starting" | "ready";
 
 export interface StartOptions {
   /**
@@ -100,6 +101,8 @@ export interface StartOptions {
    * no difference: the instances start by themselves.
    */
   readonly asPrepared?: boolean;
+  /** Starts this one of several brokers only. */
+  readonly brokerId?: number | undefined;
 }
 
 export interface WaitOptions {
@@ -107,6 +110,11 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
   /** Aborted when the caller lost its right to act (lease, shutdown). Nothing is undone. */
   readonly signal?: AbortSignal;
+}
+
+export interface RestartOptions extends RunOptions {
+  /** Restarts this broker only; without it all of them, one after the other. */
+  readonly brokerId?: number | undefined;
 }
 
 export interface BenchmarkOptions {
@@ -137,10 +145,10 @@ export interface ClusterDriver {
   readonly capabilities: DriverCapabilities;
 
   /**
-   * Picks a placement that is free now and not in `taken`. Creates nothing; the caller records the answer
-   * before any other call, and repeats this one for a cluster only if nothing was recorded.
+   * Picks a placement for so many brokers that is free now and not in `taken`. Creates nothing; the caller records the
+   * answer before any other call, and repeats this one for a cluster only if nothing was recorded.
    */
-  allocate(clusterId: string, taken: readonly Placement[]): Promise<Placement>;
+  allocate(clusterId: string, taken: readonly Placement[], brokers: number): Promise<Placement>;
 
   /**
    * Writes everything a broker needs to start: folders, configuration, admin token; on AWS the stack,
@@ -152,34 +160,45 @@ export interface ClusterDriver {
   isPrepared(deployment: ClusterDeployment): Promise<boolean>;
 
   /**
-   * Starts the broker, or adopts the running one: never a second one on the same data. A new broker starts
+   * Starts the brokers that do not run, and adopts those that do: never a second one on the same data. A broker starts
    * with this deployment's properties, whichever were prepared, or with the prepared ones if `asPrepared`.
-   * Returns once the process exists, which is before it is ready.
+   * Returns once the processes exist, which is before they are ready.
    * Throws `ProvisionError` `not_prepared`, `start_failed`.
    */
   ensureRunning(deployment: ClusterDeployment, options?: StartOptions): Promise<void>;
 
   /**
-   * Waits until the broker serves clients. Throws `ProvisionError` `start_failed` at once when the
-   * broker's process ends, `not_ready_in_time` at the timeout.
+   * Waits until every broker serves clients, and several are members of one cluster. Throws `ProvisionError`
+   * `start_failed` at once when a broker's process ends, `not_ready_in_time` at the timeout.
    */
   waitReady(deployment: ClusterDeployment, options?: WaitOptions): Promise<void>;
 
-  observe(deployment: ClusterDeployment): Promise<Observation>;
+  /** Of the whole cluster, or of one of several brokers. */
+  observe(deployment: ClusterDeployment, brokerId?: number): Promise<Observation>;
 
   /**
-   * Why no broker serves: how the last one ended, or what keeps the next one from starting. Undefined if it
-   * runs, never ran, or the driver cannot know.
+   * Why a broker does not serve: how it ended last, or what keeps the next one from starting. Undefined if it
+   * runs, never ran, or the driver cannot know. `brokerId` is that of one of several brokers.
    */
-  lastExit(clusterId: string): Promise<BrokerExit | undefined>;
+  lastExit(clusterId: string, brokerId?: number): Promise<BrokerExit | undefined>;
 
-  /** How to reach the broker: its admin HTTP and Kafka's protocol. Throws `ProvisionError` `not_prepared`. */
-  access(deployment: ClusterDeployment): Promise<BrokerAccess>;
+  /**
+   * How to reach a broker, the first one by default: its admin HTTP, and the cluster's listeners for Kafka's protocol.
+   * Throws `ProvisionError` `not_prepared`.
+   */
+  access(deployment: ClusterDeployment, brokerId?: number): Promise<BrokerAccess>;
 
-  /** Drains and stops the broker; it is gone when this returns. Data stays. */
+  /** Drains and stops all brokers; they are gone when this returns. Data stays. */
   stop(clusterId: string, options?: WaitOptions): Promise<void>;
 
-  /** Stops the broker and removes everything of the cluster, data included. */
+  /**
+   * Stops and starts brokers that run, one at a time, and waits for each to serve before the next one. Of several, a broker
+   * is only stopped while all the others serve. Throws `ProvisionError` `not_ready_in_time`, `start_failed`,
+   * `not_prepared`, `unconfigured` where brokers are not restarted from here.
+   */
+  restart(deployment: ClusterDeployment, options?: RestartOptions): Promise<void>;
+
+  /** Stops the brokers and removes everything of the cluster, data included. */
   destroy(clusterId: string, options?: RunOptions): Promise<void>;
 
   /** Whether nothing of the cluster is left. */
@@ -248,6 +267,8 @@ export type ProvisionErrorCode =
   | "start_failed"
   /** The broker runs but was not ready in time. Retry may help. */
   | "not_ready_in_time"
+  /** A broker's partitions did not move away in time. Retry may help. */
+  | "not_drained_in_time"
   /** A broker uses the data that is to be recovered. Retry helps if it was about to end. */
   | "broker_running"
   /** There is nothing to recover, or the slot has not reported yet what is lost. */
@@ -288,6 +309,7 @@ const RETRYABLE: ReadonlySet<ProvisionErrorCode> = new Set([
   "no_placement",
   "start_failed",
   "not_ready_in_time",
+  "not_drained_in_time",
   "stop_failed",
   "broker_running",
   "plan_failed",

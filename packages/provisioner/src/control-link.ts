@@ -26,8 +26,8 @@ export interface LinkCredentials {
   issue(slot: BrokerSlot): Promise<string>;
   /** Revokes one that no slot has got. */
   withdraw(slot: BrokerSlot, credential: string): Promise<void>;
-  /** Revokes every credential of the cluster. */
-  revoke(clusterId: BrokerSlot["clusterId"]): Promise<void>;
+  /** Revokes every credential of the cluster, or of one of its brokers. */
+  revoke(clusterId: BrokerSlot["clusterId"], brokerId?: number): Promise<void>;
 }
 
 /** A broker's admin HTTP at the gateways. */
@@ -45,8 +45,8 @@ export function linkedAdmin(
 
 /** How to reach the brokers of clusters on AWS. Kafka's listeners are private to the cluster's network. */
 export function awsAccess(gateways: Gateways): ClusterDriver["access"] {
-  return async ({ clusterId, placement }) => ({
+  return async ({ clusterId, placement }, brokerId = 0) => ({
     kafka: async () => plaintextAddress(placement),
-    ...linkedAdmin(gateways, { clusterId: clusterId as ClusterId, brokerId: 0 }),
+    ...linkedAdmin(gateways, { clusterId: clusterId as ClusterId, brokerId }),
   });
 }

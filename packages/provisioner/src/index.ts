@@ -21,6 +21,7 @@ export {
   ProvisionError,
   type ProvisionErrorCode,
   plaintextAddress,
+  type RestartOptions,
   type StartOptions,
 } from "./cluster-driver.ts";
 export { ClusterDrivers, type ClusterPlanner } from "./cluster-drivers.ts";
@@ -30,7 +31,9 @@ export {
   type Gateways,
   type LinkCredentials,
 } from "./control-link.ts";
-export { LocalDriver, localAccess } from "./local/local-driver.ts";
+export { localAccess } from "./local/local-access.ts";
+export { LocalDriver } from "./local/local-driver.ts";
+export { type MetadataDatabases, PostgresMetadataDatabases } from "./local/metadata-databases.ts";
 export { systemProcessTable } from "./local/process-table.ts";
 export { recoveryPlan } from "./recovery-plan.ts";
 export {

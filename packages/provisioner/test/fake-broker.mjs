@@ -9,15 +9,21 @@
  *   fake.version          version that it says it is
  *   fake.ignore.sigterm   `true`: only SIGKILL ends it
  *   fake.metrics.file     text of `/metrics`, read again at each request
+ *   fake.leaves           `fenced`: on SIGTERM it does not leave its cluster, as one that could not upload
  *   fake.recovery.report  file with the report of `recover`; the broker starts only once `recover
  *                         --yes` has written `<data.dir>/meta.db`
+ *
+ * With `metadata.database.url` it is a member of a cluster: each fake broker writes what the others see of it into a
+ * file of the bucket's folder. A member that is drained leads nothing any more.
  *
  * The environment variable FAKE_READY_DELAY_MS stands in for the first where the configuration is
  * not the test's own.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 
 const [command, flag, configFile, mode] = process.argv.slice(2);
 if ((command !== "broker" && command !== "recover") || flag !== "--config") {
@@ -59,7 +65,21 @@ if (reportFile !== undefined && !existsSync(metadata)) {
   process.exit(78);
 }
 
-const server = createServer((request, response) => {
+const nodeId = Number(properties.get("node.id"));
+const isMember = properties.has("metadata.database.url");
+const bucket = properties.get("s3.data.buckets").replace("0@", "");
+const members = isMember ? join(fileURLToPath(bucket), "members") : "";
+const memberFile = (id) => join(members, `${id}.json`);
+const readMember = (id) => JSON.parse(readFileSync(memberFile(id), "utf8"));
+const writeMember = (id, member) => writeFileSync(memberFile(id), JSON.stringify(member));
+const version = properties.get("fake.version") ?? "0";
+if (isMember) {
+  mkdirSync(members, { recursive: true });
+  const rack = properties.get("broker.rack") ?? null;
+  writeMember(nodeId, { node_id: nodeId, state: "active", rack, version, leaders: 2, moving: 0 });
+}
+
+const server = createServer(async (request, response) => {
   const answer = (status, body) => response.writeHead(status).end(body);
   if (request.url === "/healthz") return answer(200, "ok");
   if (request.headers.authorization !== `Bearer ${token}`) return answer(401, "token");
@@ -70,9 +90,18 @@ const server = createServer((request, response) => {
     const storage = { wal_capacity_bytes: 100, wal_used_bytes: 0, upload_pending_bytes: 0 };
     const status = {
       cluster_id: properties.get("cluster.id"),
-      version: properties.get("fake.version") ?? "0",
+      version,
     };
     return answer(200, JSON.stringify({ ...status, uploads_wait_for: null, storage }));
+  }
+  if (request.url === "/v1/cluster" && isMember) {
+    const brokers = readdirSync(members).map((name) => readMember(Number.parseInt(name, 10)));
+    return answer(200, JSON.stringify({ brokers, events: [] }));
+  }
+  if (request.url === "/v1/cluster/drain" && isMember) {
+    const { node_id: id } = JSON.parse(await text(request));
+    writeMember(id, { ...readMember(id), state: "draining", leaders: 0 });
+    return answer(202, "");
   }
   if (request.url === "/metrics") {
     const file = properties.get("fake.metrics.file");
@@ -91,6 +120,10 @@ server.listen(Number(port), host, () => console.log("fake broker started"));
 process.on("SIGTERM", () => {
   if (properties.get("fake.ignore.sigterm") === "true") return;
   console.log("fake broker stops");
+  if (isMember) {
+    const state = properties.get("fake.leaves") ?? "left";
+    writeMember(nodeId, { ...readMember(nodeId), state, leaders: 0 });
+  }
   server.close(() => process.exit(0));
   server.closeAllConnections();
 });

@@ -37,7 +37,7 @@ async function deployment(
   taken: readonly Placement[] = [],
 ): Promise<ClusterDeployment> {
   clusterIds.push(clusterId);
-  const placement = await driver.allocate(clusterId, taken);
+  const placement = await driver.allocate(clusterId, taken, 1);
   return { ...LOCAL_DEPLOYMENT, clusterId, placement, properties };
 }
 
@@ -101,13 +101,13 @@ describe("prepare", () => {
 
 describe("allocate", () => {
   test("skips assigned ports and ports in use", async () => {
-    const first = await driver.allocate("clu_a", []);
-    const second = await driver.allocate("clu_a", [first]);
+    const first = await driver.allocate("clu_a", [], 1);
+    const second = await driver.allocate("clu_a", [first], 1);
     expect(second.kafkaPort).not.toBe(first.kafkaPort);
     const squatter = createServer().listen(second.tlsPort, "127.0.0.1");
     await once(squatter, "listening");
     try {
-      const third = await driver.allocate("clu_a", [first]);
+      const third = await driver.allocate("clu_a", [first], 1);
       expect(third.tlsPort).not.toBe(second.tlsPort);
     } finally {
       squatter.close();
@@ -115,20 +115,20 @@ describe("allocate", () => {
   });
 
   test("picks an admin port only where no gateway reaches the broker", async () => {
-    expect(await driver.allocate("clu_a", [])).toHaveProperty("adminPort");
+    expect(await driver.allocate("clu_a", [], 1)).toHaveProperty("adminPort");
     const link = { address: "127.0.0.1:4100", url: "http://127.0.0.1:4101", token: "t" };
     const linked = new LocalDriver({
       home,
       program: { command: ["false"], environment: {} },
       link,
     });
-    expect(await linked.allocate("clu_a", [])).not.toHaveProperty("adminPort");
+    expect(await linked.allocate("clu_a", [], 1)).not.toHaveProperty("adminPort");
   });
 
   test("clusters of different installations rarely collide", async () => {
     const wide = new LocalDriver({ home, program: { command: ["false"], environment: {} } });
     const ids = Array.from({ length: 8 }, (_, index) => `clu_${index}`);
-    const placements = await Promise.all(ids.map((id) => wide.allocate(id, [])));
+    const placements = await Promise.all(ids.map((id) => wide.allocate(id, [], 1)));
     expect(new Set(placements.map((placement) => placement.kafkaPort)).size).toBeGreaterThan(6);
   });
 
@@ -139,7 +139,9 @@ describe("allocate", () => {
       ports: { kafkaFirst: 23_990, adminFirst: 23_995, tlsFirst: 23_998, count: 1 },
     });
     const only = { host: "127.0.0.1", kafkaPort: 23_990, adminPort: 23_995 };
-    await expect(small.allocate("clu_a", [only])).rejects.toMatchObject({ code: "no_placement" });
+    await expect(small.allocate("clu_a", [only], 1)).rejects.toMatchObject({
+      code: "no_placement",
+    });
   });
 });
 

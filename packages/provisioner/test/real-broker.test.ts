@@ -46,7 +46,7 @@ describe.skipIf(program === undefined)("the real broker", () => {
     deployment = {
       ...LOCAL_DEPLOYMENT,
       clusterId: "clu_real",
-      placement: await driver.allocate("clu_real", []),
+      placement: await driver.allocate("clu_real", [], 1),
       walCapacityBytes: 64 * MIB,
       properties: {
         "s3.wal.cache.size": String(64 * MIB),

@@ -6,12 +6,7 @@
  */
 import { homedir } from "node:os";
 import { parseArgs } from "node:util";
-import {
-  awsSizing,
-  BROKERS_PER_CLUSTER_MAX,
-  estimateMonthly,
-  walVolumeWarnings,
-} from "@millrace/domain";
+import { AWS_BROKERS_MAX, awsSizing, estimateMonthly, walVolumeWarnings } from "@millrace/domain";
 import { OfflinePlanner } from "../src/aws/offline-planner.ts";
 import { ProvisionError } from "../src/cluster-driver.ts";
 import {
@@ -82,10 +77,10 @@ function plannerOf(): OfflinePlanner {
 
 function warningsOf({ size, brokers, aws }: AwsDeploymentFile): string[] {
   const warnings = walVolumeWarnings(aws.wal, awsSizing(size).instance);
-  if (brokers > BROKERS_PER_CLUSTER_MAX) {
+  if (brokers > AWS_BROKERS_MAX) {
     warnings.push(
       `The stack has ${brokers} broker slots; a cluster that is created has ` +
-        `${BROKERS_PER_CLUSTER_MAX} until brokers share their metadata.`,
+        `${AWS_BROKERS_MAX} until a stack has a metadata database for several.`,
     );
   }
   return warnings;

@@ -28,10 +28,12 @@ import { deleteClusterProcedure } from "./cluster/delete-cluster.ts";
 import { getCaCertificateProcedure } from "./cluster/get-ca-certificate.ts";
 import { getClusterProcedure } from "./cluster/get-cluster.ts";
 import { getDriftProcedure } from "./cluster/get-drift.ts";
+import { listBrokersProcedure } from "./cluster/list-brokers.ts";
 import { listClustersProcedure } from "./cluster/list-clusters.ts";
 import { pauseClusterProcedure } from "./cluster/pause-cluster.ts";
 import { reconcileClusterProcedure } from "./cluster/reconcile-cluster.ts";
 import { recoverClusterProcedure } from "./cluster/recover-cluster.ts";
+import { restartClusterProcedure } from "./cluster/restart-cluster.ts";
 import { restoreClusterProcedure } from "./cluster/restore-cluster.ts";
 import { resumeClusterProcedure } from "./cluster/resume-cluster.ts";
 import { updateClusterProcedure } from "./cluster/update-cluster.ts";
@@ -136,6 +138,8 @@ export const appRouter = router({
     update: updateClusterProcedure,
     pause: pauseClusterProcedure,
     resume: resumeClusterProcedure,
+    restart: restartClusterProcedure,
+    brokers: listBrokersProcedure,
     recover: recoverClusterProcedure,
     restore: restoreClusterProcedure,
     drift: getDriftProcedure,

@@ -19,6 +19,7 @@ import {
   type NetworkAccess,
 } from "@millrace/domain";
 import { estimateOfCluster } from "../cluster/cluster-estimate.ts";
+import { BrokersField } from "../cluster-form/brokers-field.tsx";
 import { NAME_RULE } from "../cluster-form/cluster-draft.ts";
 import { SizeCards } from "../cluster-form/size-cards.tsx";
 import { WalFields } from "../cluster-form/wal-fields.tsx";
@@ -62,6 +63,15 @@ export function ChangeCard({ cluster, editable }: { cluster: Cluster; editable: 
             onChange={(size) => set({ size })}
             walBytes={Number(cluster.status.wal_capacity_bytes)}
           />
+          {draft.brokers !== undefined && (
+            <BrokersField
+              value={draft.brokers}
+              description="New ones are started; the last ones give their partitions to the others and stop"
+              min={2}
+              error={errors["/brokers"]}
+              onChange={(brokers) => set({ brokers })}
+            />
+          )}
           {draft.plaintextListener !== undefined && (
             <Switch
               label="Plaintext listener"

@@ -29,6 +29,15 @@ describe("a change", () => {
     expect(draft.plaintextListener).toBeUndefined();
   });
 
+  it("changes the number of several brokers on this machine, and no other", () => {
+    const one = localCluster();
+    expect(changeDraftOf(one).brokers).toBeUndefined();
+    const several = { ...one, spec: { ...one.spec, brokers: 3 } };
+    const changed = { ...changeDraftOf(several), brokers: 5 };
+    expect(patchOf(several, changed)).toEqual({ brokers: 5 });
+    expect(draft.brokers).toBeUndefined();
+  });
+
   it("takes labels away by name, and leaves those alone that stay", () => {
     expect(patch({ labels: ["team=payments", "cost=a=b"] })).toEqual({
       labels: { stage: null, cost: "a=b" },

@@ -19,6 +19,8 @@ export interface ChangeDraft {
   labels: string[];
   /** Undefined on AWS, where clusters have only one listener. */
   plaintextListener: boolean | undefined;
+  /** Undefined where the number cannot change: on AWS, and where one broker is alone. */
+  brokers: number | undefined;
   /** Only on AWS. */
   wal: WalDraft | undefined;
   reach: Reach | undefined;
@@ -36,6 +38,7 @@ export interface ChangeRequest {
   size?: ClusterSize;
   labels?: Record<string, string | null>;
   plaintext_listener?: boolean;
+  brokers?: number;
   wal?: WalRequest;
   network?: { access: NetworkAccess; allowed_principals: string[]; allowed_cidrs: string[] };
 }
@@ -48,6 +51,7 @@ export function changeDraftOf({ spec, metadata }: Cluster): ChangeDraft {
     size,
     labels: Object.entries(metadata.labels).map(([label, value]) => `${label}=${value}`),
     plaintextListener: isAwsRegion(spec.region) ? undefined : spec.plaintext_listener,
+    brokers: isAwsRegion(spec.region) || spec.brokers === 1 ? undefined : spec.brokers,
     wal: wal ? walDraftOf(walVolumeFrom(wal)) : undefined,
     reach: network
       ? {
@@ -63,13 +67,14 @@ export function changeDraftOf({ spec, metadata }: Cluster): ChangeDraft {
 export function patchOf(cluster: Cluster, draft: ChangeDraft): ChangeRequest {
   const before = changeDraftOf(cluster);
   const labels = labelPatch(cluster.metadata.labels, draft.labels);
-  const { wal, reach, plaintextListener } = draft;
+  const { wal, reach, plaintextListener, brokers } = draft;
   return {
     ...(draft.name !== before.name && { name: draft.name }),
     ...(draft.size !== before.size && { size: draft.size }),
     ...(labels && { labels }),
     ...(plaintextListener !== undefined &&
       plaintextListener !== before.plaintextListener && { plaintext_listener: plaintextListener }),
+    ...(brokers !== undefined && brokers !== before.brokers && { brokers }),
     ...(wal &&
       before.wal &&
       !same(walRequestOf(wal), walRequestOf(before.wal)) && {

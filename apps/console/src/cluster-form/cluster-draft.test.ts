@@ -33,6 +33,12 @@ describe("a described cluster", () => {
     expect(requestOf(inRegion(secure, "eu-central-1"))).not.toHaveProperty("plaintext_listener");
   });
 
+  it("has one broker unless more are asked for, and on AWS no choice", () => {
+    const several = { ...named, brokers: 3 };
+    expect(requestOf(several)).toMatchObject({ brokers: 3 });
+    expect(requestOf(inRegion(several, "eu-central-1"))).not.toHaveProperty("brokers");
+  });
+
   it("is protected on AWS, and keeps what was chosen from one AWS region to the next", () => {
     expect(onAws.deletionProtection).toBe(true);
     const open = { ...onAws, deletionProtection: false };

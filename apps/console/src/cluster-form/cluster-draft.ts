@@ -29,6 +29,8 @@ export interface ClusterDraft {
   region: Region;
   size: ClusterSize;
   deletionProtection: boolean;
+  /** Of a cluster on this machine; on AWS there is one. */
+  brokers: number;
   /** Of a cluster on this machine. */
   plaintextListener: boolean;
   /** Somebody looks at the plan once more before it is applied. */
@@ -46,6 +48,7 @@ export interface ClusterRequest {
   environment_id?: `env_${string}`;
   deletion_protection: boolean;
   plaintext_listener?: boolean;
+  brokers?: number;
   require_approval?: boolean;
   wal?: WalRequest;
   network?: NetworkRequest;
@@ -69,6 +72,7 @@ export const NEW_CLUSTER: ClusterDraft = {
   region: "local",
   size: "dev",
   deletionProtection: false,
+  brokers: 1,
   plaintextListener: true,
   requireApproval: false,
   wal: defaultWalDraft("dev"),
@@ -134,6 +138,7 @@ export function requestOf(draft: ClusterDraft): ClusterRequest {
     deletion_protection: draft.deletionProtection,
     ...(draft.requireApproval && { require_approval: true }),
     ...(!onAws(draft) && !draft.plaintextListener && { plaintext_listener: false }),
+    ...(!onAws(draft) && draft.brokers !== 1 && { brokers: draft.brokers }),
     ...(onAws(draft) && {
       wal: walRequestOf(draft.wal),
       network: networkRequestOf(draft.network),

@@ -21,6 +21,7 @@ import Link from "next/link";
 import { type FormEvent, type ReactNode, useEffect } from "react";
 import { ChangePreview } from "../plan/change-preview.tsx";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
+import { BrokersField } from "./brokers-field.tsx";
 import { inRegion, NAME_RULE, onAws, withSize } from "./cluster-draft.ts";
 import { EnvironmentField } from "./environment-field.tsx";
 import { estimateOf, monthlyIn } from "./estimate.ts";
@@ -98,6 +99,9 @@ function Describe({ form }: { form: ClusterForm }) {
   );
 }
 
+const BROKERS_TEXT =
+  "Several take over from each other, and you can add and remove some later. One stays alone: choose now";
+
 function Fields({ form }: { form: ClusterForm }) {
   const { draft, errors, set } = form;
   return (
@@ -137,7 +141,18 @@ function Fields({ form }: { form: ClusterForm }) {
           onChange={(size) => set(withSize(draft, size))}
         />
       </Card>
-      {onAws(draft) && <AwsFields form={form} />}
+      {onAws(draft) ? (
+        <AwsFields form={form} />
+      ) : (
+        <Card>
+          <BrokersField
+            value={draft.brokers}
+            description={BROKERS_TEXT}
+            error={errors["/brokers"]}
+            onChange={(brokers) => set({ ...draft, brokers })}
+          />
+        </Card>
+      )}
       <Card>
         <Stack gap="md">
           <Switch

@@ -1,6 +1,6 @@
 /** What a described cluster would cost: the same sum that the API and the stack come to. */
 import {
-  BROKERS_PER_CLUSTER_MAX,
+  AWS_BROKERS_MAX,
   type ClusterSize,
   type CostEstimate,
   DEFAULT_AWS_NETWORK,
@@ -19,7 +19,7 @@ export function estimateOf(draft: ClusterDraft): CostEstimate | undefined {
   return estimateMonthly({
     region: draft.region,
     size: draft.size,
-    brokers: BROKERS_PER_CLUSTER_MAX,
+    brokers: AWS_BROKERS_MAX,
     zones: undefined,
     paused: false,
     retained: false,

@@ -1,7 +1,8 @@
 import type { Cluster } from "@millrace/contract";
 
-/** Whether the broker is known not to answer: to ask it only delays the page. */
+/** Whether no broker is known to answer: to ask only delays the page. Of several, the others answer for one that is down. */
 export function isBrokerDown({ status }: Pick<Cluster, "status">): boolean {
+  if (status.brokers.length > 1) return false;
   return status.phase === "DEGRADED" || status.conditions[0]?.reason === "Recovering";
 }
 
@@ -30,11 +31,11 @@ export function brokersWithoutContact({ spec, status }: Pick<Cluster, "spec" | "
 }
 
 /**
- * Whether the cluster has a broker that should serve and does not. A paused cluster can be recovered as well, but nothing
+ * Whether the cluster's only broker should serve and does not: several have their metadata elsewhere. A paused cluster can be recovered as well, but nothing
  * says that it has to be: resuming it shows whether its broker starts.
  */
 export function needsRecovery({ spec, status }: Pick<Cluster, "spec" | "status">): boolean {
   const isDown = status.phase === "DEGRADED" || status.phase === "FAILED";
   const wasCreated = status.endpoints.length > 0;
-  return isDown && wasCreated && !spec.paused;
+  return isDown && wasCreated && !spec.paused && spec.brokers === 1;
 }

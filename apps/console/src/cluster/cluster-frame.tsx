@@ -38,6 +38,7 @@ const TABS = [
   ["groups", "Consumer groups"],
   ["access", "Access"],
   ["catch-up", "Catch-up"],
+  ["brokers", "Brokers"],
   ["tuning", "Tuning"],
   ["benchmarks", "Benchmarks"],
   ["operations", "Operations"],

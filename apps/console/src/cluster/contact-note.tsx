@@ -18,8 +18,9 @@ export function ContactNote({ cluster }: { cluster: Cluster }) {
     .join(", ");
   return (
     <Alert color="orange" icon={<IconPlugConnectedX size={18} />} role="status" title={title}>
-      The broker&apos;s connection to the control plane is down. Clients may still be served.
-      Current values, topics and settings are available when it is connected again.
+      {only
+        ? "The broker's connection to the control plane is down. Clients may still be served. Current values, topics and settings are available when it is connected again."
+        : "Their connections to the control plane are down. Clients may still be served."}
     </Alert>
   );
 }

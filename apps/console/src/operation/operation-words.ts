@@ -7,6 +7,7 @@ export const OPERATION_TITLES: Record<Operation["kind"], string> = {
   "cluster.update": "Changing the cluster",
   "cluster.pause": "Pausing the cluster",
   "cluster.resume": "Resuming the cluster",
+  "cluster.restart": "Restarting brokers",
   "cluster.delete": "Deleting the cluster",
   "cluster.restore": "Restoring the cluster",
   "cluster.purge": "Purging the cluster's data",

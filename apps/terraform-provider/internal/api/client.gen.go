@@ -1311,6 +1311,54 @@ func (e BenchmarkTuningChangesField) Valid() bool {
 	}
 }
 
+// Defines values for BrokerControlLink.
+const (
+	BrokerControlLinkConnected    BrokerControlLink = "connected"
+	BrokerControlLinkDisconnected BrokerControlLink = "disconnected"
+	BrokerControlLinkNever        BrokerControlLink = "never"
+)
+
+// Valid indicates whether the value is a known member of the BrokerControlLink enum.
+func (e BrokerControlLink) Valid() bool {
+	switch e {
+	case BrokerControlLinkConnected:
+		return true
+	case BrokerControlLinkDisconnected:
+		return true
+	case BrokerControlLinkNever:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BrokerState.
+const (
+	BrokerStateActive   BrokerState = "active"
+	BrokerStateDraining BrokerState = "draining"
+	BrokerStateFenced   BrokerState = "fenced"
+	BrokerStateLeft     BrokerState = "left"
+	BrokerStateUnknown  BrokerState = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the BrokerState enum.
+func (e BrokerState) Valid() bool {
+	switch e {
+	case BrokerStateActive:
+		return true
+	case BrokerStateDraining:
+		return true
+	case BrokerStateFenced:
+		return true
+	case BrokerStateLeft:
+		return true
+	case BrokerStateUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for BrokerStatusControlLink.
 const (
 	BrokerStatusControlLinkConnected    BrokerStatusControlLink = "connected"
@@ -2353,6 +2401,7 @@ const (
 	OperationKindClusterPurge      OperationKind = "cluster.purge"
 	OperationKindClusterReconcile  OperationKind = "cluster.reconcile"
 	OperationKindClusterRecover    OperationKind = "cluster.recover"
+	OperationKindClusterRestart    OperationKind = "cluster.restart"
 	OperationKindClusterRestore    OperationKind = "cluster.restore"
 	OperationKindClusterResume     OperationKind = "cluster.resume"
 	OperationKindClusterUpdate     OperationKind = "cluster.update"
@@ -2376,6 +2425,8 @@ func (e OperationKind) Valid() bool {
 	case OperationKindClusterReconcile:
 		return true
 	case OperationKindClusterRecover:
+		return true
+	case OperationKindClusterRestart:
 		return true
 	case OperationKindClusterRestore:
 		return true
@@ -4629,6 +4680,56 @@ type BlockCache struct {
 	UsedBytes string `json:"used_bytes"`
 }
 
+// Broker defines model for Broker.
+type Broker struct {
+	// BrokerId Kafka's node id
+	BrokerId    int               `json:"broker_id"`
+	ControlLink BrokerControlLink `json:"control_link"`
+
+	// LastHeardAt null: it has never connected
+	LastHeardAt *time.Time `json:"last_heard_at"`
+
+	// Leaders Partitions that it leads; null for the only broker of a cluster
+	Leaders *int `json:"leaders"`
+
+	// Moving Those on their way to another broker
+	Moving *int `json:"moving"`
+
+	// State active: serves; draining: gives its partitions away; fenced: was not heard from, the others have taken over; left: has stopped; unknown: nothing was heard of it
+	State         BrokerState `json:"state"`
+	UptimeSeconds *int        `json:"uptime_seconds"`
+	Version       *string     `json:"version"`
+
+	// Wal null while the broker does not answer
+	Wal  *BrokerWal `json:"wal"`
+	Zone *string    `json:"zone"`
+}
+
+// BrokerControlLink defines model for Broker.ControlLink.
+type BrokerControlLink string
+
+// BrokerState active: serves; draining: gives its partitions away; fenced: was not heard from, the others have taken over; left: has stopped; unknown: nothing was heard of it
+type BrokerState string
+
+// BrokerEvent defines model for BrokerEvent.
+type BrokerEvent struct {
+	// At RFC 3339, UTC
+	At       time.Time `json:"at"`
+	BrokerId *int      `json:"broker_id"`
+
+	// Kind Such as joined, fenced, takeover, draining, left, moving
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+// BrokerList defines model for BrokerList.
+type BrokerList struct {
+	Brokers []Broker `json:"brokers"`
+
+	// Events What happened to the brokers, newest first, 200 at most
+	Events []BrokerEvent `json:"events"`
+}
+
 // BrokerStatus defines model for BrokerStatus.
 type BrokerStatus struct {
 	// BrokerId Kafka's node id
@@ -4653,6 +4754,21 @@ type BrokerVersion struct {
 // BrokerVersionList defines model for BrokerVersionList.
 type BrokerVersionList struct {
 	Items []BrokerVersion `json:"items"`
+}
+
+// BrokerWal defines model for BrokerWal.
+type BrokerWal struct {
+	// CapacityBytes 64-bit integer as a decimal string
+	CapacityBytes string `json:"capacity_bytes"`
+
+	// UploadPendingBytes 64-bit integer as a decimal string
+	UploadPendingBytes string `json:"upload_pending_bytes"`
+
+	// UploadsWaitFor What uploads to the bucket wait for; null while they run
+	UploadsWaitFor *string `json:"uploads_wait_for"`
+
+	// UsedBytes 64-bit integer as a decimal string
+	UsedBytes string `json:"used_bytes"`
 }
 
 // CatchUp defines model for CatchUp.
@@ -4840,7 +4956,7 @@ type ClusterAccepted struct {
 
 // ClusterCreateRequest defines model for ClusterCreateRequest.
 type ClusterCreateRequest struct {
-	// Brokers Clusters with more than one broker can only be planned for now
+	// Brokers Several brokers take over from each other, and their number can be changed; one broker stays alone. On AWS, more than one can only be planned for now
 	Brokers *int `json:"brokers,omitempty"`
 
 	// DeletionProtection Blocks deletion from the console and API
@@ -4945,6 +5061,12 @@ type ClusterPage struct {
 	NextPageToken *string   `json:"next_page_token,omitempty"`
 }
 
+// ClusterRestartRequest defines model for ClusterRestartRequest.
+type ClusterRestartRequest struct {
+	// BrokerId Restarts this broker only
+	BrokerId *int `json:"broker_id,omitempty"`
+}
+
 // ClusterSpec defines model for ClusterSpec.
 type ClusterSpec struct {
 	Brokers            int    `json:"brokers"`
@@ -5025,6 +5147,8 @@ type ClusterStorageInput struct {
 
 // ClusterUpdateRequest defines model for ClusterUpdateRequest.
 type ClusterUpdateRequest struct {
+	// Brokers Starts new brokers, or moves the partitions of the last ones to the others and stops them. Cannot change from or to 1; in the region local only
+	Brokers            *int  `json:"brokers,omitempty"`
 	DeletionProtection *bool `json:"deletion_protection,omitempty"`
 
 	// Labels null removes a label; absent labels stay
@@ -6816,6 +6940,15 @@ type ClusterRecoverParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ClusterRestartParams defines parameters for ClusterRestart.
+type ClusterRestartParams struct {
+	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
+	IfMatch *string `json:"If-Match,omitempty"`
+
+	// IdempotencyKey Makes the request safe to retry for 24 hours
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ClusterRestoreParams defines parameters for ClusterRestore.
 type ClusterRestoreParams struct {
 	// IfMatch The ETag you read; the call fails with 412 if the resource has changed since
@@ -7196,6 +7329,9 @@ type BenchmarkRunJSONRequestBody = BenchmarkRunRequest
 
 // QuotaSetJSONRequestBody defines body for QuotaSet for application/json ContentType.
 type QuotaSetJSONRequestBody = QuotaSetRequest
+
+// ClusterRestartJSONRequestBody defines body for ClusterRestart for application/json ContentType.
+type ClusterRestartJSONRequestBody = ClusterRestartRequest
 
 // TopicCreateJSONRequestBody defines body for TopicCreate for application/json ContentType.
 type TopicCreateJSONRequestBody = TopicCreateRequest
@@ -7681,6 +7817,13 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
 	BenchmarkGet(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ClusterBrokers List brokers
+	//
+	// The brokers of a cluster, as they are now, and what happened to them.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/brokers (the `ClusterBrokers` operationId).
+	ClusterBrokers(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ClusterCaCertificate Get the CA certificate
 	//
 	// The root certificate in PEM that clients of the cluster's SASL_SSL endpoint must trust. All clusters of an installation have the same one. A cluster without such an endpoint answers 422.
@@ -7803,6 +7946,24 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
 	ClusterRecover(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ClusterRestartWithBody Restart brokers
+	//
+	// Restarts the brokers one at a time. Of several, the next one is only restarted while all the others serve. In the region local only.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/restart (the `ClusterRestart` operationId).
+	ClusterRestartWithBody(ctx context.Context, clusterId string, params *ClusterRestartParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ClusterRestart Restart brokers
+	//
+	// Restarts the brokers one at a time. Of several, the next one is only restarted while all the others serve. In the region local only.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/restart (the `ClusterRestart` operationId).
+	ClusterRestart(ctx context.Context, clusterId string, params *ClusterRestartParams, body ClusterRestartJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ClusterRestore Restore a cluster
 	//
@@ -9103,6 +9264,23 @@ func (c *Client) BenchmarkGet(ctx context.Context, clusterId string, benchmarkId
 	return c.Client.Do(req)
 }
 
+// ClusterBrokers List brokers
+//
+// The brokers of a cluster, as they are now, and what happened to them.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/brokers (the `ClusterBrokers` operationId).
+func (c *Client) ClusterBrokers(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewClusterBrokersRequest(c.Server, clusterId)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ClusterCaCertificate Get the CA certificate
 //
 // The root certificate in PEM that clients of the cluster's SASL_SSL endpoint must trust. All clusters of an installation have the same one. A cluster without such an endpoint answers 422.
@@ -9386,6 +9564,44 @@ func (c *Client) ClusterReconcile(ctx context.Context, clusterId string, params 
 // Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
 func (c *Client) ClusterRecover(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewClusterRecoverRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ClusterRestartWithBody Restart brokers
+//
+// Restarts the brokers one at a time. Of several, the next one is only restarted while all the others serve. In the region local only.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/restart (the `ClusterRestart` operationId).
+func (c *Client) ClusterRestartWithBody(ctx context.Context, clusterId string, params *ClusterRestartParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewClusterRestartRequestWithBody(c.Server, clusterId, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ClusterRestart Restart brokers
+//
+// Restarts the brokers one at a time. Of several, the next one is only restarted while all the others serve. In the region local only.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/restart (the `ClusterRestart` operationId).
+func (c *Client) ClusterRestart(ctx context.Context, clusterId string, params *ClusterRestartParams, body ClusterRestartJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewClusterRestartRequest(c.Server, clusterId, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -12719,6 +12935,40 @@ func NewBenchmarkGetRequest(server string, clusterId string, benchmarkId string)
 	return req, nil
 }
 
+// NewClusterBrokersRequest constructs an http.Request for the ClusterBrokers method
+func NewClusterBrokersRequest(server string, clusterId string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/brokers", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewClusterCaCertificateRequest constructs an http.Request for the ClusterCaCertificate method
 func NewClusterCaCertificateRequest(server string, clusterId string) (*http.Request, error) {
 	var err error
@@ -13690,6 +13940,79 @@ func NewClusterRecoverRequest(server string, clusterId string, params *ClusterRe
 	if err != nil {
 		return nil, err
 	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewClusterRestartRequest calls the generic ClusterRestart builder with application/json body
+func NewClusterRestartRequest(server string, clusterId string, params *ClusterRestartParams, body ClusterRestartJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewClusterRestartRequestWithBody(server, clusterId, params, "application/json", bodyReader)
+}
+
+// NewClusterRestartRequestWithBody constructs an http.Request for the ClusterRestart method, with any body, and a specified content type
+func NewClusterRestartRequestWithBody(server string, clusterId string, params *ClusterRestartParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/restart", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
 
@@ -17644,6 +17967,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/clusters/{cluster_id}/benchmarks/{benchmark_id} (the `BenchmarkGet` operationId).
 	BenchmarkGetWithResponse(ctx context.Context, clusterId string, benchmarkId string, reqEditors ...RequestEditorFn) (*BenchmarkGetResponse, error)
 
+	// ClusterBrokersWithResponse List brokers
+	//
+	// The brokers of a cluster, as they are now, and what happened to them.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/brokers (the `ClusterBrokers` operationId).
+	ClusterBrokersWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*ClusterBrokersResponse, error)
+
 	// ClusterCaCertificateWithResponse Get the CA certificate
 	//
 	// The root certificate in PEM that clients of the cluster's SASL_SSL endpoint must trust. All clusters of an installation have the same one. A cluster without such an endpoint answers 422.
@@ -17796,6 +18128,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/recover (the `ClusterRecover` operationId).
 	ClusterRecoverWithResponse(ctx context.Context, clusterId string, params *ClusterRecoverParams, reqEditors ...RequestEditorFn) (*ClusterRecoverResponse, error)
+
+	// ClusterRestartWithBodyWithResponse Restart brokers
+	//
+	// Restarts the brokers one at a time. Of several, the next one is only restarted while all the others serve. In the region local only.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/restart (the `ClusterRestart` operationId).
+	ClusterRestartWithBodyWithResponse(ctx context.Context, clusterId string, params *ClusterRestartParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ClusterRestartResponse, error)
+
+	// ClusterRestartWithResponse Restart brokers
+	//
+	// Restarts the brokers one at a time. Of several, the next one is only restarted while all the others serve. In the region local only.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/clusters/{cluster_id}/restart (the `ClusterRestart` operationId).
+	ClusterRestartWithResponse(ctx context.Context, clusterId string, params *ClusterRestartParams, body ClusterRestartJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterRestartResponse, error)
 
 	// ClusterRestoreWithResponse Restore a cluster
 	//
@@ -19749,6 +20099,54 @@ func (r BenchmarkGetResponse) ContentType() string {
 	return ""
 }
 
+type ClusterBrokersResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BrokerList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ClusterBrokersResponse) GetJSON200() *BrokerList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ClusterBrokersResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ClusterBrokersResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ClusterBrokersResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ClusterBrokersResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ClusterBrokersResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ClusterCaCertificateResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -20518,6 +20916,61 @@ func (r ClusterRecoverResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ClusterRecoverResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ClusterRestartResponse202Headers the declared response headers of an HTTP 202 response for ClusterRestart
+type ClusterRestartResponse202Headers struct {
+	Location string
+}
+
+type ClusterRestartResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Operation
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *ClusterRestartResponse202Headers
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r ClusterRestartResponse) GetJSON202() *Operation {
+	return r.JSON202
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ClusterRestartResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ClusterRestartResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ClusterRestartResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ClusterRestartResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ClusterRestartResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -24044,6 +24497,21 @@ func (c *ClientWithResponses) BenchmarkGetWithResponse(ctx context.Context, clus
 	return ParseBenchmarkGetResponse(rsp)
 }
 
+// ClusterBrokersWithResponse List brokers
+//
+// The brokers of a cluster, as they are now, and what happened to them.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/brokers (the `ClusterBrokers` operationId).
+func (c *ClientWithResponses) ClusterBrokersWithResponse(ctx context.Context, clusterId string, reqEditors ...RequestEditorFn) (*ClusterBrokersResponse, error) {
+	rsp, err := c.ClusterBrokers(ctx, clusterId, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseClusterBrokersResponse(rsp)
+}
+
 // ClusterCaCertificateWithResponse Get the CA certificate
 //
 // The root certificate in PEM that clients of the cluster's SASL_SSL endpoint must trust. All clusters of an installation have the same one. A cluster without such an endpoint answers 422.
@@ -24297,6 +24765,36 @@ func (c *ClientWithResponses) ClusterRecoverWithResponse(ctx context.Context, cl
 		return nil, err
 	}
 	return ParseClusterRecoverResponse(rsp)
+}
+
+// ClusterRestartWithBodyWithResponse Restart brokers
+//
+// Restarts the brokers one at a time. Of several, the next one is only restarted while all the others serve. In the region local only.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/restart (the `ClusterRestart` operationId).
+func (c *ClientWithResponses) ClusterRestartWithBodyWithResponse(ctx context.Context, clusterId string, params *ClusterRestartParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ClusterRestartResponse, error) {
+	rsp, err := c.ClusterRestartWithBody(ctx, clusterId, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseClusterRestartResponse(rsp)
+}
+
+// ClusterRestartWithResponse Restart brokers
+//
+// Restarts the brokers one at a time. Of several, the next one is only restarted while all the others serve. In the region local only.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/clusters/{cluster_id}/restart (the `ClusterRestart` operationId).
+func (c *ClientWithResponses) ClusterRestartWithResponse(ctx context.Context, clusterId string, params *ClusterRestartParams, body ClusterRestartJSONRequestBody, reqEditors ...RequestEditorFn) (*ClusterRestartResponse, error) {
+	rsp, err := c.ClusterRestart(ctx, clusterId, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseClusterRestartResponse(rsp)
 }
 
 // ClusterRestoreWithResponse Restore a cluster
@@ -26460,6 +26958,39 @@ func ParseBenchmarkGetResponse(rsp *http.Response) (*BenchmarkGetResponse, error
 	return response, nil
 }
 
+// ParseClusterBrokersResponse parses an HTTP response from a ClusterBrokersWithResponse call
+func ParseClusterBrokersResponse(rsp *http.Response) (*ClusterBrokersResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ClusterBrokersResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BrokerList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseClusterCaCertificateResponse parses an HTTP response from a ClusterCaCertificateWithResponse call
 func ParseClusterCaCertificateResponse(rsp *http.Response) (*ClusterCaCertificateResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -27009,6 +27540,52 @@ func ParseClusterRecoverResponse(rsp *http.Response) (*ClusterRecoverResponse, e
 	switch {
 	case rsp.StatusCode == 202:
 		var headers ClusterRecoverResponse202Headers
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
+		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseClusterRestartResponse parses an HTTP response from a ClusterRestartWithResponse call
+func ParseClusterRestartResponse(rsp *http.Response) (*ClusterRestartResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ClusterRestartResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Operation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 202:
+		var headers ClusterRestartResponse202Headers
 		if values := rsp.Header.Values("Location"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {

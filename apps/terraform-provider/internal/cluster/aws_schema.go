@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	slotsMax       = 9
 	zonesMax       = 3
 	cidrsMax       = 20
 	principalsMax  = 20
@@ -48,12 +47,6 @@ var (
 // awsArguments are the arguments for clusters on AWS only.
 func awsArguments() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"brokers": schema.Int64Attribute{
-			Optional: true, Computed: true,
-			MarkdownDescription: "Broker slots; `1` by default. The API does not create clusters with more yet.",
-			Validators:          []validator.Int64{int64validator.Between(1, slotsMax)},
-			PlanModifiers:       []planmodifier.Int64{int64planmodifier.UseStateForUnknown(), int64planmodifier.RequiresReplace()},
-		},
 		"zones": schema.Int64Attribute{
 			Optional: true, Computed: true,
 			MarkdownDescription: "Availability zones of subnets and load balancer; by default all of the region.",

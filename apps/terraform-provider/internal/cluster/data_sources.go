@@ -60,7 +60,7 @@ func shownFields() map[string]schema.Attribute {
 		"name":                text("Its name."),
 		"region":              text("Where its brokers run."),
 		"size":                text("What each broker has."),
-		"brokers":             schema.Int64Attribute{Computed: true, MarkdownDescription: "Broker slots."},
+		"brokers":             schema.Int64Attribute{Computed: true, MarkdownDescription: "Number of brokers."},
 		"zones":               schema.Int64Attribute{Computed: true, MarkdownDescription: "Availability zones."},
 		"wal":                 schema.ObjectAttribute{Computed: true, AttributeTypes: walType, MarkdownDescription: "The volume of the write-ahead log; null in the region `local`."},
 		"network":             schema.ObjectAttribute{Computed: true, AttributeTypes: networkType, MarkdownDescription: "Its network on AWS; null in the region `local`."},

@@ -49,7 +49,7 @@ func (r *clusterResource) modifyUpdate(ctx context.Context, req resource.ModifyP
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if !before.PlaintextListener.Equal(planned.PlaintextListener) {
+	if !before.PlaintextListener.Equal(planned.PlaintextListener) || !before.Brokers.Equal(planned.Brokers) {
 		endpoints := types.ListUnknown(types.ObjectType{AttrTypes: endpointType})
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("endpoints"), endpoints)...)
 	}
@@ -100,13 +100,27 @@ func replacing(before, planned model) []string {
 	}
 	note("environment_id", before.EnvironmentID, planned.EnvironmentID)
 	note("region", before.Region, planned.Region)
-	note("brokers", before.Brokers, planned.Brokers)
+	if changesStorage(before.Brokers, planned.Brokers) {
+		changed = append(changed, "brokers")
+	}
 	note("zones", before.Zones, planned.Zones)
 	for _, name := range []string{"vpc_id", "subnet_ids", "cidr"} {
 		note("network."+name, before.Network.Attributes()[name], planned.Network.Attributes()[name])
 	}
 	note("storage.kms_key_arn", before.Storage.Attributes()["kms_key_arn"], planned.Storage.Attributes()["kms_key_arn"])
 	return changed
+}
+
+// aloneOrNot says when another number of brokers means another cluster.
+const aloneOrNot = "A change from or to one broker replaces the cluster."
+
+// changesStorage tells whether the metadata would have to move: one broker keeps it in a file of its own, several share
+// a database. A number that is not known yet counts as several.
+func changesStorage(before, planned types.Int64) bool {
+	if before.IsNull() || before.Equal(planned) {
+		return false
+	}
+	return before.ValueInt64() == 1 || planned.ValueInt64() == 1
 }
 
 // guardVolume refuses a smaller volume: EBS volumes only grow.

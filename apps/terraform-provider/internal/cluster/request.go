@@ -54,6 +54,9 @@ func patchOf(before, planned model) api.Patch {
 	if !before.Size.Equal(planned.Size) {
 		patch["size"] = planned.Size.ValueString()
 	}
+	if isSet(planned.Brokers) && !before.Brokers.Equal(planned.Brokers) {
+		patch["brokers"] = planned.Brokers.ValueInt64()
+	}
 	if !before.DeletionProtection.Equal(planned.DeletionProtection) {
 		patch["deletion_protection"] = planned.DeletionProtection.ValueBool()
 	}

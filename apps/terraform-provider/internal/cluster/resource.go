@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/boolplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/listplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
@@ -30,7 +31,8 @@ import (
 )
 
 const (
-	labelsMax = 32
+	labelsMax  = 32
+	brokersMax = 9
 	// retainDaysMax is the API's: beyond it a deletion would be refused.
 	retainDaysMax = 90
 )
@@ -94,6 +96,7 @@ func arguments(ctx context.Context) map[string]schema.Attribute {
 			Default:             stringdefault.StaticString("dev"),
 			MarkdownDescription: "CPU, memory and network of each broker; `dev` by default. See the data source `millrace_sizes`.",
 		},
+		"brokers": brokersSchema(),
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
 			MarkdownDescription: "Custom labels; on AWS they are tags on every resource of the cluster.",
@@ -131,6 +134,20 @@ func arguments(ctx context.Context) map[string]schema.Attribute {
 			MarkdownDescription: "`retry` (the default) keeps a cluster whose creation failed, with a warning and `state = \"FAILED\"`: the next apply retries in place. With `taint` the apply fails, and the next one replaces the cluster.",
 		},
 		"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true, Delete: true}),
+	}
+}
+
+func brokersSchema() schema.Attribute {
+	return schema.Int64Attribute{
+		Optional: true, Computed: true,
+		MarkdownDescription: "Number of brokers; `1` by default, 9 at most. Several brokers take over from each other. More are started, fewer are stopped after their partitions have moved, both in place; a change from or to `1` replaces the cluster, because one broker keeps the metadata in a file of its own. On AWS, only `1` can be created for now.",
+		Validators:          []validator.Int64{int64validator.Between(1, brokersMax)},
+		PlanModifiers: []planmodifier.Int64{
+			int64planmodifier.UseStateForUnknown(),
+			int64planmodifier.RequiresReplaceIf(func(_ context.Context, req planmodifier.Int64Request, resp *int64planmodifier.RequiresReplaceIfFuncResponse) {
+				resp.RequiresReplace = changesStorage(req.StateValue, req.PlanValue)
+			}, aloneOrNot, aloneOrNot),
+		},
 	}
 }
 

@@ -218,7 +218,7 @@ func (r *clusterResource) begunUnheard(ctx context.Context, id string, last *api
 // wants the cluster.
 var retryable = map[string]bool{
 	"cluster.create": true, "cluster.update": true, "cluster.pause": true, "cluster.resume": true,
-	"cluster.restore": true, "cluster.reconcile": true,
+	"cluster.restart": true, "cluster.restore": true, "cluster.reconcile": true,
 }
 
 // hasEnded tells whether the operation ended so, and is one that an apply may repeat.

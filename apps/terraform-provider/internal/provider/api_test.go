@@ -240,7 +240,7 @@ func (f *fakeAPI) patch(w http.ResponseWriter, body map[string]any) {
 	changes, begins := false, false
 	for name, value := range body {
 		if fmt.Sprint(f.spec[name]) != fmt.Sprint(value) {
-			changes, begins = true, begins || name == "size" || name == "paused" || name == "plaintext_listener"
+			changes, begins = true, begins || name == "size" || name == "paused" || name == "plaintext_listener" || name == "brokers"
 		}
 	}
 	if begins && f.isBusy() {

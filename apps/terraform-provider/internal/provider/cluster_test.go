@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -232,6 +233,32 @@ func TestThePlaintextListenerIsTurnedOffInPlace(t *testing.T) {
 		t.Errorf("the next plan is not empty: %s", plan.said)
 	}
 	tf.change(cluster, made, config(object{"plaintext_listener": true}))
+}
+
+// Brokers are added and removed in place. One that is alone cannot become one of several.
+func TestBrokersAreAddedAndRemovedInPlace(t *testing.T) {
+	api := newFakeAPI(t)
+	tf := newTerraform(t, api.URL)
+	made := tf.change(cluster, nil, config(object{"brokers": 3, "deletion_protection": false}))
+	if fmt.Sprint(api.spec["brokers"]) != "3" {
+		t.Fatalf("created with %v", api.spec["brokers"])
+	}
+	wanted := config(object{"brokers": 5, "deletion_protection": false})
+	plan := tf.plan(cluster, made, wanted)
+	if plan.failed || plan.replaces || plan.knows(t, "endpoints") {
+		t.Errorf("more brokers: replaces %t, %s", plan.replaces, plan.said)
+	}
+	made = tf.change(cluster, made, wanted)
+	if fmt.Sprint(api.spec["brokers"]) != "5" || api.count("PATCH") != 1 || api.count("GET operations") == 0 {
+		t.Errorf("%v: %v", api.spec, api.calls)
+	}
+	if plan := tf.plan(cluster, made, wanted); plan.changes(made) {
+		t.Errorf("the next plan is not empty: %s", plan.said)
+	}
+	alone := tf.plan(cluster, made, config(object{"brokers": 1, "deletion_protection": false}))
+	if !alone.replaces || !strings.Contains(alone.said, "Changing brokers replaces the cluster") {
+		t.Errorf("one broker: replaces %t, %s", alone.replaces, alone.said)
+	}
 }
 
 // Whoever leaves the attribute out leaves the listener to the console.

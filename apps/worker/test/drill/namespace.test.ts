@@ -97,7 +97,7 @@ test("a broker that reaches the gateway's address only does all that is asked of
   const address = `${gatewayHost}:${gateway.brokerPort}`;
   const driver = driverAt({ address, url: gateway.internalUrl, token: TOKEN });
   const clusterId = await fixture.cluster();
-  const placement = await driver.allocate(clusterId, []);
+  const placement = await driver.allocate(clusterId, [], 1);
   const deployment = { ...SMALL_DEPLOYMENT, clusterId, placement };
   fixture.onEnd(() => driver.destroy(clusterId));
   await driver.prepare(deployment);

@@ -1,4 +1,4 @@
-import { BROKER_SLOTS_MAX, CLUSTER_SIZE_NAMES, REGIONS, ZONES_MAX } from "@millrace/domain";
+import { BROKERS_PER_CLUSTER_MAX, CLUSTER_SIZE_NAMES, REGIONS, ZONES_MAX } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { idField, requireApproval, validateOnly } from "../field.ts";
@@ -37,9 +37,13 @@ export const createCluster = defineContract({
     brokers: z
       .int()
       .min(1)
-      .max(BROKER_SLOTS_MAX)
+      .max(BROKERS_PER_CLUSTER_MAX)
       .default(1)
-      .meta({ description: "Clusters with more than one broker can only be planned for now" }),
+      .meta({
+        description:
+          "Several brokers take over from each other, and their number can be changed; one broker stays " +
+          "alone. On AWS, more than one can only be planned for now",
+      }),
     zones: z
       .int()
       .min(1)

@@ -1,4 +1,4 @@
-import { CLUSTER_SIZE_NAMES } from "@millrace/domain";
+import { BROKERS_PER_CLUSTER_MAX, CLUSTER_SIZE_NAMES } from "@millrace/domain";
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ifMatch, pathId, requireApproval, validateOnly } from "../field.ts";
@@ -33,6 +33,16 @@ export const updateCluster = defineContract({
         description:
           "false: clients connect with TLS and a password only; can be false in the region local only. " +
           "A change restarts the broker",
+      }),
+    brokers: z
+      .int()
+      .min(1)
+      .max(BROKERS_PER_CLUSTER_MAX)
+      .optional()
+      .meta({
+        description:
+          "Starts new brokers, or moves the partitions of the last ones to the others and stops them. Cannot change " +
+          "from or to 1; in the region local only",
       }),
     wal: walInput
       .optional()

@@ -32,9 +32,9 @@ export async function planOf(
 ): Promise<ChangePlan> {
   const { local, awsPlanner } = core.drivers;
   if (!isAwsRegion(cluster.region)) {
-    const { id } = cluster;
+    const { id, brokers } = cluster;
     const placement =
-      cluster.placement ?? (await local.allocate(id, await core.db.clusters.placements()));
+      cluster.placement ?? (await local.allocate(id, await core.db.clusters.placements(), brokers));
     return local.plan(deploymentAt(cluster, placement), { purpose, signal });
   }
   if (!awsPlanner) {
@@ -76,7 +76,8 @@ export function warningsOf({ aws, size, brokers }: Cluster): string[] {
   const account =
     "Quotas, permissions and manual changes were not checked. The operation plans again, " +
     "against what exists, before it applies anything.";
-  const many = "Only one broker can be created for now: brokers do not share metadata yet.";
+  const many =
+    "On AWS only one broker can be created for now: the stack has no metadata database for several yet.";
   return [
     account,
     ...(brokers > 1 ? [many] : []),

@@ -1,6 +1,6 @@
 import type { TenantDatabase } from "@millrace/db";
 import {
-  BROKERS_PER_CLUSTER_MAX,
+  AWS_BROKERS_MAX,
   type Cluster,
   type ClusterId,
   type ClusterSize,
@@ -54,7 +54,7 @@ export async function createCluster(
   input: CreateClusterInput,
 ): Promise<{ cluster: Cluster; operation: Operation }> {
   const validated = await validateCreate(core, principal, input);
-  refuseManyBrokers(input.brokers ?? 1);
+  if (validated.spec.aws !== undefined) refuseManyOnAws(input.brokers ?? 1);
   refuseUnavailable(core, validated.region);
   try {
     return await accept(core, principal, input, validated);
@@ -72,7 +72,6 @@ export async function validateCreate(
   const environment = await environmentOf(core, principal, input.environmentId);
   const region = regionOf(core, input.region);
   const spec = resolveSpec({ ...input, region });
-  if (spec.aws === undefined) refuseManyBrokers(input.brokers ?? 1);
   if ((await core.db.clusters.count(principal.organizationId)) >= CLUSTERS_PER_ORGANIZATION_MAX) {
     throw new DomainError(
       "limit_exceeded",
@@ -180,19 +179,15 @@ export async function withExistingId(
   });
 }
 
-function refuseManyBrokers(brokers: number): void {
-  if (brokers <= BROKERS_PER_CLUSTER_MAX) return;
+function refuseManyOnAws(brokers: number): void {
+  if (brokers <= AWS_BROKERS_MAX) return;
   throw new DomainError(
     "limit_exceeded",
-    `A cluster runs at most ${BROKERS_PER_CLUSTER_MAX} broker: brokers do not share metadata yet.`,
+    `On AWS a cluster runs at most ${AWS_BROKERS_MAX} broker: its stack has no metadata database for several yet.`,
     {
-      remedy: "Create one broker. In an AWS region, validate_only can plan more.",
+      remedy: "Create one broker, or choose the region local. validate_only can plan more.",
       fields: [
-        {
-          pointer: "/brokers",
-          code: "too_large",
-          message: `must be at most ${BROKERS_PER_CLUSTER_MAX}`,
-        },
+        { pointer: "/brokers", code: "too_large", message: `must be at most ${AWS_BROKERS_MAX}` },
       ],
     },
   );

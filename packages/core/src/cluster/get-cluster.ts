@@ -15,8 +15,8 @@ import { requireCluster } from "./require-cluster.ts";
 export interface ClusterView {
   readonly cluster: Cluster;
   readonly operationId: OperationId | undefined;
-  /** The listeners that the broker has, where an operation is to change them and has not begun to. */
-  readonly listeners?: ListenerChoice | undefined;
+  /** The listeners and brokers that there are, where an operation is to change them and has not begun to. */
+  readonly listeners?: Partial<ListenerChoice> | undefined;
   /** Of the brokers that have connected so far. */
   readonly links?: readonly BrokerLink[] | undefined;
 }
@@ -25,13 +25,16 @@ export interface ClusterView {
 export async function listenersBeforeChange(
   { operations }: Pick<Repositories, "operations">,
   clusters: readonly Cluster[],
-): Promise<Map<ClusterId, ListenerChoice>> {
+): Promise<Map<ClusterId, Partial<ListenerChoice>>> {
   const updating = clusters.filter(({ phase }) => phase === "UPDATING").map(({ id }) => id);
-  const listeners = new Map<ClusterId, ListenerChoice>();
+  const listeners = new Map<ClusterId, Partial<ListenerChoice>>();
   if (updating.length === 0) return listeners;
   for (const [id, operation] of await operations.underWayOf(updating)) {
-    const plaintextListener = originBeforeChange(operation)?.spec.plaintextListener;
-    if (plaintextListener !== undefined) listeners.set(id, { plaintextListener });
+    const { plaintextListener, brokers } = originBeforeChange(operation)?.spec ?? {};
+    listeners.set(id, {
+      ...(plaintextListener !== undefined && { plaintextListener }),
+      ...(brokers !== undefined && { brokers }),
+    });
   }
   return listeners;
 }

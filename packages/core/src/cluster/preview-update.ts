@@ -26,7 +26,7 @@ export async function previewUpdate(
   const cost = estimateOf(wanted);
   const costDelta = cents(cost.total - estimateOf(cluster).total);
   const warnings = [
-    ...interruptions(plan),
+    ...interruptions(plan, cluster),
     ...closedListener(cluster, wanted),
     ...walKept(cluster, wanted),
     ...undone(cluster),
@@ -36,11 +36,16 @@ export async function previewUpdate(
 }
 
 /** What clients notice of a change. */
-function interruptions({ changes }: ChangePlan): string[] {
+function interruptions({ changes }: ChangePlan, { brokers }: Cluster): string[] {
   const touches = (type: string) =>
     changes.some((change) => change.type === type && change.action !== "create");
   if (touches("aws_launch_template")) {
     return ["Brokers are replaced one by one. A cluster with one broker is down for some minutes."];
+  }
+  if (touches("process") && brokers > 1) {
+    return [
+      "Brokers restart or stop one at a time, after their partitions have moved to the others. Clients are redirected.",
+    ];
   }
   if (touches("process")) {
     return ["The broker will restart. Clients are disconnected meanwhile."];

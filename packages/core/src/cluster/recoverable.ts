@@ -1,8 +1,13 @@
 import { type Cluster, DomainError } from "@millrace/domain";
 import { assertPhase } from "./lock-cluster.ts";
 
-/** Throws `cluster_serving` or `cluster_not_ready` unless the cluster has a broker that does not serve. */
+/** Throws `not_supported`, `cluster_serving` or `cluster_not_ready` unless the cluster has a broker that does not serve. */
 export function assertRecoverable(cluster: Cluster): void {
+  if (cluster.brokers > 1) {
+    throw new DomainError("not_supported", `Cluster ${cluster.name} has several brokers.`, {
+      remedy: "Their metadata is in PostgreSQL: restore it from a backup of that.",
+    });
+  }
   if (cluster.phase === "RUNNING") {
     throw new DomainError("cluster_serving", `The broker of cluster ${cluster.name} serves.`, {
       remedy:

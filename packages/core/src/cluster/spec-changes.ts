@@ -27,6 +27,7 @@ export function specChanges(before: Cluster, after: Cluster): SpecFieldChange[] 
       before: String(before.plaintextListener),
       after: String(after.plaintextListener),
     },
+    { field: "brokers", before: String(before.brokers), after: String(after.brokers) },
     ...labels.map((label) => ({
       field: `labels.${label}`,
       before: before.labels[label] ?? null,

@@ -9,6 +9,7 @@ import {
   checkWalVolumeChange,
   clusterNotReady,
   desiredTuning,
+  type FieldError,
   type NetworkAccess,
   type Operation,
   type Principal,
@@ -45,6 +46,8 @@ export interface ClusterPatch {
   readonly deletionProtection?: boolean | undefined;
   /** Of a cluster on this machine. */
   readonly plaintextListener?: boolean | undefined;
+  /** Of a cluster on this machine that has several. */
+  readonly brokers?: number | undefined;
   readonly wal?: WalRequest | undefined;
   readonly network?:
     | {
@@ -133,6 +136,7 @@ const SPEC_FIELDS = [
   "labels",
   "size",
   "plaintextListener",
+  "brokers",
   "aws",
 ] as const satisfies (keyof SpecPart)[];
 
@@ -149,6 +153,7 @@ export function validateUpdate(
   const needsOperation =
     differs("size") ||
     differs("plaintextListener") ||
+    differs("brokers") ||
     differs("aws") ||
     (tagged && (differs("name") || differs("labels"))) ||
     (isBehind(cluster) && asksForOperation(patch, tagged));
@@ -176,8 +181,8 @@ function isBehind(cluster: Cluster): boolean {
 
 /** Whether the patch speaks of what an operation makes so. */
 function asksForOperation(patch: ClusterPatch, tagged: boolean) {
-  const { size, plaintextListener, wal, network, name, labels } = patch;
-  const parts = tagged ? [size, wal, network, name, labels] : [size, plaintextListener];
+  const { size, plaintextListener, brokers, wal, network, name, labels } = patch;
+  const parts = tagged ? [size, wal, network, name, labels] : [size, plaintextListener, brokers];
   return parts.some((part) => part !== undefined);
 }
 
@@ -190,14 +195,30 @@ function withPatch(cluster: Cluster, patch: ClusterPatch): Cluster {
     labels: mergeLabels(cluster.labels, patch.labels ?? {}),
     deletionProtection: patch.deletionProtection ?? cluster.deletionProtection,
     plaintextListener: patch.plaintextListener ?? cluster.plaintextListener,
+    brokers: patch.brokers ?? cluster.brokers,
     paused: patch.paused ?? cluster.paused,
   };
+  throwIfAny(brokersErrors(cluster, wanted.brokers));
   if (cluster.aws === undefined) {
     throwIfAny(fieldsOfAws({ wal: patch.wal, network: patch.network }));
     return wanted;
   }
   throwIfAny(plaintextErrors(patch));
   return { ...wanted, aws: mergeAws(cluster.aws, size, patch) };
+}
+
+/** Why a cluster cannot have this number of brokers instead of its own. */
+function brokersErrors({ brokers, aws }: Cluster, wanted: number): FieldError[] {
+  if (wanted === brokers) return [];
+  const alone =
+    "cannot change from or to 1: a broker that is alone keeps the cluster's metadata in a file of its own, " +
+    "several brokers share it in a database. Create another cluster";
+  if (aws !== undefined) {
+    const message = "cannot be changed on AWS yet";
+    return [{ pointer: "/brokers", code: "not_applicable", message }];
+  }
+  if (wanted !== 1 && brokers !== 1) return [];
+  return [{ pointer: "/brokers", code: "not_applicable", message: alone }];
 }
 
 function mergeAws(aws: AwsSpec, size: ClusterSize, patch: ClusterPatch): AwsSpec {

@@ -24,9 +24,10 @@ export function linkCredentialsIn(db: Pick<Database, "fleet" | "tenant">): LinkC
       if (!cluster) return;
       await db.tenant(cluster.organizationId).brokerLinks.withdrawCredential(hashOf(credential));
     },
-    async revoke(clusterId) {
+    async revoke(clusterId, brokerId) {
       const cluster = await db.fleet.clusters.load(clusterId);
-      if (cluster) await db.tenant(cluster.organizationId).brokerLinks.revokeCredentials(clusterId);
+      if (!cluster) return;
+      await db.tenant(cluster.organizationId).brokerLinks.revokeCredentials(clusterId, brokerId);
     },
   };
 }

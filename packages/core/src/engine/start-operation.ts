@@ -52,6 +52,12 @@ const STARTED_STATES: Record<OperationKind, StartedState | undefined> = {
     message: "The cluster is being resumed.",
     spec: { paused: false },
   },
+  "cluster.restart": {
+    phase: "UPDATING",
+    reason: "Restarting",
+    message: "Brokers are being restarted, one at a time.",
+    serves: true,
+  },
   "cluster.delete": {
     phase: "DELETING",
     reason: "Deleting",
@@ -83,7 +89,10 @@ const STARTED_STATES: Record<OperationKind, StartedState | undefined> = {
 };
 
 /** What was asked for of an operation beside its kind. */
-type Request = Pick<OperationParameters, "requireApproval" | "retainDays" | "spec" | "benchmark">;
+type Request = Pick<
+  OperationParameters,
+  "requireApproval" | "retainDays" | "spec" | "brokerId" | "benchmark"
+>;
 
 /**
  * Accepts an operation on a cluster whose row the caller has locked, makes of the cluster's spec what

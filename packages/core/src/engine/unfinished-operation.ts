@@ -18,6 +18,7 @@ const CHANGING: readonly StepName[] = [
   "apply",
   "recover",
   "restart_broker",
+  "restart_one_by_one",
   "prepare_broker",
   "start_broker",
   "stop_broker",
@@ -29,6 +30,7 @@ const PURGE_DELAY_MS = 24 * 60 * 60_000;
 /** Kinds after which the broker may serve, whatever step they ended at. */
 const LEAVES_BROKER: readonly OperationKind[] = [
   "cluster.update",
+  "cluster.restart",
   "cluster.reconcile",
   "cluster.recover",
 ];

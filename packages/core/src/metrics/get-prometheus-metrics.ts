@@ -4,9 +4,6 @@ import { atBroker } from "../broker-failure.ts";
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
 
-/** A cluster has one broker, number 0. */
-const BROKER_ID = 0;
-
 /**
  * What a cluster's brokers count now, as OpenMetrics text. Throws `not_found`, `cluster_not_ready`,
  * `broker_unavailable`, and `broker_failed` where the broker's text cannot be read.
@@ -19,7 +16,6 @@ export async function getPrometheusMetrics(
   const cluster = await requireCluster(core, principal, id);
   assertServing(cluster);
   return atBroker(undefined, async () => {
-    const families = await (await core.brokerHttp(cluster)).metricFamilies();
-    return openMetricsText([{ brokerId: BROKER_ID, families }]);
+    return openMetricsText(await (await core.brokerHttp(cluster)).brokerMetrics());
   });
 }

@@ -1,4 +1,4 @@
-import { type Cluster, DomainError, notFound, type Principal } from "@millrace/domain";
+import { brokerIdsOf, type Cluster, DomainError, notFound, type Principal } from "@millrace/domain";
 import { getConsumerGroup } from "../consumer-group/get-consumer-group.ts";
 import type { Core } from "../core.ts";
 import { getTopic } from "../topic/get-topic.ts";
@@ -17,10 +17,13 @@ export interface MetricSource {
 export async function requireMetricSource(
   core: Core,
   principal: Principal,
-  { id: clusterId, brokers }: Pick<Cluster, "id" | "brokers">,
+  cluster: Pick<Cluster, "id" | "brokers">,
   { brokerId, topic, groupId }: MetricSource,
 ): Promise<void> {
-  if (brokerId !== undefined && brokerId >= brokers) throw notFound("broker", `${brokerId}`);
+  const { id: clusterId } = cluster;
+  if (brokerId !== undefined && !brokerIdsOf(cluster).includes(brokerId)) {
+    throw notFound("broker", `${brokerId}`);
+  }
   try {
     if (topic !== undefined) await getTopic(core, principal, { clusterId, topicName: topic });
     if (groupId !== undefined) await getConsumerGroup(core, principal, { clusterId, groupId });

@@ -1,4 +1,4 @@
-import { BrokerError, type BrokerRecords } from "@millrace/broker-admin";
+import { BrokerError } from "@millrace/broker-admin";
 import {
   assertServing,
   type ClusterId,
@@ -8,6 +8,7 @@ import {
   type Principal,
   validationFailed,
 } from "@millrace/domain";
+import type { BrokerHttpPort } from "../broker-access.ts";
 import { atBroker, noneNamed } from "../broker-failure.ts";
 import { requireCluster } from "../cluster/require-cluster.ts";
 import type { Core } from "../core.ts";
@@ -30,7 +31,7 @@ export async function atTopic<T>(
   core: Core,
   principal: Principal,
   { clusterId, topicName }: TopicAddress,
-  call: (records: BrokerRecords) => Promise<T>,
+  call: (records: BrokerHttpPort["records"]) => Promise<T>,
 ): Promise<T> {
   const cluster = await requireCluster(core, principal, clusterId);
   if (!isKafkaTopicName(topicName)) throw noneNamed("topic", topicName);

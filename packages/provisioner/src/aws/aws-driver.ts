@@ -179,8 +179,8 @@ export class AwsDriver implements ClusterDriver {
     return { code: EXIT_DATA_MISMATCH, reason };
   }
 
-  async access(deployment: ClusterDeployment): Promise<BrokerAccess> {
-    return await awsAccess(this.#options.gateways)(deployment);
+  async access(deployment: ClusterDeployment, brokerId?: number): Promise<BrokerAccess> {
+    return await awsAccess(this.#options.gateways)(deployment, brokerId);
   }
 
   async stop(clusterId: string, options: WaitOptions = {}): Promise<void> {
@@ -188,6 +188,10 @@ export class AwsDriver implements ClusterDriver {
     if (deployment === undefined) return;
     const run: RunOptions = options.signal ? { signal: options.signal } : {};
     await this.#planAndApply(deployment, { ...run, purpose: "pause" });
+  }
+
+  async restart(): Promise<never> {
+    throw new ProvisionError("unconfigured", "brokers on AWS cannot be restarted from here");
   }
 
   /** Everything, including data. Throws `ProvisionError` `not_prepared` if the spec is unknown. */

@@ -1,10 +1,11 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { LOCAL_DEPLOYMENT } from "../../test/deployment.ts";
 import type { ClusterDeployment } from "../cluster-driver.ts";
-import { BrokerFiles, renderProperties } from "./broker-files.ts";
+import { BrokerFiles } from "./broker-files.ts";
+import { renderProperties } from "./broker-properties.ts";
 
 function deployment(properties: Record<string, string>): ClusterDeployment {
   return {
@@ -28,7 +29,7 @@ test("paths survive spaces, percent and question marks in the state folder's nam
 });
 
 test("with a gateway, the broker gets a control link; without one, none", () => {
-  const linked = new BrokerFiles("/home", "clu_a", "127.0.0.1:4100");
+  const linked = new BrokerFiles("/home", "clu_a", { linkAddress: "127.0.0.1:4100" });
   expect(renderProperties(linked, deployment({}))).toContain(
     `
 control.link.address=127.0.0.1:4100
@@ -41,7 +42,7 @@ control.link.ca.file=/home/clusters/clu_a/link-ca.pem
 });
 
 test("a broker has an admin port exactly where its placement has one", () => {
-  const files = new BrokerFiles("/home", "clu_a", "127.0.0.1:4100");
+  const files = new BrokerFiles("/home", "clu_a", { linkAddress: "127.0.0.1:4100" });
   const placed = deployment({});
   expect(renderProperties(files, placed)).toContain("\nadmin.listener=127.0.0.1:19592\n");
   const { adminPort: _, ...placement } = placed.placement;
@@ -90,12 +91,12 @@ test("the key of delegation tokens stays, is in files of the owner only, and in 
   const plain = deployment({});
   const wanted = { ...plain, placement: { ...plain.placement, tlsPort: 20_092 } };
   await files.write(wanted);
-  const key = (await readFile(files.delegationKeyFile, "utf8")).trim();
+  const key = (await readFile(files.cluster.delegationKeyFile, "utf8")).trim();
   expect(key).toMatch(/^[0-9a-f]{64}$/);
   expect(key).not.toBe(await files.readToken());
   const text = () => readFile(files.propertiesFile, "utf8");
   expect(await text()).toContain(`\ndelegation.token.secret.key=${key}\n`);
-  for (const file of [files.delegationKeyFile, files.propertiesFile, files.tokenFile]) {
+  for (const file of [files.cluster.delegationKeyFile, files.propertiesFile, files.tokenFile]) {
     expect((await stat(file)).mode & 0o777).toBe(0o600);
   }
   expect(await files.readProperties()).toBe(renderProperties(files, wanted));
@@ -122,4 +123,43 @@ test("a log that exists keeps the capacity that it was formatted for", async () 
   expect(await files.readProperties()).toContain("capacity=268435456&");
   expect(await files.isWritten(larger)).toBe(true);
   await rm(home, { recursive: true });
+});
+
+describe("one of several brokers", () => {
+  const several = { ...deployment({}), brokers: 3 };
+  several.placement = { host: "127.0.0.1", kafkaPort: 20_592, tlsPort: 22_392 };
+
+  test("has its own node, ports, data and log, and shares token and bucket", () => {
+    const text = renderProperties(new BrokerFiles("/home", "clu_a", { brokerId: 3 }), several);
+    expect(text).toContain("\nnode.id=3\ncluster.id=clu_a\nbroker.rack=local-c\n");
+    expect(text).toContain(
+      "\nadvertised.listeners=PLAINTEXT://127.0.0.1:20594,SASL_SSL://127.0.0.1:22394\n",
+    );
+    expect(text).toContain("\nadmin.token.file=/home/clusters/clu_a/admin.token\n");
+    expect(text).toContain("\ndata.dir=/home/clusters/clu_a/broker-3/data\n");
+    expect(text).toContain("s3.wal.path=0@file:///home/clusters/clu_a/broker-3/wal/wal?");
+    expect(text).toContain("\ns3.data.buckets=0@file:///home/clusters/clu_a/objects\n");
+  });
+
+  test("gets the address of the metadata with its password, which plans do not show", async () => {
+    const home = await mkdtemp(join(tmpdir(), "millrace-files-"));
+    const metadataUrl = (password: string) => `postgres://role:${password}@localhost:5432/db`;
+    const files = new BrokerFiles(home, "clu_a", { brokerId: 1, metadataUrl });
+    await files.write(several);
+    const password = (await readFile(files.cluster.metadataPasswordFile, "utf8")).trim();
+    expect(await readFile(files.propertiesFile, "utf8")).toContain(
+      `\nmetadata.database.url=postgres://role:${password}@localhost:5432/db\n`,
+    );
+    expect(await files.readProperties()).toBe(renderProperties(files, several));
+    expect((await stat(files.cluster.metadataPasswordFile)).mode & 0o777).toBe(0o600);
+    expect(await files.cluster.brokerIds()).toEqual([1]);
+    await rm(home, { recursive: true });
+  });
+
+  test("cannot be written without a metadata database", async () => {
+    const home = await mkdtemp(join(tmpdir(), "millrace-files-"));
+    const files = new BrokerFiles(home, "clu_a", { brokerId: 1 });
+    await expect(files.write(several)).rejects.toMatchObject({ code: "unconfigured" });
+    await rm(home, { recursive: true });
+  });
 });

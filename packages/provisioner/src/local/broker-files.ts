@@ -15,76 +15,63 @@
  *       data/                              metadata and the lock
  *       wal/                               the write-ahead log
  *       objects/                           the object store of a local cluster
+ *
+ * Of several brokers, each has a folder of its own, and they share what is not their own:
+ *
+ *     <home>/clusters/<cluster id>/        0700
+ *       admin.token, delegation.key, perf.properties, objects/   as above
+ *       metadata.password                  0600  secret of the cluster's role in the metadata database
+ *       broker-1/ … broker-9/              0700  server.properties, data/, wal/ and the other files of each
  */
-import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { endpointsAt, INITIAL_CLUSTER_USER } from "@millrace/domain";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
+import {
+  type BrokerPlaces,
+  LINK_ADDRESS,
+  renderProperties,
+  withoutSecrets,
+  withSecrets,
+} from "./broker-properties.ts";
+import { ClusterFiles, ensureSecret, readSecret } from "./cluster-files.ts";
 import { isMissing, readIfThere, replaceFile } from "./state-file.ts";
 
-/** An id becomes a folder name and so must not be able to leave its parent. */
-const CLUSTER_ID = /^[A-Za-z0-9_-]{1,64}$/;
-/** Secrets of a cluster: 32 random bytes in hexadecimal. */
-const SECRET = /^[0-9a-f]{64}$/;
 /** Where `renderProperties` writes the capacity of the log. */
 const WAL_CAPACITY = /^s3\.wal\.path=.*[?&]capacity=(\d+)/m;
-const AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
-/** The cluster's first user. Every other user may do what its ACLs allow. */
-const FIRST_USER = `User:${INITIAL_CLUSTER_USER}`;
-/** Whoever reaches the plaintext listener, which is on loopback. */
-const ANYBODY = "User:ANONYMOUS";
 /** With it, the control plane signs in with the admin token (OPERATIONS.md, "Listeners of a broker"). */
 const CONTROL_PLANE_SIGNS_IN = "admin.sasl.enabled=true";
-/** A secret, so only the file has it: not the text that plans compare and show. */
-const DELEGATION_KEY = "delegation.token.secret.key";
-const DELEGATION_KEY_LINE = /^delegation\.token\.secret\.key=.*\n?/m;
-/** A broker with it serves its admin HTTP at a gateway. */
-const LINK_ADDRESS = "control.link.address";
-/** Keys that only the driver may set. */
-const RESERVED_KEYS: ReadonlySet<string> = new Set([
-  "node.id",
-  "cluster.id",
-  "listeners",
-  "advertised.listeners",
-  "ssl.keystore.type",
-  "ssl.keystore.location",
-  "sasl.enabled.mechanisms",
-  "authorizer.class.name",
-  "super.users",
-  "admin.listener",
-  "admin.token.file",
-  "admin.sasl.enabled",
-  LINK_ADDRESS,
-  "control.link.credential.file",
-  "control.link.ca.file",
-  DELEGATION_KEY,
-  "data.dir",
-  "s3.wal.path",
-  "s3.data.buckets",
-]);
 
-export class BrokerFiles {
+export interface BrokerFilesOptions {
+  readonly linkAddress?: string | undefined;
+  /** One of several brokers; 0, the cluster's only one, if absent. */
+  readonly brokerId?: number | undefined;
+  /** Address of the metadata that several brokers share, from its password. */
+  readonly metadataUrl?: ((password: string) => string) | undefined;
+}
+
+export class BrokerFiles implements BrokerPlaces {
+  readonly cluster: ClusterFiles;
+  readonly brokerId: number;
   readonly folder: string;
-  /** `host:port` of the gateways; undefined where this installation has none. */
   readonly linkAddress: string | undefined;
+  readonly #metadataUrl: BrokerFilesOptions["metadataUrl"];
 
-  constructor(home: string, clusterId: string, linkAddress?: string) {
-    if (!CLUSTER_ID.test(clusterId)) throw new Error(`not a cluster id: ${clusterId}`);
-    this.folder = join(clustersFolder(home), clusterId);
-    this.linkAddress = linkAddress;
+  constructor(home: string, clusterId: string, options: BrokerFilesOptions = {}) {
+    this.cluster = new ClusterFiles(home, clusterId);
+    this.brokerId = options.brokerId ?? 0;
+    this.folder = this.cluster.brokerFolder(this.brokerId);
+    this.linkAddress = options.linkAddress;
+    this.#metadataUrl = options.metadataUrl;
   }
 
+  get clusterFolder(): string {
+    return this.cluster.folder;
+  }
   get propertiesFile(): string {
     return join(this.folder, "server.properties");
   }
   get tokenFile(): string {
-    return join(this.folder, "admin.token");
-  }
-  /** A new key invalidates all delegation tokens. */
-  get delegationKeyFile(): string {
-    return join(this.folder, "delegation.key");
+    return this.cluster.tokenFile;
   }
   get linkCredentialFile(): string {
     return join(this.folder, "link.credential");
@@ -98,9 +85,6 @@ export class BrokerFiles {
   get pidFile(): string {
     return join(this.folder, "broker.pid");
   }
-  get perfFile(): string {
-    return join(this.folder, "perf.properties");
-  }
   get recoveredFile(): string {
     return join(this.folder, "recovered");
   }
@@ -113,9 +97,10 @@ export class BrokerFiles {
    * configuration is replaced; it also runs where the configuration stays the same.
    */
   async write(deployment: ClusterDeployment, beforeReplacing?: () => Promise<void>): Promise<void> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    for (const part of ["data", "wal", "objects"]) {
-      await mkdir(join(this.folder, part), { recursive: true, mode: 0o700 });
+    const { folder, clusterFolder } = this;
+    const parts = [join(folder, "data"), join(folder, "wal"), join(clusterFolder, "objects")];
+    for (const part of [clusterFolder, folder, ...parts]) {
+      await mkdir(part, { recursive: true, mode: 0o700 });
     }
     await ensureSecret(this.tokenFile);
     await this.refresh(deployment, beforeReplacing);
@@ -138,12 +123,26 @@ export class BrokerFiles {
   /** Updates the configuration of a cluster that has a folder; never creates the folder. */
   async refresh(wanted: ClusterDeployment, beforeReplacing?: () => Promise<void>): Promise<void> {
     const shown = renderProperties(this, await this.withExistingWal(wanted));
-    const text =
-      wanted.placement.tlsPort !== undefined
-        ? `${shown}${DELEGATION_KEY}=${await ensureSecret(this.delegationKeyFile)}\n`
-        : shown;
+    const text = withSecrets(shown, await this.#secrets(wanted));
     if ((await readIfThere(this.propertiesFile)) === text) await beforeReplacing?.();
     else await replaceFile(this.propertiesFile, text, beforeReplacing);
+  }
+
+  async #secrets({ placement }: ClusterDeployment) {
+    const { delegationKeyFile, metadataPasswordFile } = this.cluster;
+    return {
+      ...(placement.tlsPort !== undefined && {
+        delegationKey: await ensureSecret(delegationKeyFile),
+      }),
+      ...(this.brokerId > 0 && {
+        metadataUrl: this.#urlWith(await ensureSecret(metadataPasswordFile)),
+      }),
+    };
+  }
+
+  #urlWith(password: string): string {
+    if (this.#metadataUrl !== undefined) return this.#metadataUrl(password);
+    throw noMetadataDatabases();
   }
 
   async isWritten(deployment: ClusterDeployment): Promise<boolean> {
@@ -162,7 +161,7 @@ export class BrokerFiles {
   /** Text of the configuration as it is on disk, without secrets. */
   async readProperties(): Promise<string | undefined> {
     const text = await readIfThere(this.propertiesFile);
-    return text?.replace(DELEGATION_KEY_LINE, "");
+    return text === undefined ? undefined : withoutSecrets(text);
   }
 
   /** Whether a broker with the configuration on disk knows the control plane's user. */
@@ -206,12 +205,6 @@ export class BrokerFiles {
     return await readSecret(this.tokenFile);
   }
 
-  /** Removes everything; the properties first, so that the rest cannot start after a crash. */
-  async remove(): Promise<void> {
-    await rm(this.propertiesFile, { force: true });
-    await rm(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-  }
-
   async exists(): Promise<boolean> {
     try {
       await readdir(this.folder);
@@ -223,80 +216,9 @@ export class BrokerFiles {
   }
 }
 
-/** The secret in this file, which is made if there is none. */
-async function ensureSecret(file: string): Promise<string> {
-  const known = await readSecret(file);
-  if (known !== undefined) return known;
-  const made = randomBytes(32).toString("hex");
-  await replaceFile(file, `${made}\n`);
-  return made;
-}
-
-/** `undefined` if there is none, or a crash truncated it. */
-async function readSecret(file: string): Promise<string | undefined> {
-  const text = (await readIfThere(file))?.trim();
-  return text !== undefined && SECRET.test(text) ? text : undefined;
-}
-
-/** Ids of all clusters that have a folder. */
-export async function clusterIdsIn(home: string): Promise<string[]> {
-  try {
-    const entries = await readdir(clustersFolder(home), { withFileTypes: true });
-    return entries
-      .filter((entry) => entry.isDirectory() && CLUSTER_ID.test(entry.name))
-      .map((entry) => entry.name)
-      .sort();
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
-
-/** The text of `server.properties`. Throws where a property cannot be written or is reserved. */
-export function renderProperties(files: BrokerFiles, deployment: ClusterDeployment): string {
-  const { host, adminPort } = deployment.placement;
-  const adminListener = adminPort === undefined ? "none" : `${host}:${adminPort}`;
-  const listeners = endpointsAt(deployment.placement, deployment)
-    .map(({ protocol, bootstrapServers }) => `${protocol}://${bootstrapServers}`)
-    .join(",");
-  const fileUri = (part: string) => pathToFileURL(join(files.folder, part)).href;
-  const own: Record<string, string> = {
-    "node.id": "0",
-    "cluster.id": deployment.clusterId,
-    listeners,
-    "advertised.listeners": listeners,
-    ...(deployment.placement.tlsPort !== undefined && {
-      "ssl.keystore.type": "PEM",
-      "ssl.keystore.location": files.certificateFile,
-      "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
-      "authorizer.class.name": AUTHORIZER,
-      "super.users": deployment.plaintextListener ? `${ANYBODY};${FIRST_USER}` : FIRST_USER,
-      "admin.sasl.enabled": "true",
-    }),
-    "admin.listener": adminListener,
-    "admin.token.file": files.tokenFile,
-    ...(files.linkAddress !== undefined && {
-      [LINK_ADDRESS]: files.linkAddress,
-      "control.link.credential.file": files.linkCredentialFile,
-      "control.link.ca.file": files.linkRootFile,
-    }),
-    "data.dir": join(files.folder, "data"),
-    "s3.wal.path": `0@${fileUri("wal/wal")}?capacity=${deployment.walCapacityBytes}&iodepth=8&iops=3000`,
-    "s3.data.buckets": `0@${fileUri("objects")}`,
-  };
-  for (const key of Object.keys(deployment.properties)) {
-    if (RESERVED_KEYS.has(key)) throw new Error(`the property ${key} is set by the driver`);
-  }
-  const lines = Object.entries({ ...own, ...deployment.properties }).map(([key, value]) => {
-    if (/[\r\n]/.test(value) || !/^[A-Za-z0-9._-]+$/.test(key)) {
-      throw new ProvisionError("start_failed", `the property ${key} cannot be written to a file`);
-    }
-    // A backslash starts an escape in this format.
-    return `${key}=${value.replaceAll("\\", "\\\\")}`;
-  });
-  return `# Written by Millrace; changes are overwritten.\n${lines.join("\n")}\n`;
-}
-
-function clustersFolder(home: string): string {
-  return join(home, "clusters");
+/** Throw it where a cluster of several brokers is asked for, and no PostgreSQL is known. */
+export function noMetadataDatabases(): ProvisionError {
+  const message =
+    "clusters of several brokers share their metadata in PostgreSQL: set MILLRACE_METADATA_DATABASE_URL for the worker";
+  return new ProvisionError("unconfigured", message);
 }

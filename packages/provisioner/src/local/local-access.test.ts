@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterDeployment } from "../cluster-driver.ts";
 import { BrokerFiles } from "./broker-files.ts";
-import { localAccess } from "./local-driver.ts";
+import { localAccess } from "./local-access.ts";
 
 const LOOPBACK = "127.0.0.1";
 
@@ -41,7 +41,7 @@ describe("the way to a broker that knows the control plane's user", () => {
     const before = await localAccess(home, link)(deployment);
     expect(before).toMatchObject({ adminUrl: "http://127.0.0.1:19592" });
     expect(before.slot).toBeUndefined();
-    await new BrokerFiles(home, "clu_a", link.address).write(deployment);
+    await new BrokerFiles(home, "clu_a", { linkAddress: link.address }).write(deployment);
     expect(await localAccess(home, link)(deployment)).toMatchObject({
       adminUrl: "http://127.0.0.1:4101/v1/clusters/clu_a/brokers/0",
       adminToken: "t",

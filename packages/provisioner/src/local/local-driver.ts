@@ -1,17 +1,14 @@
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { BrokerHttp } from "@millrace/broker-admin";
 import {
   type BenchmarkLoad,
   type BenchmarkReport,
+  BROKERS_PER_CLUSTER_MAX,
   type BrokerExit,
-  type BrokerSlot,
+  brokerIdsOf,
   type ClusterId,
-  CONTROL_PLANE_USER,
 } from "@millrace/domain";
 import type { ChangePlan, PlanOptions, RunOptions, SweepReport } from "../change-plan.ts";
 import {
-  adminUrlOf,
   type BenchmarkOptions,
   type BrokerAccess,
   type ClusterDeployment,
@@ -20,42 +17,52 @@ import {
   type Observation,
   type Placement,
   ProvisionError,
-  plaintextAddress,
+  type RestartOptions,
   type StartOptions,
   type WaitOptions,
 } from "../cluster-driver.ts";
-import { type ControlLink, type LinkCredentials, linkedAdmin, linkHost } from "../control-link.ts";
-import type { KafkaAddress } from "../kafka-address.ts";
+import { type ControlLink, type LinkCredentials, linkHost } from "../control-link.ts";
 import { isRecoveryPlanId } from "../recovery-plan.ts";
-import { BrokerFiles, clusterIdsIn } from "./broker-files.ts";
-import { boundLog, exitIn, logTail } from "./broker-log.ts";
-import { BrokerProcess, type BrokerProgram } from "./broker-process.ts";
+import { BrokerFiles, noMetadataDatabases } from "./broker-files.ts";
+import { boundLog } from "./broker-log.ts";
+import type { BrokerProgram } from "./broker-process.ts";
 import { BrokerRecovery } from "./broker-recovery.ts";
 import { CertificateAuthority } from "./certificate-authority.ts";
+import { ClusterFiles, clusterIdsIn } from "./cluster-files.ts";
 import { KeyedLock } from "./keyed-lock.ts";
-import { type LocalState, localPlanId, needsRestart, planLocal, purposeOf } from "./local-plan.ts";
+import { localAccess, notPrepared } from "./local-access.ts";
+import { LocalBroker, stopOptions } from "./local-broker.ts";
+import {
+  type LocalState,
+  type LocalTarget,
+  localPlanId,
+  planLocal,
+  purposeOf,
+} from "./local-plan.ts";
+import type { MetadataDatabases } from "./metadata-databases.ts";
 import { PerfProcess } from "./perf-process.ts";
-import { allocatePorts, DEFAULT_PORTS, type PortRange } from "./ports.ts";
+import { allocatePorts, DEFAULT_PORTS, DEFAULT_PORTS_OF_SEVERAL, type PortRange } from "./ports.ts";
 import { type ProcessTable, systemProcessTable } from "./process-table.ts";
 import { ServerCertificates } from "./server-certificates.ts";
+import { SeveralBrokers } from "./several-brokers.ts";
 
 export interface LocalDriverOptions {
   /** State folder of the installation; clusters lie in `<home>/clusters`. Absolute. */
   readonly home: string;
   readonly program: BrokerProgram;
   readonly ports?: PortRange;
+  /** Of clusters with several brokers. */
+  readonly portsOfSeveral?: PortRange;
   readonly processTable?: ProcessTable;
   /** The gateways to which brokers connect; without them, new clusters get admin ports and are called there. */
   readonly link?: ControlLink | undefined;
   /** Needed to start brokers that connect to a gateway. */
   readonly linkCredentials?: LinkCredentials | undefined;
+  /** Where clusters of several brokers have their metadata; without it, none can be made. */
+  readonly metadata?: MetadataDatabases | undefined;
 }
 
-/** Recovering a full write-ahead log of the largest size takes most of this on a slow disk. */
-const READY_TIMEOUT_MS = 60_000;
-const READY_POLL_MS = 100;
-
-/** Brokers as processes of this machine, one folder per cluster. */
+/** Brokers as processes of this machine, one folder per cluster. `SeveralBrokers` has what only several need. */
 export class LocalDriver implements ClusterDriver {
   readonly name = "local";
   readonly capabilities: DriverCapabilities = {
@@ -97,67 +104,90 @@ export class LocalDriver implements ClusterDriver {
     );
   }
 
-  async allocate(clusterId: string, taken: readonly Placement[]): Promise<Placement> {
-    const { ports: range = DEFAULT_PORTS, link } = this.#options;
-    return await allocatePorts(clusterId, { range, admin: link === undefined }, taken);
+  async allocate(
+    clusterId: string,
+    taken: readonly Placement[],
+    brokers: number,
+  ): Promise<Placement> {
+    const { ports, portsOfSeveral, link } = this.#options;
+    const several = brokers > 1;
+    const range = several ? (portsOfSeveral ?? DEFAULT_PORTS_OF_SEVERAL) : (ports ?? DEFAULT_PORTS);
+    return await allocatePorts(clusterId, { range, several, admin: link === undefined }, taken);
   }
 
   async prepare(deployment: ClusterDeployment, options: RunOptions = {}): Promise<void> {
-    await this.#lock.run(deployment.clusterId, () => this.#write(deployment, options));
+    await this.#lock.run(deployment.clusterId, async () => {
+      const brokers = this.#brokersOf(deployment);
+      await this.#prepareShared(deployment);
+      for (const broker of brokers) {
+        await this.#exclusively(broker, () => broker.write(deployment, options));
+      }
+    });
   }
 
   async isPrepared(deployment: ClusterDeployment): Promise<boolean> {
-    return await this.#files(deployment.clusterId).isWritten(deployment);
+    const written = this.#brokersOf(deployment).map(({ files }) => files.isWritten(deployment));
+    return (await Promise.all(written)).every(Boolean);
   }
 
   async ensureRunning(deployment: ClusterDeployment, options: StartOptions = {}): Promise<void> {
-    await this.#lock.run(deployment.clusterId, () => this.#start(deployment, options));
-  }
-
-  async waitReady(deployment: ClusterDeployment, options: WaitOptions = {}): Promise<void> {
-    const files = this.#files(deployment.clusterId);
-    const broker = this.#process(deployment.clusterId);
-    const http = new BrokerHttp(await this.access(deployment));
-    const timeoutMs = options.timeoutMs ?? READY_TIMEOUT_MS;
-    const deadline = performance.now() + timeoutMs;
-    for (;;) {
-      if (options.signal?.aborted) {
-        throw new ProvisionError("aborted", "waiting for the broker was aborted");
-      }
-      // The process first: another program may answer on the broker's port.
-      if (broker.find() === undefined) {
-        const detail = await logTail(files.logFile);
-        throw new ProvisionError("start_failed", "the broker's process ended", { detail });
-      }
-      if (await http.ready()) return;
-      if (performance.now() >= deadline) {
-        const detail = await logTail(files.logFile);
-        const message = `the broker was not ready within ${timeoutMs} ms`;
-        throw new ProvisionError("not_ready_in_time", message, { detail });
-      }
-      await sleep(READY_POLL_MS);
+    const { brokerId, asPrepared } = options;
+    for (const broker of this.#brokersOf(deployment)) {
+      if (brokerId !== undefined && broker.id !== brokerId) continue;
+      await this.#lock.run(lockOf(broker), () => broker.start(deployment, asPrepared));
     }
   }
 
-  async observe(deployment: ClusterDeployment): Promise<Observation> {
-    const files = this.#files(deployment.clusterId);
-    if (!(await files.exists())) return "absent";
-    if (this.#process(deployment.clusterId).find() === undefined) return "stopped";
-    return (await new BrokerHttp(await this.access(deployment)).ready()) ? "ready" : "starting";
+  async waitReady(deployment: ClusterDeployment, options: WaitOptions = {}): Promise<void> {
+    const [first, ...others] = this.#brokersOf(deployment);
+    if (others.length > 0) {
+      const several = this.#several(deployment);
+      return await several.waitServing(this.#brokersOf(deployment), options);
+    }
+    await first?.waitReady(deployment, options);
   }
 
-  async lastExit(clusterId: string): Promise<BrokerExit | undefined> {
-    const files = this.#files(clusterId);
-    if (this.#process(clusterId).find() !== undefined) return undefined;
-    return exitIn(await logTail(files.logFile));
+  async observe(deployment: ClusterDeployment, brokerId?: number): Promise<Observation> {
+    if (brokerId !== undefined) {
+      return await this.#broker(deployment.clusterId, brokerId).observe(deployment);
+    }
+    const wanted = this.#brokersOf(deployment).map((broker) => broker.observe(deployment));
+    const surplus = (await this.#surplusOf(deployment)).some((broker) => broker.isRunning());
+    return overall(await Promise.all(wanted), surplus);
   }
 
-  async access(deployment: ClusterDeployment): Promise<BrokerAccess> {
-    return await localAccess(this.#options.home, this.#options.link)(deployment);
+  async lastExit(clusterId: string, brokerId?: number): Promise<BrokerExit | undefined> {
+    const [first] = await new ClusterFiles(this.#options.home, clusterId).brokerIds();
+    return await this.#broker(clusterId, brokerId ?? first ?? 0).lastExit();
+  }
+
+  async access(deployment: ClusterDeployment, brokerId?: number): Promise<BrokerAccess> {
+    return await localAccess(this.#options.home, this.#options.link)(deployment, brokerId);
   }
 
   async stop(clusterId: string, options: WaitOptions = {}): Promise<void> {
-    await this.#lock.run(clusterId, () => this.#process(clusterId).stop(options));
+    // At the same time: each finds that no other broker can take its partitions, and does not wait for one.
+    await Promise.all(
+      (await this.#possibleBrokers(clusterId)).map((broker) =>
+        this.#lock.run(lockOf(broker), () => broker.stop(options)),
+      ),
+    );
+  }
+
+  async restart(deployment: ClusterDeployment, options: RestartOptions = {}): Promise<void> {
+    const { clusterId } = deployment;
+    const all = this.#brokersOf(deployment);
+    const chosen = all.filter(
+      ({ id }) => options.brokerId === undefined || id === options.brokerId,
+    );
+    if (chosen.length === 0) throw notPrepared(clusterId);
+    await this.#lock.run(clusterId, async () => {
+      const [only, ...others] = all;
+      if (others.length > 0) return await this.#several(deployment).restart(chosen, options);
+      await only?.stop(stopOptions(options));
+      await only?.start(deployment);
+      await only?.waitReady(deployment, stopOptions(options));
+    });
   }
 
   async destroy(clusterId: string, options: RunOptions = {}): Promise<void> {
@@ -165,9 +195,8 @@ export class LocalDriver implements ClusterDriver {
   }
 
   async isDestroyed(clusterId: string): Promise<boolean> {
-    const files = this.#files(clusterId);
-    if (await files.exists()) return false;
-    return this.#process(clusterId).find() === undefined;
+    if (await new ClusterFiles(this.#options.home, clusterId).exists()) return false;
+    return (await this.#possibleBrokers(clusterId)).every((broker) => !broker.isRunning());
   }
 
   async list(): Promise<readonly string[]> {
@@ -175,25 +204,18 @@ export class LocalDriver implements ClusterDriver {
   }
 
   async maintain(deployment: ClusterDeployment): Promise<void> {
-    const { clusterId, placement } = deployment;
-    const files = this.#files(clusterId);
-    await boundLog(files.logFile);
     await this.ensureGatewayCertificate();
-    if (!hasTls(deployment)) return;
-    await this.#lock.run(clusterId, async () => {
-      // A folder that is gone stays gone.
-      if (await files.isStartable()) await this.#certificates.renew(files, placement.host);
-    });
+    for (const broker of this.#brokersOf(deployment)) {
+      await boundLog(broker.files.logFile);
+      await this.#lock.run(lockOf(broker), () => broker.maintain(deployment));
+    }
   }
 
   async plan(deployment: ClusterDeployment, options: PlanOptions): Promise<ChangePlan> {
     if (options.purpose === "recover") {
-      return await this.#recovery(deployment.clusterId).plan(options.signal);
+      return await this.#recovery(deployment).plan(options.signal);
     }
-    const nothing: LocalState = { folder: false, properties: undefined, running: false };
-    const state = options.offline ? nothing : await this.#stateOf(deployment.clusterId);
-    const files = this.#files(deployment.clusterId);
-    return planLocal(files, await files.withExistingWal(deployment), options.purpose, state);
+    return planLocal(await this.#targetOf(deployment, options.offline), options.purpose);
   }
 
   /**
@@ -219,7 +241,7 @@ export class LocalDriver implements ClusterDriver {
     options: BenchmarkOptions,
   ): Promise<BenchmarkReport> {
     const { kafka } = await this.access(deployment);
-    const { perfFile } = this.#files(deployment.clusterId);
+    const { perfFile } = new ClusterFiles(this.#options.home, deployment.clusterId);
     return await this.#perf().run(load, { kafka: await kafka(), perfFile }, options);
   }
 
@@ -227,102 +249,182 @@ export class LocalDriver implements ClusterDriver {
     await this.#perf().end(topic);
   }
 
-  async #apply(wanted: ClusterDeployment, planId: string, options: RunOptions): Promise<void> {
-    const { clusterId } = wanted;
+  async #apply(deployment: ClusterDeployment, planId: string, options: RunOptions): Promise<void> {
+    const { clusterId } = deployment;
     if (isRecoveryPlanId(planId)) {
-      return await this.#recovery(clusterId).apply(planId, options.signal);
+      return await this.#recovery(deployment).apply(planId, options.signal);
     }
-    const files = this.#files(clusterId);
-    const deployment = await files.withExistingWal(wanted);
     const purpose = purposeOf(planId);
-    if (purpose === undefined || localPlanId(files, deployment, purpose) !== planId) {
+    const target = await this.#targetOf(deployment);
+    if (purpose === undefined || localPlanId(target, purpose) !== planId) {
       const message = `plan ${planId} is not for the current settings of cluster ${clusterId}`;
       throw new ProvisionError("plan_stale", message);
     }
     if (purpose === "purge") return await this.#destroy(clusterId, options);
-    if (purpose !== "apply") return await this.#process(clusterId).stop(stopOptions(options));
-    await this.#write(deployment, options);
-    if (deployment.paused) await this.#process(clusterId).stop(stopOptions(options));
-    else await this.#start(deployment);
+    if (purpose !== "apply") return await this.#stopAll(clusterId, options);
+    await this.#prepareShared(deployment);
+    const brokers = this.#brokersOf(deployment);
+    if (deployment.paused) {
+      for (const broker of brokers) {
+        await this.#exclusively(broker, () => broker.write(deployment, options));
+      }
+      return await this.#stopAll(clusterId, options);
+    }
+    if (brokers.length > 1) return await this.#applyToSeveral(deployment, options);
+    for (const broker of brokers) {
+      await broker.write(deployment, options);
+      await broker.start(deployment);
+    }
   }
 
-  /**
-   * Stops a broker that has to restart for the new configuration. It stops before the file changes, because after a
-   * crash the file tells whether a broker needs a restart, and after the new text is on disk, because a full disk
-   * must not take a broker away.
-   */
-  async #write(wanted: ClusterDeployment, options: RunOptions): Promise<void> {
-    const { clusterId } = wanted;
-    const files = this.#files(clusterId);
-    const deployment = await files.withExistingWal(wanted);
-    await files.write(deployment, async () => {
-      const restart = needsRestart(files, deployment, await this.#stateOf(clusterId));
-      if (restart) await this.#process(clusterId).stop(stopOptions(options));
-    });
+  async #applyToSeveral(deployment: ClusterDeployment, options: RunOptions): Promise<void> {
+    const { clusterId } = deployment;
+    const several = this.#several(deployment);
+    await several.apply(options);
+    // From the highest id down: what remains is always 1 to N.
+    for (const broker of (await this.#surplusOf(deployment)).reverse()) {
+      await several.retire(broker, options);
+      await broker.files.cluster.removeBroker(broker.id);
+      this.#certificates.forget(broker.files);
+      await this.#options.linkCredentials?.revoke(clusterId as ClusterId, broker.id);
+    }
   }
 
-  async #start(deployment: ClusterDeployment, { asPrepared = false }: StartOptions = {}) {
-    const { clusterId, placement } = deployment;
-    const files = this.#files(clusterId);
-    const broker = this.#process(clusterId);
-    if (!(await files.isStartable())) throw notPrepared(clusterId);
-    if (broker.find() !== undefined) return;
-    if (!asPrepared) await files.refresh(deployment);
-    if (hasTls(deployment)) await this.#certificates.ensure(files, placement.host);
-    if (await files.hasLink()) await this.#issueLink(files, { clusterId, brokerId: 0 });
-    await boundLog(files.logFile);
-    await broker.start(this.#options.program);
+  /** What several brokers share, before the first of them is prepared. */
+  async #prepareShared({ clusterId, brokers }: ClusterDeployment): Promise<void> {
+    if (brokers === 1) return;
+    const { home, metadata } = this.#options;
+    if (metadata === undefined) throw noMetadataDatabases();
+    const password = await new ClusterFiles(home, clusterId).ensureMetadataPassword();
+    await metadata.ensure(clusterId, password);
+  }
+
+  /** For one broker, whoever changes the cluster holds its lock already. */
+  async #exclusively(broker: LocalBroker, work: () => Promise<void>): Promise<void> {
+    if (broker.id === 0) await work();
+    else await this.#lock.run(lockOf(broker), work);
+  }
+
+  async #stopAll(clusterId: string, options: RunOptions): Promise<void> {
+    const stops = (await this.#possibleBrokers(clusterId)).map((broker) =>
+      this.#exclusively(broker, () => broker.stop(stopOptions(options))),
+    );
+    await Promise.all(stops);
   }
 
   /** A new credential for each start; the one before stays valid, in case that the file is not replaced. */
-  async #issueLink(files: BrokerFiles, slot: LocalSlot): Promise<void> {
+  async #issueLink(files: BrokerFiles, clusterId: ClusterId): Promise<void> {
     const { linkCredentials } = this.#options;
     if (linkCredentials === undefined) {
       const message = "the broker's configuration has a control link, and this program no gateway";
       throw new ProvisionError("unconfigured", message);
     }
     await this.ensureGatewayCertificate();
-    const credential = await linkCredentials.issue(slotOf(slot));
+    const credential = await linkCredentials.issue({ clusterId, brokerId: files.brokerId });
     const root = await this.#authority.root();
     if (root === undefined) throw new ProvisionError("config", "this installation has no CA");
     await files.writeLink(credential, root);
   }
 
   async #destroy(clusterId: string, { onDestroying }: RunOptions): Promise<void> {
-    const files = this.#files(clusterId);
-    const broker = this.#process(clusterId);
-    await broker.stop();
+    const { home, metadata, linkCredentials } = this.#options;
+    const cluster = new ClusterFiles(home, clusterId);
+    const brokers = await this.#possibleBrokers(clusterId);
+    await this.#stopAll(clusterId, {});
     await onDestroying?.();
-    await files.remove();
-    this.#certificates.forget(files);
-    await this.#options.linkCredentials?.revoke(clusterId as ClusterId);
+    if (await cluster.sharesMetadata()) {
+      if (metadata === undefined) throw noMetadataDatabases();
+      for (const { id } of brokers) await cluster.removeProperties(id);
+      await metadata.drop(clusterId);
+    }
+    await cluster.remove();
+    for (const { files } of brokers) this.#certificates.forget(files);
+    await linkCredentials?.revoke(clusterId as ClusterId);
     // Another worker may have started one meanwhile. Without a configuration none can start from now on.
-    await broker.stop();
+    for (const broker of brokers) await this.#exclusively(broker, () => broker.stop());
   }
 
-  async #stateOf(clusterId: string): Promise<LocalState> {
-    const files = this.#files(clusterId);
-    return {
-      folder: await files.exists(),
-      properties: await files.readProperties(),
-      running: this.#process(clusterId).find() !== undefined,
+  async #targetOf(deployment: ClusterDeployment, offline = false): Promise<LocalTarget> {
+    const { paused, clusterId } = deployment;
+    const wanted = this.#brokersOf(deployment);
+    const cluster = new ClusterFiles(this.#options.home, clusterId);
+    if (offline) {
+      const state: LocalState = { folder: false, properties: undefined, running: false };
+      const brokers = wanted.map(({ files }) => ({ files, deployment, state }));
+      const shared = { path: cluster.folder, folder: false, database: false };
+      return { paused, brokers, surplus: [], shared: wanted.length > 1 ? shared : undefined };
+    }
+    const planned = (brokers: readonly LocalBroker[]) =>
+      Promise.all(brokers.map((broker) => broker.planned(deployment)));
+    const shared = {
+      path: cluster.folder,
+      folder: await cluster.exists(),
+      database: await cluster.sharesMetadata(),
     };
+    return {
+      paused,
+      brokers: await planned(wanted),
+      surplus: await planned(await this.#surplusOf(deployment)),
+      shared: wanted.length > 1 ? shared : undefined,
+    };
+  }
+
+  #several(deployment: ClusterDeployment): SeveralBrokers {
+    return new SeveralBrokers({
+      deployment,
+      brokers: this.#brokersOf(deployment),
+      exclusively: (broker, work) => this.#exclusively(broker, work),
+    });
+  }
+
+  #brokersOf(deployment: ClusterDeployment): LocalBroker[] {
+    return brokerIdsOf(deployment).map((id) => this.#broker(deployment.clusterId, id));
+  }
+
+  /** Brokers of several that have a folder and are not wanted any more, by id. */
+  async #surplusOf(deployment: ClusterDeployment): Promise<LocalBroker[]> {
+    const { clusterId } = deployment;
+    const wanted = brokerIdsOf(deployment);
+    const found = await new ClusterFiles(this.#options.home, clusterId).brokerIds();
+    return found.filter((id) => !wanted.includes(id)).map((id) => this.#broker(clusterId, id));
+  }
+
+  /** Every broker of which a file or a process may be there, whatever the deployment is. */
+  async #possibleBrokers(clusterId: string): Promise<LocalBroker[]> {
+    const cluster = new ClusterFiles(this.#options.home, clusterId);
+    const isAlone = (await cluster.exists()) && (await cluster.brokerIds()).length === 0;
+    const several = brokerIdsOf({ brokers: BROKERS_PER_CLUSTER_MAX });
+    return [0, ...(isAlone ? [] : several)].map((id) => this.#broker(clusterId, id));
+  }
+
+  #broker(clusterId: string, brokerId: number): LocalBroker {
+    const { home, link, metadata, program } = this.#options;
+    const files = new BrokerFiles(home, clusterId, {
+      brokerId,
+      linkAddress: link?.address,
+      metadataUrl: metadata && ((password) => metadata.urlOf(clusterId, password)),
+    });
+    return new LocalBroker(clusterId, files, {
+      program,
+      table: this.#table,
+      certificates: this.#certificates,
+      access: (deployment, id) => this.access(deployment, id),
+      issueLink: (of, id) => this.#issueLink(of, id),
+    });
   }
 
   #perf(): PerfProcess {
     return new PerfProcess({ ...this.#options, table: this.#table });
   }
 
-  #recovery(clusterId: string): BrokerRecovery {
-    return new BrokerRecovery(this.#files(clusterId), this.#options.program);
-  }
-
-  #process(clusterId: string): BrokerProcess {
-    return new BrokerProcess(this.#files(clusterId), this.#table);
-  }
-
-  #files(clusterId: string): BrokerFiles {
-    return new BrokerFiles(this.#options.home, clusterId, this.#options.link?.address);
+  /** Throws `ProvisionError` `not_recoverable`. */
+  #recovery({ clusterId, brokers }: ClusterDeployment): BrokerRecovery {
+    if (brokers > 1) {
+      const message =
+        "several brokers have their metadata in PostgreSQL: restore its backup to bring it back";
+      throw new ProvisionError("not_recoverable", message);
+    }
+    return new BrokerRecovery(this.#broker(clusterId, 0).files, this.#options.program);
   }
 
   get #gatewayCertificate() {
@@ -334,72 +436,16 @@ export class LocalDriver implements ClusterDriver {
 /** No cluster has this id. */
 const GATEWAY_LOCK = "gateway";
 
-interface LocalSlot {
-  readonly clusterId: string;
-  readonly brokerId: number;
+/** Changes of one broker do not overlap. That of a broker that is alone is its cluster's. */
+function lockOf({ clusterId, id }: LocalBroker): string {
+  return id === 0 ? clusterId : `${clusterId}/${id}`;
 }
 
-function slotOf({ clusterId, brokerId }: LocalSlot): BrokerSlot {
-  return { clusterId: clusterId as ClusterId, brokerId };
-}
-
-/**
- * How to reach the brokers of the installation whose state folder is `home`, for programs that start
- * none: by the gateways of `link`, or at its admin port where the broker was prepared without a gateway. Throws
- * `ProvisionError` `not_prepared`, `unconfigured`.
- */
-export function localAccess(home: string, link?: ControlLink): ClusterDriver["access"] {
-  const kafkaOf = localKafka(home);
-  return async (deployment) => {
-    const { clusterId, placement } = deployment;
-    const files = new BrokerFiles(home, clusterId);
-    const adminToken = await files.readToken();
-    if (adminToken === undefined) throw notPrepared(clusterId);
-    const kafka = () => kafkaOf(deployment);
-    if (link === undefined || !(await files.hasLink())) {
-      return { kafka, adminUrl: adminUrlOf(placement), adminToken };
-    }
-    const slot = slotOf({ clusterId, brokerId: 0 });
-    return { kafka, ...linkedAdmin(link, slot) };
-  };
-}
-
-/**
- * How a benchmark's load connects to a broker: as the control plane's user where the broker has started
- * with it, and without TLS where the broker has an earlier version's configuration or no TLS listener.
- * Throws `ProvisionError` `not_prepared`, and `config` for a damaged CA.
- */
-function localKafka(
-  home: string,
-): (deployment: Pick<ClusterDeployment, "clusterId" | "placement">) => Promise<KafkaAddress> {
-  const authority = new CertificateAuthority(home);
-  return async ({ clusterId, placement }) => {
-    const { host, tlsPort } = placement;
-    const files = new BrokerFiles(home, clusterId);
-    if (tlsPort === undefined || !(await files.knowsControlPlane())) {
-      return plaintextAddress(placement);
-    }
-    const [password, root] = await Promise.all([files.readToken(), authority.root()]);
-    if (password === undefined) throw notPrepared(clusterId);
-    // For Node, an empty root means the public ones. The CA is made with the first certificate.
-    if (root === undefined) {
-      throw new ProvisionError("not_prepared", "this installation has no CA yet");
-    }
-    return {
-      bootstrapServers: `${host}:${tlsPort}`,
-      signIn: { rootCertificate: root, user: CONTROL_PLANE_USER, password },
-    };
-  };
-}
-
-function hasTls({ placement }: ClusterDeployment): boolean {
-  return placement.tlsPort !== undefined;
-}
-
-function stopOptions({ signal }: RunOptions): WaitOptions {
-  return signal ? { signal } : {};
-}
-
-function notPrepared(clusterId: string): ProvisionError {
-  return new ProvisionError("not_prepared", `cluster ${clusterId} has no configuration here`);
+/** Of a cluster, from what each of its brokers is; `surplus`: whether one runs that is not wanted. */
+function overall(brokers: readonly Observation[], surplus: boolean): Observation {
+  const are = (...kinds: Observation[]) => brokers.every((each) => kinds.includes(each));
+  if (are("absent") && !surplus) return "absent";
+  if (are("absent", "stopped") && !surplus) return "stopped";
+  if (are("ready")) return "ready";
+  return are("ready", "starting") ? "starting" : "partial";
 }

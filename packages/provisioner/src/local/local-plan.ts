@@ -1,9 +1,9 @@
 /**
- * What a change of a cluster on this machine consists of: its folder, its configuration file, its
- * process. Small, but true: it is read off the disk and the process table.
+ * What a change of a cluster on this machine consists of: folders, configuration files and processes of its
+ * brokers. Small, but true: it is read off the disk and the process table.
  */
 import { createHash } from "node:crypto";
-import { endpointsAt, TUNING_PROPERTIES } from "@millrace/domain";
+import { endpointsAt, placementOf, TUNING_PROPERTIES } from "@millrace/domain";
 import {
   type AttributeChange,
   type ChangePlan,
@@ -12,14 +12,40 @@ import {
   type PlanPurpose,
 } from "../change-plan.ts";
 import type { ClusterDeployment } from "../cluster-driver.ts";
-import { type BrokerFiles, renderProperties } from "./broker-files.ts";
+import type { BrokerFiles } from "./broker-files.ts";
+import { renderProperties } from "./broker-properties.ts";
 
-/** What is there of a cluster. */
+/** What is there of a broker. */
 export interface LocalState {
   readonly folder: boolean;
   /** Text of the configuration file. */
   readonly properties: string | undefined;
   readonly running: boolean;
+}
+
+/** One broker: how it is to be, and what is there of it. */
+export interface PlannedBroker {
+  readonly files: BrokerFiles;
+  readonly deployment: ClusterDeployment;
+  readonly state: LocalState;
+}
+
+/** What several brokers share. */
+export interface SharedState {
+  readonly path: string;
+  readonly folder: boolean;
+  readonly database: boolean;
+}
+
+/** A cluster: how it is to be, and what is there of it. */
+export interface LocalTarget {
+  readonly paused: boolean;
+  /** One for each wanted broker. */
+  readonly brokers: readonly PlannedBroker[];
+  /** Brokers that are there and not wanted any more. */
+  readonly surplus: readonly PlannedBroker[];
+  /** Undefined for a cluster of one broker. */
+  readonly shared: SharedState | undefined;
 }
 
 /** These a broker takes while it runs; its file has them from its next start on. */
@@ -29,13 +55,10 @@ const LIVE_KEYS: ReadonlySet<string> = new Set(Object.values(TUNING_PROPERTIES))
  * Names what a plan is for and what it makes of the cluster, so that it is recognised again without
  * being kept: the same target has the same id later, and another target another.
  */
-export function localPlanId(
-  files: BrokerFiles,
-  deployment: ClusterDeployment,
-  purpose: PlanPurpose,
-): string {
-  const target = JSON.stringify([purpose, deployment.paused, renderProperties(files, deployment)]);
-  return `local-${purpose}-${createHash("sha256").update(target).digest("hex").slice(0, 16)}`;
+export function localPlanId(target: LocalTarget, purpose: PlanPurpose): string {
+  const properties = target.brokers.map((each) => renderProperties(each.files, each.deployment));
+  const text = JSON.stringify([purpose, target.paused, properties.join("\n")]);
+  return `local-${purpose}-${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
 }
 
 /** The purpose that an id of `localPlanId` names. */
@@ -44,61 +67,72 @@ export function purposeOf(planId: string): PlanPurpose | undefined {
   return purpose as PlanPurpose | undefined;
 }
 
-export function planLocal(
-  files: BrokerFiles,
-  deployment: ClusterDeployment,
-  purpose: PlanPurpose,
-  state: LocalState,
-): ChangePlan {
-  const id = localPlanId(files, deployment, purpose);
-  return changePlan(id, changesFor(files, deployment, purpose, state));
+export function planLocal(target: LocalTarget, purpose: PlanPurpose): ChangePlan {
+  return changePlan(localPlanId(target, purpose), changesFor(target, purpose));
 }
 
 /** Whether the running broker has to restart to match the deployment. */
-export function needsRestart(
-  files: BrokerFiles,
-  deployment: ClusterDeployment,
-  { properties, running }: LocalState,
-): boolean {
+export function needsRestart({ files, deployment, state }: PlannedBroker): boolean {
+  const { properties, running } = state;
   const wanted = renderProperties(files, deployment);
   return running && propertyChanges(properties ?? "", wanted, LIVE_KEYS).length > 0;
 }
 
-function changesFor(
-  files: BrokerFiles,
-  deployment: ClusterDeployment,
-  purpose: PlanPurpose,
-  state: LocalState,
-): PlannedChange[] {
+function changesFor(target: LocalTarget, purpose: PlanPurpose): PlannedChange[] {
+  const { brokers, surplus, shared } = target;
+  const all = [...brokers, ...surplus];
   switch (purpose) {
     case "apply":
-      return deployment.paused
-        ? [...fileChanges(files, deployment, state), ...stopChange(state)]
-        : [...fileChanges(files, deployment, state), ...startChange(files, deployment, state)];
+      return target.paused
+        ? [...sharedChanges(shared), ...brokers.flatMap(fileChanges), ...all.flatMap(stopChange)]
+        : [
+            ...sharedChanges(shared),
+            ...brokers.flatMap((each) => [...fileChanges(each), ...startChange(each)]),
+            ...surplus.flatMap((each) => [...stopChange(each), ...removal(each)]),
+          ];
     case "pause":
     case "destroy":
-      return stopChange(state);
+      return all.flatMap(stopChange);
     case "purge":
-      return [...stopChange(state), ...removal(files, state)];
+      return [
+        ...all.flatMap((each) => [...stopChange(each), ...removal(each)]),
+        ...sharedRemoval(shared),
+      ];
     case "drift":
-      return driftChanges(files, deployment, state);
+      return brokers.flatMap((each) => driftChanges(each, target.paused));
     case "recover":
       throw new Error("a recovery is planned by the broker program");
   }
 }
 
-function fileChanges(
-  files: BrokerFiles,
-  deployment: ClusterDeployment,
-  state: LocalState,
-): PlannedChange[] {
+function sharedChanges(shared: SharedState | undefined): PlannedChange[] {
+  if (shared === undefined) return [];
+  return [
+    ...(shared.folder ? [] : [folderChange(shared.path, "create")]),
+    ...(shared.database ? [] : [databaseChange("create")]),
+  ];
+}
+
+function sharedRemoval(shared: SharedState | undefined): PlannedChange[] {
+  if (shared === undefined) return [];
+  return [
+    ...(shared.database ? [databaseChange("delete")] : []),
+    ...(shared.folder ? [folderChange(shared.path, "delete")] : []),
+  ];
+}
+
+function databaseChange(action: "create" | "delete"): PlannedChange {
+  return { address: "metadata_database", type: "database", action, attributes: [] };
+}
+
+function fileChanges({ files, deployment, state }: PlannedBroker): PlannedChange[] {
   const wanted = renderProperties(files, deployment);
   const attributes = propertyChanges(state.properties ?? "", wanted);
   const changes: PlannedChange[] = [];
-  if (!state.folder) changes.push(folderChange(files, "create"));
+  if (!state.folder) changes.push(brokerFolderChange(files, "create"));
   if (state.properties === undefined || attributes.length > 0) {
     changes.push({
-      address: "configuration",
+      address: addressOf(files, "configuration"),
       type: "file",
       action: state.properties === undefined ? "create" : "update",
       attributes,
@@ -107,14 +141,12 @@ function fileChanges(
   return changes;
 }
 
-function startChange(
-  files: BrokerFiles,
-  deployment: ClusterDeployment,
-  state: LocalState,
-): PlannedChange[] {
-  const { host, adminPort } = deployment.placement;
+function startChange(broker: PlannedBroker): PlannedChange[] {
+  const { files, deployment, state } = broker;
+  const placement = placementOf(deployment.placement, files.brokerId);
+  const { host, adminPort } = placement;
   const listeners = [
-    ...endpointsAt(deployment.placement, deployment).map(({ name, bootstrapServers }) => ({
+    ...endpointsAt(placement, { ...deployment, brokers: 1 }).map(({ name, bootstrapServers }) => ({
       name: `${name.replace("-", "_")}_listener`,
       before: null,
       after: bootstrapServers,
@@ -123,40 +155,46 @@ function startChange(
       ? []
       : [{ name: "admin_listener", before: null, after: `${host}:${adminPort}` }]),
   ];
-  if (!state.running) return [processChange("create", listeners)];
-  return needsRestart(files, deployment, state) ? [processChange("replace", [])] : [];
+  if (!state.running) return [processChange(files, "create", listeners)];
+  return needsRestart(broker) ? [processChange(files, "replace", [])] : [];
 }
 
-function stopChange(state: LocalState): PlannedChange[] {
-  return state.running ? [processChange("delete", [])] : [];
+function stopChange({ files, state }: PlannedBroker): PlannedChange[] {
+  return state.running ? [processChange(files, "delete", [])] : [];
 }
 
-function removal(files: BrokerFiles, state: LocalState): PlannedChange[] {
-  return state.folder ? [folderChange(files, "delete")] : [];
+function removal({ files, state }: PlannedBroker): PlannedChange[] {
+  return state.folder ? [brokerFolderChange(files, "delete")] : [];
 }
 
 /** Here `before` is what was applied and `after` what exists. */
-function driftChanges(
-  files: BrokerFiles,
-  deployment: ClusterDeployment,
-  state: LocalState,
-): PlannedChange[] {
-  if (!state.folder) return [folderChange(files, "delete")];
+function driftChanges({ files, deployment, state }: PlannedBroker, paused: boolean) {
+  if (!state.folder) return [brokerFolderChange(files, "delete")];
   const made = renderProperties(files, deployment);
   const changes: PlannedChange[] = [];
   const attributes = propertyChanges(made, state.properties ?? "", LIVE_KEYS);
   if (state.properties === undefined || attributes.length > 0) {
     const action = state.properties === undefined ? "delete" : "update";
-    changes.push({ address: "configuration", type: "file", action, attributes });
+    const address = addressOf(files, "configuration");
+    changes.push({ address, type: "file", action, attributes });
   }
-  if (!deployment.paused && !state.running) changes.push(processChange("delete", []));
-  if (deployment.paused && state.running) changes.push(processChange("create", []));
+  if (!paused && !state.running) changes.push(processChange(files, "delete", []));
+  if (paused && state.running) changes.push(processChange(files, "create", []));
   return changes;
 }
 
-function folderChange(files: BrokerFiles, action: "create" | "delete"): PlannedChange {
-  const before = action === "delete" ? files.folder : null;
-  const after = action === "create" ? files.folder : null;
+/** As `process`, or `broker-2/process` of one of several. */
+function addressOf({ brokerId }: BrokerFiles, part: string): string {
+  return brokerId === 0 ? part : `broker-${brokerId}/${part}`;
+}
+
+function brokerFolderChange(files: BrokerFiles, action: "create" | "delete"): PlannedChange {
+  return { ...folderChange(files.folder, action), address: addressOf(files, "folder") };
+}
+
+function folderChange(path: string, action: "create" | "delete"): PlannedChange {
+  const before = action === "delete" ? path : null;
+  const after = action === "create" ? path : null;
   return {
     address: "folder",
     type: "folder",
@@ -166,10 +204,11 @@ function folderChange(files: BrokerFiles, action: "create" | "delete"): PlannedC
 }
 
 function processChange(
+  files: BrokerFiles,
   action: PlannedChange["action"],
   attributes: readonly AttributeChange[],
 ): PlannedChange {
-  return { address: "process", type: "process", action, attributes };
+  return { address: addressOf(files, "process"), type: "process", action, attributes };
 }
 
 function propertyChanges(

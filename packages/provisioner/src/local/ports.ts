@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:net";
+import { BROKERS_PER_CLUSTER_MAX, brokerIdsOf, placementOf } from "@millrace/domain";
 import { type Placement, ProvisionError } from "../cluster-driver.ts";
 
 /**
@@ -15,6 +16,7 @@ export interface PortRange {
   readonly count: number;
 }
 
+/** Ports of clusters with one broker, which takes one of each range. */
 export const DEFAULT_PORTS: PortRange = {
   kafkaFirst: 19_092,
   adminFirst: 19_592,
@@ -22,12 +24,25 @@ export const DEFAULT_PORTS: PortRange = {
   count: 500,
 };
 
+/**
+ * Ports of clusters with several brokers. Each holds as many ports of each range as it may ever have brokers, so that it can
+ * grow. They begin at multiples of that number: two clusters have the same first port, or none in common.
+ */
+export const DEFAULT_PORTS_OF_SEVERAL: PortRange = {
+  kafkaFirst: 20_592,
+  adminFirst: 21_492,
+  tlsFirst: 22_392,
+  count: 100,
+};
+
 const HOST = "127.0.0.1";
 
 export interface PortOptions {
   readonly range: PortRange;
-  /** Whether the broker gets a port for its admin HTTP. */
+  /** Whether brokers get a port for their admin HTTP. */
   readonly admin: boolean;
+  /** Whether the cluster has several brokers. */
+  readonly several: boolean;
 }
 
 /**
@@ -37,20 +52,21 @@ export interface PortOptions {
  */
 export async function allocatePorts(
   clusterId: string,
-  { range, admin }: PortOptions,
+  { range, admin, several }: PortOptions,
   taken: readonly Placement[],
 ): Promise<Placement> {
+  const brokers = several ? BROKERS_PER_CLUSTER_MAX : 1;
   const takenPorts = new Set(taken.flatMap(portsOf));
   const first = createHash("sha256").update(clusterId).digest().readUInt32BE() % range.count;
   for (let tried = 0; tried < range.count; tried += 1) {
     const index = (first + tried) % range.count;
     const placement: Placement = {
       host: HOST,
-      kafkaPort: range.kafkaFirst + index,
-      ...(admin && { adminPort: range.adminFirst + index }),
-      tlsPort: range.tlsFirst + index,
+      kafkaPort: range.kafkaFirst + index * brokers,
+      ...(admin && { adminPort: range.adminFirst + index * brokers }),
+      tlsPort: range.tlsFirst + index * brokers,
     };
-    const ports = portsOf(placement);
+    const ports = brokerIdsOf({ brokers }).flatMap((id) => portsOf(placementOf(placement, id)));
     if (ports.some((port) => takenPorts.has(port)) || !(await areFree(ports))) continue;
     return placement;
   }

@@ -2,6 +2,7 @@ import type { Cluster as ClusterShape } from "@millrace/contract";
 import { type ClusterView, clusterEtag, estimateOf } from "@millrace/core";
 import {
   type BrokerLink,
+  brokerIdsOf,
   type Cluster,
   endpointsOf,
   providerOf,
@@ -49,6 +50,7 @@ function presentStatus({
   listeners,
   links = [],
 }: ClusterView): ClusterShape["status"] {
+  const now = { ...cluster, ...listeners };
   return {
     phase: publicPhase(cluster),
     provider: providerOf(cluster.region),
@@ -60,14 +62,12 @@ function presentStatus({
       ...(condition.detail !== undefined && { detail: condition.detail }),
       last_transition_at: condition.lastTransitionAt,
     })),
-    endpoints: endpointsOf({ ...cluster, ...listeners }).map(
-      ({ name, protocol, bootstrapServers }) => ({
-        name,
-        protocol,
-        bootstrap_servers: bootstrapServers,
-      }),
-    ),
-    brokers: Array.from({ length: cluster.brokers }, (_, brokerId) =>
+    endpoints: endpointsOf(now).map(({ name, protocol, bootstrapServers }) => ({
+      name,
+      protocol,
+      bootstrap_servers: bootstrapServers,
+    })),
+    brokers: brokerIdsOf(now).map((brokerId) =>
       presentBroker(
         cluster,
         brokerId,
@@ -84,7 +84,7 @@ function presentStatus({
 }
 
 /** A paused cluster runs no broker: a link that is open still ends in a moment. */
-function presentBroker(
+export function presentBroker(
   { phase }: Cluster,
   brokerId: number,
   link: BrokerLink | undefined,

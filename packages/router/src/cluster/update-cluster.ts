@@ -61,6 +61,7 @@ function patchOf(input: Input): ClusterPatch {
     size: input.size,
     deletionProtection: input.deletion_protection,
     plaintextListener: input.plaintext_listener,
+    brokers: input.brokers,
     wal: input.wal && walRequest(input.wal),
     network: input.network && {
       access: input.network.access,

@@ -2,12 +2,13 @@
 import type { StepName } from "@millrace/domain";
 import { deploymentOf } from "../cluster-deployment.ts";
 import type { Step } from "../workflow.ts";
-import { deployment, isToRest } from "./deployment.ts";
+import { deployment, isToRest, runOptions } from "./deployment.ts";
 
 const reserve: Step = {
   check: async ({ cluster }) => cluster.placement !== undefined,
   async do({ tools, driver, cluster, fence }) {
-    const placement = await driver.allocate(cluster.id, await tools.db.clusters.placements());
+    const taken = await tools.db.clusters.placements();
+    const placement = await driver.allocate(cluster.id, taken, cluster.brokers);
     await tools.db.transaction(async (tx) => {
       await tx.journal.hold(fence);
       await tx.clusters.recordPlacement(cluster.id, placement);
@@ -55,6 +56,15 @@ const waitUntilHealthy: Step = {
   },
 };
 
+/** Interrupted, it starts from the first broker again: which were restarted already is not recorded. */
+const restart: Step = {
+  async do(context) {
+    const { brokerId } = context.operation.parameters;
+    await context.driver.restart(deployment(context), { ...runOptions(context), brokerId });
+    return undefined;
+  },
+};
+
 const smokeCheck: Step = {
   // Where the data came back with the cluster, a paused one may come back paused.
   check: async ({ cluster }) => isToRest(cluster) && cluster.observedRevision > 0,
@@ -83,6 +93,7 @@ export const BROKER_STEPS = {
   reserve_ids: reserve,
   prepare_broker: prepare,
   start_broker: start,
+  restart_one_by_one: restart,
   wait_until_healthy: waitUntilHealthy,
   smoke_check: smokeCheck,
   stop_broker: stop,

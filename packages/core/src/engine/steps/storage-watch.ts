@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BrokerStorage, benchmarkStopReason } from "@millrace/domain";
+import { type BrokerStorage, benchmarkStopReason, brokerIdsOf } from "@millrace/domain";
 import { ProvisionError } from "@millrace/provisioner";
 import type { StepContext } from "../workflow.ts";
 import { deployment } from "./deployment.ts";
@@ -65,7 +65,14 @@ export class StorageWatch {
   }
 }
 
-/** What the broker reports of its storage now. */
+/** What brokers report of their storage now: that of the fullest log. One that does not answer may be that one. */
 export async function storageOf(context: StepContext): Promise<BrokerStorage> {
-  return context.tools.storage(await context.driver.access(deployment(context)));
+  const all = await Promise.all(
+    brokerIdsOf(context.cluster).map(async (brokerId) => {
+      return context.tools.storage(await context.driver.access(deployment(context), brokerId));
+    }),
+  );
+  const fill = ({ walUsedBytes, walCapacityBytes }: BrokerStorage) =>
+    walUsedBytes / walCapacityBytes;
+  return all.reduce((most, each) => (fill(each) > fill(most) ? each : most));
 }
