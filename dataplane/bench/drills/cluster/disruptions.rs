@@ -45,6 +45,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) times: Times,
     /// Records that a broker acknowledged after it had been replaced.
     pub(crate) acknowledged_after_replacement: u64,
+    /// Planned moves that the brokers do not offer.
+    pub(crate) moves_skipped: u64,
     /// Brokers that stood still and were replaced meanwhile.
     pub(crate) replaced: u64,
 }
@@ -69,7 +71,7 @@ impl Scene<'_> {
                 self.restart(&hit)?;
                 (since, led_by(&leaders, &hit))
             }
-            Disruption::Stop => (from, self.stand_still(&leaders)?),
+            Disruption::Stop => self.stand_still(&leaders)?,
             Disruption::Drain => {
                 let hit = self.victims(1, &leaders)?;
                 self.brokers.drain(hit[0])?;
@@ -157,15 +159,16 @@ impl Scene<'_> {
         self.restart(&gone)
     }
 
-    /// Returns the partitions that it led.
-    fn stand_still(&mut self, leaders: &Leaders) -> Result<BTreeSet<i32>, String> {
+    /// Returns when it stood still, and the partitions that it led.
+    fn stand_still(&mut self, leaders: &Leaders) -> Result<(Duration, BTreeSet<i32>), String> {
         let hit = self.victims(1, leaders)?;
         let node = hit[0];
         println!("at {:.1} s: SIGSTOP of {node}", self.seconds());
         let mut probes = Probes::connect(node, self.brokers.address(node)?)?;
         let ended_before = self.brokers.exits().len();
         self.brokers.freeze(node)?;
-        let until = self.clock.now() + STAND_STILL;
+        let since = self.clock.now();
+        let until = since + STAND_STILL;
         let others: Vec<u32> = self.brokers.running();
         let other = others.into_iter().find(|&other| other != node);
         let mut is_replaced = false;
@@ -182,7 +185,7 @@ impl Scene<'_> {
         if !is_replaced {
             self.brokers.must_run(node)?;
             println!("node {node} was not replaced while it stood still");
-            return Ok(led_by(leaders, &hit));
+            return Ok((since, led_by(leaders, &hit)));
         }
         self.replaced += 1;
         self.acknowledged_after_replacement += probes.acknowledged();
@@ -194,7 +197,7 @@ impl Scene<'_> {
             }
             pause(POLL);
         }
-        Ok(led_by(leaders, &hit))
+        Ok((since, led_by(leaders, &hit)))
     }
 
     /// All partitions are meant: none may notice.
@@ -228,7 +231,11 @@ impl Scene<'_> {
         println!("at {:.1} s: moves of {:?}", self.seconds(), targets);
         let asked = self.random.choice(nodes).ok_or("no broker runs")?;
         let address = self.brokers.address(asked)?;
-        reassign(address, self.topic, &targets)?;
+        if !reassign(address, self.topic, &targets)? {
+            println!("the brokers do not serve AlterPartitionReassignments");
+            self.moves_skipped += 1;
+            return Ok(BTreeSet::new());
+        }
         let began = self.clock.now();
         loop {
             let leaders = leaders_by(address, self.topic)?;

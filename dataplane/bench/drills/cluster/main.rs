@@ -116,6 +116,7 @@ fn run(arguments: &Arguments) -> Result<Outcome, String> {
         random: Rng::with_seed(arguments.seed),
         times: Times::of(arguments.partitions),
         acknowledged_after_replacement: 0,
+        moves_skipped: 0,
         replaced: 0,
     };
     let disrupted = disrupt(arguments, &mut scene);

@@ -52,7 +52,7 @@ pub(crate) fn of(
     let exits = scene.brokers.exits();
     let unexpected = exits.iter().filter(|exit| !exit.is_expected).count();
     let panics = scene.brokers.panics();
-    for (number, what) in [
+    faults.extend(above_zero(&[
         (failed as u64, "failed"),
         (timed_out as u64, "timed_out"),
         (offsets_back, "offsets_back"),
@@ -63,9 +63,7 @@ pub(crate) fn of(
             scene.acknowledged_after_replacement,
             "acknowledged_after_replacement",
         ),
-    ] {
-        faults.extend((number > 0).then(|| format!("{what}: {number}")));
-    }
+    ]));
     if !verdict.is_clean() {
         faults.push(described(&verdict));
     }
@@ -88,6 +86,7 @@ pub(crate) fn of(
         "failed": failed,
         "timed_out": timed_out,
         "acknowledged_after_replacement": scene.acknowledged_after_replacement,
+        "moves_skipped": scene.moves_skipped,
         "replaced_while_stopped": scene.replaced,
         "read_and_gone": unstable.len(),
         "unexpected_exits": unexpected,
@@ -100,6 +99,11 @@ pub(crate) fn of(
         "disruptions": scene.times.json(),
     });
     Ok(Outcome { json, faults })
+}
+
+fn above_zero<'a>(counts: &'a [(u64, &'a str)]) -> impl Iterator<Item = String> + 'a {
+    let wrong = counts.iter().filter(|(count, _)| *count > 0);
+    wrong.map(|(count, what)| format!("{what}: {count}"))
 }
 
 fn described(verdict: &Verdict) -> String {

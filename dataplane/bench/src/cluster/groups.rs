@@ -14,7 +14,7 @@ use std::{
 
 use millrace_client::{
     Admin, Client, Consumer, ConsumerConfig, TopicPartition,
-    consumer::{CommittedOffset, ConsumerError, OffsetReset},
+    consumer::{CommittedOffset, ConsumerError, OffsetReset, RecordBatch},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -185,10 +185,7 @@ impl Group {
         while !self.is_over() {
             match tokio::time::timeout(POLL, consumer.next_batch()).await {
                 Err(_) => {}
-                Ok(Ok(batch)) => {
-                    let partition = batch.topic_partition().partition;
-                    read.insert(partition, batch.next_offset());
-                }
+                Ok(Ok(batch)) => self.note(&mut read, &batch),
                 Ok(Err(ConsumerError::Closed)) => break,
                 Ok(Err(error)) => {
                     self.fail(&error.to_string(), Duration::ZERO);
@@ -209,6 +206,17 @@ impl Group {
         }
         // Its last commits do not matter: what was acknowledged is noted.
         let _ = consumer.close().await;
+    }
+
+    /// A member that joined again may begin below what it has committed meanwhile. It commits nothing that is lower, so an
+    /// offset that goes back is none of its own.
+    fn note(&self, read: &mut BTreeMap<i32, i64>, batch: &RecordBatch) {
+        let (partition, next) = (batch.topic_partition().partition, batch.next_offset());
+        let told = self.told.lock();
+        let committed = told.committed.get(&(self.number, partition)).copied();
+        if next > committed.unwrap_or(0) {
+            read.insert(partition, next);
+        }
     }
 
     async fn commit(&self, consumer: &Consumer, read: &BTreeMap<i32, i64>) -> bool {

@@ -38,6 +38,7 @@ pub fn leaders_by(address: SocketAddr, topic: &str) -> Result<Leaders, String> {
 }
 
 /// Asks the broker at `address` to move partitions to other nodes; they have one replica. The moves go on when this returns.
+/// `false` if it does not serve AlterPartitionReassignments.
 ///
 /// # Errors
 /// It does not answer, or refuses one of them.
@@ -45,7 +46,7 @@ pub fn reassign(
     address: SocketAddr,
     topic: &str,
     targets: &BTreeMap<i32, u32>,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     let failed = |error: ClientError| format!("moving partitions: {error}");
     let partition = |(&partition, &node): (&i32, &u32)| {
         let replica = BrokerId(i32::try_from(node).unwrap_or(i32::MAX));
@@ -60,14 +61,17 @@ pub fn reassign(
         .with_timeout_ms(i32::try_from(PATIENCE.as_millis()).unwrap_or(i32::MAX))
         .with_topics(vec![topic]);
     let mut connection = Connection::connect(address, CLIENT_ID, PATIENCE).map_err(failed)?;
-    let answer = connection.call(&request).map_err(failed)?;
+    let answer = match connection.call(&request) {
+        Err(ClientError::Version(_)) => return Ok(false),
+        answer => answer.map_err(failed)?,
+    };
     let of_partitions = answer.responses.iter().flat_map(|topic| &topic.partitions);
     let refused = of_partitions
         .filter(|one| one.error_code != 0)
         .map(|one| format!("partition {}: code {}", one.partition_index, one.error_code));
     let refused: Vec<String> = refused.collect();
     match (answer.error_code, refused.is_empty()) {
-        (0, true) => Ok(()),
+        (0, true) => Ok(true),
         (0, false) => Err(format!("moving partitions: {}", refused.join(", "))),
         (code, _) => Err(format!("moving partitions: code {code}")),
     }
