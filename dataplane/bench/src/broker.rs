@@ -21,6 +21,8 @@ const START_POLL: Duration = Duration::from_millis(20);
 /// Between two looks at a broker that stops.
 const POLL: Duration = Duration::from_millis(1);
 
+/// The admin HTTP of a broker that stands still does not answer.
+const ADMIN_PATIENCE: Duration = Duration::from_secs(10);
 /// Above Linux's own, 32768 to 60999.
 const LASTING_PORTS: std::ops::Range<u16> = 61_000..65_000;
 
@@ -297,17 +299,33 @@ impl Home {
     /// # Errors
     /// The broker does not answer, or answers with another status than 200.
     pub fn get(&self, path: &str) -> Result<String, String> {
+        self.ask("GET", path, "")
+    }
+
+    /// What the admin HTTP answers to a POST of JSON.
+    ///
+    /// # Errors
+    /// The broker does not answer, or refuses.
+    pub fn post(&self, path: &str, body: &str) -> Result<String, String> {
+        self.ask("POST", path, body)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> Result<String, String> {
         let failed = |error: io::Error| format!("the admin HTTP: {error}");
         let mut stream = TcpStream::connect(self.admin).map_err(failed)?;
+        stream
+            .set_read_timeout(Some(ADMIN_PATIENCE))
+            .map_err(failed)?;
         let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-             Connection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
         );
         stream.write_all(request.as_bytes()).map_err(failed)?;
         let mut text = String::new();
         stream.read_to_string(&mut text).map_err(failed)?;
         match text.split_once("\r\n\r\n") {
-            Some((head, body)) if head.starts_with("HTTP/1.1 200") => Ok(body.to_owned()),
+            Some((head, body)) if head.starts_with("HTTP/1.1 2") => Ok(body.to_owned()),
             _ => Err(format!("the admin HTTP answers {text}")),
         }
     }

@@ -19,7 +19,7 @@ mod reading;
 mod timings;
 mod verdict;
 
-pub use brokers::{Brokers, Exit, Plan};
+pub use brokers::{Brokers, Exit, Plan, client_of};
 pub use follower::Follower;
 pub use groups::Groups;
 pub use history::{Ack, Failure, History, Recorded};

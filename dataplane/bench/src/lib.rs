@@ -9,6 +9,7 @@ pub mod consumer;
 pub mod drill;
 pub mod flush_shim;
 pub mod kafka;
+pub mod kafka_cluster;
 pub mod kafka_tools;
 pub mod latencies;
 pub mod machine;

@@ -367,7 +367,8 @@ impl Brokers {
 }
 
 /// A client of the cluster that is found through `addresses`. It gives a broker that stands still up soon.
-pub(super) fn client_of(
+#[must_use]
+pub fn client_of(
     addresses: impl IntoIterator<Item = SocketAddr>,
     client_id: &str,
     clock: &SharedClock,

@@ -6,8 +6,10 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
+use millrace_time::SystemClock;
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
@@ -150,6 +152,29 @@ impl PostgresServer {
             wal_bytes,
             size_bytes,
         }
+    }
+
+    /// Commits one row in the database at `address`, again and again with a pause in between; how long each took.
+    pub async fn commit_latencies(address: &str, count: usize, pause: Duration) -> Vec<Duration> {
+        let clock = SystemClock::shared();
+        let mut connection = PgConnection::connect(address).await.expect("connects");
+        let create = "CREATE TABLE IF NOT EXISTS commit_latencies (at TIMESTAMPTZ)";
+        sqlx::raw_sql(create)
+            .execute(&mut connection)
+            .await
+            .expect("creates");
+        let mut latencies = Vec::with_capacity(count);
+        for _ in 0..count {
+            let began = clock.now();
+            sqlx::query("INSERT INTO commit_latencies VALUES (now())")
+                .execute(&mut connection)
+                .await
+                .expect("commits");
+            latencies.push(clock.now() - began);
+            tokio::time::sleep(pause).await;
+        }
+        connection.close().await.expect("closes");
+        latencies
     }
 
     /// The address of a new, empty database.
