@@ -7,7 +7,6 @@ mod allocations;
 mod arguments;
 mod figures;
 mod flow;
-mod kafka_cluster;
 mod keys;
 mod partitioner;
 mod peers;

@@ -4,15 +4,12 @@ use std::{error::Error, path::Path, process::Command, time::Duration};
 
 use millrace_bench::{
     broker::{Home, Running, Settings},
+    kafka_cluster::{Cluster, NODES},
     producer::Connection,
     usage::cpu_time_of,
 };
 
-use crate::{
-    kafka_cluster::{Cluster, NODES},
-    peers::shown,
-    rounds::CLIENT_ID,
-};
+use crate::{peers::shown, rounds::CLIENT_ID};
 
 /// The log and what is not uploaded yet of the largest load.
 const WAL_BYTES: u64 = 4 << 30;

@@ -21,6 +21,11 @@ const START_POLL: Duration = Duration::from_millis(20);
 /// Between two looks at a broker that stops.
 const POLL: Duration = Duration::from_millis(1);
 
+/// The admin HTTP of a broker that stands still does not answer.
+const ADMIN_PATIENCE: Duration = Duration::from_secs(10);
+/// Above Linux's own, 32768 to 60999.
+const LASTING_PORTS: std::ops::Range<u16> = 61_000..65_000;
+
 /// The broker only takes long ones; it guards what lies in the same folder.
 const TOKEN: &str = "a-drill-has-no-secrets-to-keep-from-its-user";
 
@@ -94,11 +99,19 @@ impl Running {
 }
 
 impl Running {
-    /// Asks the broker to stop, and kills it where it is not through after `patience`.
-    pub fn stop_or_kill(mut self, patience: Duration) -> Result<Stopped, String> {
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn signal(&self, signal: Signal) -> Result<(), String> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or("the broker has no process id")?;
-        kill_process(pid, Signal::TERM).map_err(|error| format!("SIGTERM: {error}"))?;
+        kill_process(pid, signal).map_err(|error| format!("{signal:?}: {error}"))
+    }
+
+    /// Asks the broker to stop, and kills it where it is not through after `patience`.
+    pub fn stop_or_kill(mut self, patience: Duration) -> Result<Stopped, String> {
+        self.signal(Signal::TERM)?;
         let clock = SystemClock::shared();
         while clock.now() < patience {
             let ended = self.child.try_wait();
@@ -128,6 +141,21 @@ pub enum Stopped {
 impl Home {
     /// An empty folder for a broker.
     pub fn create(program: &Path, folder: &Path, settings: &Settings) -> Result<Self, String> {
+        Self::create_at(
+            program,
+            folder,
+            settings,
+            [free_address()?, free_address()?],
+        )
+    }
+
+    /// The same for one that listens at these addresses: for clients, and for the admin HTTP.
+    pub fn create_at(
+        program: &Path,
+        folder: &Path,
+        settings: &Settings,
+        [address, admin]: [SocketAddr; 2],
+    ) -> Result<Self, String> {
         let failed = |what: &str| {
             let what = format!("{what} {}", folder.display());
             move |error: io::Error| format!("{what}: {error}")
@@ -144,8 +172,8 @@ impl Home {
         let home = Self {
             program: program.to_owned(),
             folder,
-            address: free_address()?,
-            admin: free_address()?,
+            address,
+            admin,
         };
         home.configure(settings)?;
         Ok(home)
@@ -271,17 +299,33 @@ impl Home {
     /// # Errors
     /// The broker does not answer, or answers with another status than 200.
     pub fn get(&self, path: &str) -> Result<String, String> {
+        self.ask("GET", path, "")
+    }
+
+    /// What the admin HTTP answers to a POST of JSON.
+    ///
+    /// # Errors
+    /// The broker does not answer, or refuses.
+    pub fn post(&self, path: &str, body: &str) -> Result<String, String> {
+        self.ask("POST", path, body)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> Result<String, String> {
         let failed = |error: io::Error| format!("the admin HTTP: {error}");
         let mut stream = TcpStream::connect(self.admin).map_err(failed)?;
+        stream
+            .set_read_timeout(Some(ADMIN_PATIENCE))
+            .map_err(failed)?;
         let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-             Connection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
         );
         stream.write_all(request.as_bytes()).map_err(failed)?;
         let mut text = String::new();
         stream.read_to_string(&mut text).map_err(failed)?;
         match text.split_once("\r\n\r\n") {
-            Some((head, body)) if head.starts_with("HTTP/1.1 200") => Ok(body.to_owned()),
+            Some((head, body)) if head.starts_with("HTTP/1.1 2") => Ok(body.to_owned()),
             _ => Err(format!("the admin HTTP answers {text}")),
         }
     }
@@ -358,6 +402,23 @@ pub fn files_below(folder: &Path) -> (u64, u64) {
 pub fn free_address() -> Result<SocketAddr, String> {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
     free.map_err(|error| format!("no free port: {error}"))
+}
+
+/// `count` addresses on this machine where nobody listens, with ports that Linux gives to no outgoing connection: a broker that
+/// is started again finds its own free.
+///
+/// # Errors
+/// There are not so many.
+pub fn lasting_addresses(count: usize) -> Result<Vec<SocketAddr>, String> {
+    let addresses: Vec<SocketAddr> = LASTING_PORTS
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+        .filter(|address| TcpListener::bind(address).is_ok())
+        .take(count)
+        .collect();
+    match addresses.len() == count {
+        true => Ok(addresses),
+        false => Err(format!("no {count} free ports among {LASTING_PORTS:?}")),
+    }
 }
 
 /// Creates a file for direct I/O.

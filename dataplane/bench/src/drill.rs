@@ -19,7 +19,7 @@ mod group;
 mod ledger;
 mod library;
 mod load;
-mod pattern;
+pub(crate) mod pattern;
 mod proxy;
 mod readback;
 mod workers;

@@ -1,13 +1,15 @@
 //! What the benchmarks and drills have in common: a quiet machine, what a process used, medians,
 //! other people's software from Maven Central, an S3 server, a broker process, clients that cost
-//! little, and clients that outlive the broker.
+//! little, clients that outlive the broker, and several brokers of one cluster.
 
 pub mod broker;
+pub mod cluster;
 pub mod command_line;
 pub mod consumer;
 pub mod drill;
 pub mod flush_shim;
 pub mod kafka;
+pub mod kafka_cluster;
 pub mod kafka_tools;
 pub mod latencies;
 pub mod machine;

@@ -1,169 +1,265 @@
-//! What is done to the cluster, one thing after the other, and how long clients wait for it.
+//! Disruptions: each is done, waited out, and timed.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use fastrand::Rng;
+use millrace_bench::{
+    cluster::{Brokers, History, Leaders, leaders_by, reassign},
+    machine::pause,
+};
 use millrace_testkit::PostgresServer;
-use rustix::process::Signal;
-use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use millrace_time::SharedClock;
 
-use crate::{arguments::Arguments, brokers::Brokers, clients::Clients};
+use crate::{deck::Disruption, probes::Probes, times::Times};
 
-/// What a broker acknowledged before it died has arrived by then.
-const IN_FLIGHT: Duration = Duration::from_millis(50);
-/// After a disruption, everything is served by then.
+/// After a disruption, every partition is served by then.
 const SERVED_WAIT: Duration = Duration::from_secs(90);
-/// Between two disruptions: longer than a judge must have held its lease.
-const REST: Duration = Duration::from_secs(7);
-/// A broker that stands still so long is replaced: three times a lease.
-const STAND_STILL: Duration = Duration::from_secs(9);
-const POLL: Duration = Duration::from_millis(50);
+/// After a disruption, all brokers are back by then.
+const ACTIVE_WAIT: Duration = Duration::from_secs(90);
+/// A broker stands still so long: three times the lease.
+const STAND_STILL: Duration = Duration::from_secs(10);
+/// PostgreSQL is away so long.
+const OUTAGE: Duration = Duration::from_secs(15);
+/// A broker that was replaced has ended by then.
+const END_WAIT: Duration = Duration::from_secs(30);
+/// Moved partitions have their new leaders by then.
+const MOVE_WAIT: Duration = Duration::from_secs(30);
+/// Between two disruptions: a broker fences others only once it has held its lease for twice its length.
+const REST_MS: std::ops::RangeInclusive<u64> = 4_000..=9_000;
+const POLL: Duration = Duration::from_millis(10);
+/// Of the partitions, one in so many is moved.
+const MOVED_PART: usize = 10;
 
-/// What is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Disruption {
-    Kill,
-    DoubleKill,
-    Stop,
-    Drain,
-    DatabaseRestart,
-}
-
-impl Disruption {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill -9",
-            Self::DoubleKill => "kill -9 of two",
-            Self::Stop => "SIGSTOP",
-            Self::Drain => "SIGTERM",
-            Self::DatabaseRestart => "restart of the database",
-        }
-    }
-}
-
-/// All that were asked for, in an order that the seed decides.
-pub(crate) fn planned(arguments: &Arguments, random: &mut Rng) -> Vec<Disruption> {
-    let counts = [
-        (Disruption::Kill, arguments.kills),
-        (Disruption::DoubleKill, arguments.double_kills),
-        (Disruption::Stop, arguments.stops),
-        (Disruption::Drain, arguments.drains),
-        (Disruption::DatabaseRestart, arguments.database_restarts),
-    ];
-    let mut planned: Vec<Disruption> = counts
-        .into_iter()
-        .flat_map(|(disruption, count)| vec![disruption; count])
-        .collect();
-    random.shuffle(&mut planned);
-    planned
-}
-
-/// The cluster and its clients.
+/// The cluster, its clients' history, and what has been seen.
 pub(crate) struct Scene<'a> {
-    pub(crate) brokers: &'a mut Brokers,
-    pub(crate) clients: &'a Clients,
-    pub(crate) server: &'a PostgresServer,
-    pub(crate) random: &'a mut Rng,
+    pub(crate) brokers: Brokers,
+    pub(crate) server: Option<&'a PostgresServer>,
+    pub(crate) history: Arc<History>,
+    pub(crate) topic: &'a str,
+    pub(crate) clock: SharedClock,
+    pub(crate) random: Rng,
+    pub(crate) times: Times,
+    /// Records that a broker acknowledged after it had been replaced.
+    pub(crate) acknowledged_after_replacement: u64,
+    /// Planned moves that the brokers do not offer.
+    pub(crate) moves_skipped: u64,
+    /// Brokers that stood still and were replaced meanwhile.
+    pub(crate) replaced: u64,
 }
 
 impl Scene<'_> {
-    /// Does it, waits until all partitions are served again, and tells how long each had none that acknowledged.
-    pub(crate) async fn run(&mut self, disruption: Disruption) -> Result<Value, String> {
-        self.brokers.must_run()?;
-        self.clients.gaps();
-        let mut nodes = self.brokers.nodes();
-        self.random.shuffle(&mut nodes);
-        let hit = match disruption {
-            Disruption::DoubleKill => nodes.into_iter().take(2).collect(),
-            Disruption::DatabaseRestart => Vec::new(),
-            _ => nodes.into_iter().take(1).collect::<Vec<_>>(),
-        };
-        for &node in &hit {
-            match disruption {
-                Disruption::Kill | Disruption::DoubleKill => self.brokers.kill(node)?,
-                Disruption::Drain => self.brokers.drain(node)?,
-                Disruption::Stop => self.stand_still(node).await?,
-                Disruption::DatabaseRestart => {}
+    /// Does it, and waits until everything is served and all brokers are back.
+    pub(crate) fn run(&mut self, disruption: Disruption) -> Result<(), String> {
+        let leaders = self.leaders()?;
+        let known = self.history.acked();
+        let from = self.clock.now();
+        let (since, hit) = match disruption {
+            Disruption::Kill | Disruption::DoubleKill => {
+                let count = 1 + usize::from(disruption == Disruption::DoubleKill);
+                let hit = self.victims(count, &leaders)?;
+                self.kill(&hit)?;
+                (self.clock.now(), led_by(&leaders, &hit))
             }
-        }
-        if disruption == Disruption::DatabaseRestart {
-            self.server.halt();
-            self.server.resume();
-        }
-        // A broker that is back before anybody noticed goes on with its own log.
-        let at_once = disruption == Disruption::Kill && self.random.u8(..4) == 0;
-        if !at_once {
-            self.all_served().await?;
-        }
-        let running = self.brokers.nodes();
-        let gone = hit.iter().filter(|&node| !running.contains(node));
-        let waited = (!at_once).then(|| gaps(self.clients));
-        for &node in gone {
-            self.brokers.start_node(node)?;
-        }
-        self.all_served().await?;
-        let waited = waited.unwrap_or_else(|| gaps(self.clients));
-        let what = match at_once {
-            true => "kill -9, started again at once",
-            false => disruption.name(),
+            Disruption::KillAndRestart => {
+                let hit = self.victims(1, &leaders)?;
+                self.kill(&hit)?;
+                let since = self.clock.now();
+                self.restart(&hit)?;
+                (since, led_by(&leaders, &hit))
+            }
+            Disruption::Stop => self.stand_still(&leaders)?,
+            Disruption::Drain => {
+                let hit = self.victims(1, &leaders)?;
+                self.brokers.drain(hit[0])?;
+                self.restart(&hit)?;
+                (from, led_by(&leaders, &hit))
+            }
+            Disruption::DatabaseRestart => self.database(from, |server| {
+                server.halt();
+                server.resume();
+            })?,
+            Disruption::DatabaseOutage => self.database(from, |server| {
+                server.halt();
+                pause(OUTAGE);
+                server.resume();
+            })?,
+            Disruption::DatabaseHang => self.database(from, |server| {
+                server.freeze();
+                pause(OUTAGE);
+                server.thaw();
+            })?,
+            Disruption::Moves => (from, self.moves(&leaders)?),
         };
-        println!("{what} {hit:?}: {waited}");
-        sleep(REST).await;
-        self.all_served().await?;
-        Ok(json!({ "what": what, "gap": waited }))
+        self.until_served(since)?;
+        let to = self.clock.now();
+        let acks = self.history.acks_after(known);
+        self.times.add(disruption, &acks, (from, since, to), &hit);
+        self.restart_all()?;
+        self.brokers.until_active(ACTIVE_WAIT)?;
+        pause(Duration::from_millis(self.random.u64(REST_MS)));
+        self.until_served(self.clock.now())
     }
 
-    /// A broker that wakes after it was replaced ends by itself.
-    async fn stand_still(&mut self, node: u32) -> Result<(), String> {
-        self.brokers.signal(node, Signal::STOP)?;
-        sleep(STAND_STILL).await;
-        self.brokers.signal(node, Signal::CONT)?;
-        let ended = async {
-            while !self.brokers.has_ended(node) {
-                sleep(POLL).await;
+    /// Waits until each partition has acknowledged a record that was handed over since then.
+    pub(crate) fn until_served(&mut self, since: Duration) -> Result<(), String> {
+        let began = self.clock.now();
+        loop {
+            self.brokers.tend()?;
+            let unserved = self.history.unserved_since(since);
+            if unserved.is_empty() {
+                return Ok(());
             }
-        };
-        let ended = timeout(SERVED_WAIT, ended).await;
-        ended.map_err(|_| format!("node {node} was replaced and goes on"))
+            if self.clock.now().saturating_sub(began) > SERVED_WAIT {
+                return Err(format!(
+                    "{} partitions acknowledged nothing for {SERVED_WAIT:?}: {:?} …; the cluster: {:?}",
+                    unserved.len(),
+                    &unserved[..unserved.len().min(20)],
+                    self.brokers.view(),
+                ));
+            }
+            pause(POLL);
+        }
     }
 
-    /// The database is down for a while. Nobody may notice, and nobody be replaced when it is back.
-    pub(crate) async fn outage(&mut self, time: Duration) -> Result<Value, String> {
-        self.brokers.must_run()?;
-        self.clients.gaps();
-        self.server.halt();
-        sleep(time).await;
-        let waited = gaps(self.clients);
-        self.server.resume();
-        sleep(REST * 2).await;
-        self.brokers.must_run()?;
-        self.all_served().await?;
-        println!("no database for {time:?}: {waited}");
-        Ok(json!({ "seconds": time.as_secs(), "gap": waited }))
+    fn leaders(&self) -> Result<Leaders, String> {
+        let running = self.brokers.running();
+        let first = running.first().ok_or("no broker runs")?;
+        leaders_by(self.brokers.address(*first)?, self.topic)
     }
 
-    /// Waits until each partition has had an acknowledgement from now on.
-    pub(crate) async fn all_served(&mut self) -> Result<(), String> {
-        let since = self.clients.now() + IN_FLIGHT;
-        let served = async {
-            while !self.clients.all_since(since) {
-                sleep(POLL).await;
+    /// Brokers that run, those that lead something first: nothing moves back to one that has returned.
+    fn victims(&mut self, count: usize, leaders: &Leaders) -> Result<Vec<u32>, String> {
+        let mut running = self.brokers.running();
+        self.random.shuffle(&mut running);
+        running.sort_by_key(|&node| led_by(leaders, &[node]).is_empty());
+        running.truncate(count);
+        match running.len() == count {
+            true => Ok(running),
+            false => Err(format!("no {count} brokers run")),
+        }
+    }
+
+    fn kill(&mut self, nodes: &[u32]) -> Result<(), String> {
+        println!("at {:.1} s: kill -9 of {nodes:?}", self.seconds());
+        nodes.iter().try_for_each(|&node| self.brokers.kill(node))
+    }
+
+    fn restart(&mut self, nodes: &[u32]) -> Result<(), String> {
+        let mut nodes = nodes.iter();
+        nodes.try_for_each(|&node| self.brokers.restart(node))
+    }
+
+    /// Starts those that were killed and are not back.
+    fn restart_all(&mut self) -> Result<(), String> {
+        let gone = self.brokers.gone();
+        self.restart(&gone)
+    }
+
+    /// Returns when it stood still, and the partitions that it led.
+    fn stand_still(&mut self, leaders: &Leaders) -> Result<(Duration, BTreeSet<i32>), String> {
+        let hit = self.victims(1, leaders)?;
+        let node = hit[0];
+        println!("at {:.1} s: SIGSTOP of {node}", self.seconds());
+        let mut probes = Probes::connect(node, self.brokers.address(node)?)?;
+        let ended_before = self.brokers.exits().len();
+        self.brokers.freeze(node)?;
+        let since = self.clock.now();
+        let until = since + STAND_STILL;
+        let others: Vec<u32> = self.brokers.running();
+        let other = others.into_iter().find(|&other| other != node);
+        let mut is_replaced = false;
+        while self.clock.now() < until {
+            let state = other.and_then(|other| self.brokers.state_by(other, node));
+            let is_away = state.is_some_and(|state| state == "fenced" || state == "left");
+            if is_away && !is_replaced {
+                is_replaced = true;
+                probes.send()?;
             }
-        };
-        let served = timeout(SERVED_WAIT, served).await;
-        served.map_err(|_| format!("not all partitions acknowledged again within {SERVED_WAIT:?}"))
+            pause(POLL);
+        }
+        self.brokers.thaw(node)?;
+        if !is_replaced {
+            self.brokers.must_run(node)?;
+            println!("node {node} was not replaced while it stood still");
+            return Ok((since, led_by(leaders, &hit)));
+        }
+        self.replaced += 1;
+        self.acknowledged_after_replacement += probes.acknowledged();
+        let thawed = self.clock.now();
+        while self.brokers.exits().len() == ended_before {
+            self.brokers.tend()?;
+            if self.clock.now().saturating_sub(thawed) > END_WAIT {
+                return Err(format!("node {node} was replaced, and goes on"));
+            }
+            pause(POLL);
+        }
+        Ok((since, led_by(leaders, &hit)))
+    }
+
+    /// All partitions are meant: none may notice.
+    fn database(
+        &mut self,
+        from: Duration,
+        disrupt: impl FnOnce(&PostgresServer),
+    ) -> Result<(Duration, BTreeSet<i32>), String> {
+        println!("at {:.1} s: the database", self.seconds());
+        disrupt(self.server.ok_or("there is no database")?);
+        Ok((from, (0..self.history.partitions()).collect()))
+    }
+
+    /// Returns the partitions that were moved.
+    fn moves(&mut self, leaders: &Leaders) -> Result<BTreeSet<i32>, String> {
+        let nodes = self.brokers.running();
+        let mut partitions: Vec<i32> = leaders.keys().copied().collect();
+        self.random.shuffle(&mut partitions);
+        partitions.truncate(partitions.len().div_ceil(MOVED_PART));
+        let mut targets = BTreeMap::new();
+        for partition in partitions {
+            let leader = leaders.get(&partition).copied().flatten();
+            let others: Vec<u32> = nodes
+                .iter()
+                .copied()
+                .filter(|&node| Some(node) != leader)
+                .collect();
+            let target = self.random.choice(others).ok_or("there is no other node")?;
+            targets.insert(partition, target);
+        }
+        println!("at {:.1} s: moves of {:?}", self.seconds(), targets);
+        let asked = self.random.choice(nodes).ok_or("no broker runs")?;
+        let address = self.brokers.address(asked)?;
+        if !reassign(address, self.topic, &targets)? {
+            println!("the brokers do not serve AlterPartitionReassignments");
+            self.moves_skipped += 1;
+            return Ok(BTreeSet::new());
+        }
+        let began = self.clock.now();
+        loop {
+            let leaders = leaders_by(address, self.topic)?;
+            let has_moved = |(partition, node): (&i32, &u32)| {
+                leaders.get(partition).copied().flatten() == Some(*node)
+            };
+            if targets.iter().all(has_moved) {
+                return Ok(targets.into_keys().collect());
+            }
+            if self.clock.now().saturating_sub(began) > MOVE_WAIT {
+                return Err(format!("{targets:?} were to move; now {leaders:?}"));
+            }
+            pause(POLL);
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.clock.now().as_secs_f64()
     }
 }
 
-/// The longest time without an acknowledgement, over the partitions.
-fn gaps(clients: &Clients) -> Value {
-    let mut gaps = clients.gaps();
-    gaps.sort_unstable();
-    let at = |percent: usize| {
-        let last = gaps.len().saturating_sub(1);
-        let gap = gaps.get(last * percent / 100).copied().unwrap_or_default();
-        u64::try_from(gap.as_millis()).unwrap_or(u64::MAX)
-    };
-    json!({ "p50_ms": at(50), "p99_ms": at(99), "max_ms": at(100) })
+fn led_by(leaders: &Leaders, nodes: &[u32]) -> BTreeSet<i32> {
+    let led = leaders
+        .iter()
+        .filter(|(_, leader)| leader.is_some_and(|leader| nodes.contains(&leader)));
+    led.map(|(&partition, _)| partition).collect()
 }

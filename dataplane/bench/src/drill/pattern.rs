@@ -6,7 +6,7 @@
 //! ```
 
 /// Bytes before the filler.
-pub(super) const HEAD_BYTES: usize = 16;
+pub(crate) const HEAD_BYTES: usize = 16;
 
 /// One place in the order of one producer in one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ pub struct Place {
 }
 
 /// Writes the record of `place`, `bytes` long, into `out`.
-pub(super) fn write(seed: u64, place: Place, bytes: usize, out: &mut Vec<u8>) {
+pub(crate) fn write(seed: u64, place: Place, bytes: usize, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&place.producer.to_be_bytes());
     out.extend_from_slice(&place.partition.to_be_bytes());
@@ -36,7 +36,7 @@ pub(super) fn write(seed: u64, place: Place, bytes: usize, out: &mut Vec<u8>) {
 }
 
 /// Whose record this is; `None` where it is nobody's, or not what was written.
-pub(super) fn read(seed: u64, value: &[u8]) -> Option<Place> {
+pub(crate) fn read(seed: u64, value: &[u8]) -> Option<Place> {
     let (head, rest) = value.split_first_chunk::<HEAD_BYTES>()?;
     let (producer, head) = head.split_first_chunk()?;
     let (partition, head) = head.split_first_chunk()?;

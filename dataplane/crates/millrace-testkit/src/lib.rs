@@ -9,7 +9,7 @@ mod token_issuer;
 
 pub use faulty_bucket::{BucketCounts, BucketFaults, FaultyBucket};
 pub use kafka_client::{Fetched, KafkaClient, PRODUCE_VERSION, produce_request};
-pub use postgres_server::PostgresServer;
+pub use postgres_server::{DatabaseStatistics, PostgresServer};
 pub use property::{property_cases, two_threads};
 pub use sim_disk::{Crash, SimDisk};
 pub use token_issuer::TokenIssuer;

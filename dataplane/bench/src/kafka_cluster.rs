@@ -10,17 +10,20 @@ use std::{
     time::Duration,
 };
 
-use millrace_bench::{
+use crate::{
+    broker::lasting_addresses,
     kafka::{Version, format_data, java},
     machine::pause,
-    process::{Background, free_port},
+    process::Background,
     producer::Connection,
 };
 
-use crate::rounds::CLIENT_ID;
-
+const CLIENT_ID: &str = "bench";
 const VERSION: Version = Version::V4;
-pub(crate) const NODES: usize = 3;
+/// How many nodes there are.
+pub const NODES: usize = 3;
+/// Addresses of a node: for clients, as it is advertised, for other nodes, of its controller.
+const ADDRESSES: usize = 4;
 /// Half of what Kafka's start script gives one: three share the machine.
 const HEAP: [&str; 2] = ["-Xms512M", "-Xmx512M"];
 /// Three JVMs need so long on a busy machine.
@@ -31,7 +34,7 @@ const PROBE: Duration = Duration::from_secs(2);
 
 /// Its processes are killed, and its data removed, when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Cluster {
+pub struct Cluster {
     folder: PathBuf,
     nodes: Vec<Node>,
     /// Behind it is the last node.
@@ -42,6 +45,8 @@ pub(crate) struct Cluster {
 struct Node {
     process: Option<Background>,
     ports: Ports,
+    properties: PathBuf,
+    log: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,26 +60,33 @@ struct Ports {
 
 impl Cluster {
     /// Starts a cluster whose data is below `folder`, which does not exist. `delay` is that of the
-    /// last node's clients, in each direction; its replication is not delayed.
-    pub(crate) fn start(folder: &Path, delay: Option<Duration>) -> Result<Self, Box<dyn Error>> {
+    /// last node's clients, in each direction; its replication is not delayed. The program that calls this
+    /// must then be one that delays connections where its arguments say `run proxy`.
+    ///
+    /// # Errors
+    /// There is no Java, or Kafka cannot be fetched or does not start.
+    pub fn start(folder: &Path, delay: Option<Duration>) -> Result<Self, Box<dyn Error>> {
         fs::create_dir_all(folder)?;
         let mut cluster = Self {
             folder: folder.to_owned(),
             nodes: Vec::new(),
             proxy: None,
         };
-        for index in 0..NODES {
-            let client = free_port()?;
+        let addresses = lasting_addresses(NODES * ADDRESSES)?;
+        for (index, own) in addresses.as_chunks::<ADDRESSES>().0.iter().enumerate() {
+            let [client, advertised, internal, controller] = own.map(|address| address.port());
             let is_delayed = delay.is_some() && index + 1 == NODES;
             let ports = Ports {
                 client,
-                advertised: if is_delayed { free_port()? } else { client },
-                internal: free_port()?,
-                controller: free_port()?,
+                advertised: if is_delayed { advertised } else { client },
+                internal,
+                controller,
             };
             cluster.nodes.push(Node {
                 process: None,
                 ports,
+                properties: folder.join(format!("node-{}.properties", index + 1)),
+                log: folder.join(format!("node-{}.log", index + 1)),
             });
         }
         if let (Some(delay), Some(last)) = (delay, cluster.nodes.last()) {
@@ -119,7 +131,8 @@ impl Cluster {
     }
 
     /// The nodes that are never delayed.
-    pub(crate) fn address(&self) -> String {
+    #[must_use]
+    pub fn address(&self) -> String {
         let nodes = self.nodes.iter().take(NODES - 1);
         let addresses: Vec<_> = nodes
             .map(|node| local(node.ports.client).to_string())
@@ -127,8 +140,39 @@ impl Cluster {
         addresses.join(",")
     }
 
+    /// All nodes.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let nodes = self.nodes.iter();
+        nodes.map(|node| local(node.ports.advertised)).collect()
+    }
+
+    /// `kill -9` of a node; the first one is 1.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn kill(&mut self, id: usize) -> Result<(), Box<dyn Error>> {
+        self.node(id)?.process = None;
+        Ok(())
+    }
+
+    /// Starts a node that was killed, with its data, and waits until it serves clients.
+    ///
+    /// # Errors
+    /// There is no such node, or it does not start.
+    pub fn restart(&mut self, id: usize) -> Result<(), Box<dyn Error>> {
+        self.node(id)?.execute()?;
+        self.wait_until_ready()
+    }
+
+    fn node(&mut self, id: usize) -> Result<&mut Node, String> {
+        let node = self.nodes.get_mut(id.wrapping_sub(1));
+        node.ok_or_else(|| format!("there is no node {id}"))
+    }
+
     /// User and system time of all nodes so far.
-    pub(crate) fn cpu_seconds(&self) -> f64 {
+    #[must_use]
+    pub fn cpu_seconds(&self) -> f64 {
         let time = |node: &Node| node.process.as_ref()?.cpu_time();
         let times: Option<Duration> = self.nodes.iter().map(time).sum();
         times.map_or(f64::NAN, |time| time.as_secs_f64())
@@ -136,16 +180,22 @@ impl Cluster {
 }
 
 impl Node {
+    /// Its first start.
     fn start(&mut self, id: usize, voters: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
         let data = folder.join(format!("node-{id}"));
-        let properties = folder.join(format!("node-{id}.properties"));
-        fs::write(&properties, properties_of(id, self.ports, voters, &data))?;
-        format_data(VERSION, &properties, &folder.join("format.log"))?;
+        fs::write(
+            &self.properties,
+            properties_of(id, self.ports, voters, &data),
+        )?;
+        format_data(VERSION, &self.properties, &folder.join("format.log"))?;
+        self.execute()
+    }
+
+    fn execute(&mut self) -> Result<(), Box<dyn Error>> {
         let mut broker = java(VERSION, &HEAP)?;
-        broker.arg("kafka.Kafka").arg(&properties);
-        let log = folder.join(format!("node-{id}.log"));
+        broker.arg("kafka.Kafka").arg(&self.properties);
         let name = format!("Apache Kafka {}", VERSION.number());
-        self.process = Some(Background::start(&mut broker, &name, &log, false)?);
+        self.process = Some(Background::start(&mut broker, &name, &self.log, false)?);
         Ok(())
     }
 }
