@@ -61,7 +61,7 @@ pub(crate) fn run(
     Ok(vec![
         (
             "commits_per_gib",
-            per_gib(after.commits, before.commits) - own,
+            per_gib(after.commits, before.commits) - own - polled,
         ),
         (
             "rows_per_gib",
