@@ -515,6 +515,29 @@ async fn a_quota_that_one_broker_was_told_holds_at_all() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_a_task_of_the_cluster_ends_the_broker() {
+    let mut cluster = Cluster::start([1]).await;
+    cluster.stop_node(1).await;
+    let home = &cluster.nodes[&1].home;
+    for task in ["lease-renewal", "failover", "metadata-feed"] {
+        home.set(&format!("test.panic.task={task}@200"));
+        let mut broker = home.spawn();
+        let ended = async {
+            loop {
+                if let Some(status) = broker.try_wait().expect("our child") {
+                    return status;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let status = timeout(PATIENCE, ended).await.expect("it ends by itself");
+        assert!(!status.success());
+        let panicked = format!("the task {task} panicked");
+        assert!(home.log().contains(&panicked), "{}", home.log());
+    }
+}
+
 /// A broker that stood still while another one took its place. Clients hold connections to it, and have sent it records that it
 /// finds when it wakes.
 #[tokio::test(flavor = "multi_thread")]
