@@ -425,11 +425,8 @@ mod tests {
         assert!(lines.contains("metadata.database.url=postgres://d\n"));
         assert!(lines.ends_with("broker.rack=zone-2\nlast=1\n"), "{lines}");
         plan.database = None;
-        assert!(
-            !settings(&plan, Path::new("/w"), 1)
-                .lines
-                .contains("node.id")
-        );
+        let lines = settings(&plan, Path::new("/w"), 1).lines;
+        assert!(!lines.contains("metadata.database.url"), "{lines}");
     }
 
     #[test]

@@ -48,6 +48,7 @@ mod inspection;
 mod members;
 mod metrics;
 mod own_requests;
+mod placement;
 mod producer_ids;
 mod quota;
 mod quota_changes;

@@ -87,7 +87,7 @@ impl Context {
         is_there.then(|| (broker_id(node), epoch))
     }
 
-    fn is_active(&self, node: NodeId) -> bool {
+    pub(crate) fn is_active(&self, node: NodeId) -> bool {
         let Some(members) = &self.config.members else {
             return false;
         };

@@ -48,7 +48,10 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(ExpireDelegationToken, expire_delegation_token),
     serve!(DescribeDelegationToken, describe_delegation_token),
     serve!(DeleteGroups, delete_groups),
+    serve!(ElectLeaders, elect_leaders),
     serve!(IncrementalAlterConfigs, incremental_alter_configs),
+    serve!(AlterPartitionReassignments, alter_partition_reassignments),
+    serve!(ListPartitionReassignments, list_partition_reassignments),
     serve!(DescribeClientQuotas, describe_client_quotas),
     serve!(AlterClientQuotas, alter_client_quotas),
     serve!(

@@ -6,6 +6,7 @@ use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, authorizer,
     client_quotas, delegation_tokens, scram_users,
 };
+use millrace_client::{Client, ClientConfig};
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts, Shared};
 use millrace_meta::BrokerEndpoint;
@@ -23,7 +24,7 @@ use crate::{
     admin::{Admin, AdminError, AdminListener, AdminState, Token},
     catch_up::{CatchUp, Pressure, Tracker},
     cluster::Cluster,
-    config::{BrokerConfig, Endpoint, HostPort, InjectedPanic},
+    config::{BrokerConfig, Endpoint, HostPort, INTER_BROKER, InjectedPanic},
     control_link::{ControlLink, LinkParts},
     folder::{DataFolder, FolderError},
     memory::{MemoryBudgets, MemoryError},
@@ -121,6 +122,7 @@ pub struct Broker {
     _tracking: AbortOnDropHandle<()>,
     _following: Option<AbortOnDropHandle<()>>,
     _telling: Option<AbortOnDropHandle<()>>,
+    _asking: Option<AbortOnDropHandle<()>>,
     /// Last, so that the folder is free only when everything else has gone.
     _folder: DataFolder,
 }
@@ -180,6 +182,8 @@ impl Broker {
         let service = Arc::new(ApiService::new(parts));
         let telling = cluster.as_ref().map(|all| all.tell(&service, &seams.tasks));
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
+        let own_client = || own_client(&server, &advertised, &storage);
+        let elsewhere = tracker.elsewhere().clone();
         let serving = Serving {
             server: server.clone(),
             logs: logs.clone(),
@@ -192,8 +196,15 @@ impl Broker {
             cluster: cluster.as_ref().map(|all| all.view().clone()),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
             service: service.clone(),
-            records: records(&config, &server, &advertised, &service),
+            records: config
+                .admin_records
+                .then(|| Records::new(own_client(), service.inspection_places())),
+            elsewhere: elsewhere.clone(),
         };
+        let asking = cluster.is_some().then(|| {
+            let asking = tracker.elsewhere().clone().run(Client::new(own_client()));
+            AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, asking))
+        });
         let _ = state.serving.set(serving);
         ready(&state, &addresses);
         Ok(Self {
@@ -212,6 +223,7 @@ impl Broker {
             _tracking: AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, tracker.run())),
             _following: following,
             _telling: telling,
+            _asking: asking,
             tasks: seams.tasks,
             _folder: folder,
         })
@@ -460,6 +472,10 @@ async fn security(
         Some(password) => users.with_control_plane(password),
         None => users,
     };
+    let users = match &storage.membership {
+        Some(membership) => users.with_brokers(&membership.secret),
+        None => users,
+    };
     let authorizer = match &config.authorizer {
         Some(config) => {
             let loaded = authorizer(&*storage.meta, config.clone()).await;
@@ -502,21 +518,19 @@ fn serve(
     listeners.serve(net, service, clock, timers, (quotas, &seams.tasks))
 }
 
-/// Records over the admin HTTP. Nothing where they are disabled.
-fn records(
-    config: &BrokerConfig,
-    server: &Server,
-    advertised: &[Endpoint],
-    service: &ApiService,
-) -> Option<Records> {
-    if !config.admin_records {
-        return None;
+/// How the broker's own client reaches the broker, or all brokers of its cluster.
+fn own_client(server: &Server, advertised: &[Endpoint], storage: &Storage) -> ClientConfig {
+    let named = |name: &str| advertised.iter().find(|endpoint| endpoint.name == name);
+    match (&storage.membership, named(INTER_BROKER)) {
+        (Some(membership), Some(endpoint)) => {
+            own_client::among_brokers(endpoint, &membership.secret)
+        }
+        _ => {
+            let endpoint = advertised.first();
+            let endpoint = endpoint.expect("a configuration without a listener is refused");
+            own_client::alone(server, endpoint)
+        }
     }
-    let endpoint = advertised
-        .first()
-        .expect("a configuration without a listener is refused");
-    let client = own_client::config(server, endpoint);
-    Some(Records::new(client, service.inspection_places()))
 }
 
 /// What the service is built on.

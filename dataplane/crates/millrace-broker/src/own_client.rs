@@ -1,20 +1,20 @@
-//! How the broker's own client, which serves records over HTTP, reaches the broker: inside the process, whatever
-//! its listeners ask of clients, and wherever the advertised address leads. It reaches the other brokers of the cluster as any
-//! client does, without TLS and without signing in: where their listeners ask for either, the records of what they lead are not
-//! served here.
+//! How the broker's own client, which serves records over HTTP and learns where other brokers' partitions end, reaches
+//! brokers. One that is alone it reaches inside the process, whatever its listeners ask of clients, and wherever the advertised
+//! address leads. The brokers of a cluster it reaches at the listener that these have for each other.
 
 use std::{io, sync::Arc};
 
 use millrace_client::{
     BoxFuture, ClientConfig,
-    transport::{BrokerAddress, Connector, TcpConnector, Transport},
+    security::{Scram, ScramMechanism},
+    transport::{BrokerAddress, Connector, Transport},
 };
 use millrace_net::Server;
-use millrace_security::Principal;
+use millrace_security::{Principal, RECORDS_USER};
 
 use crate::config::Endpoint;
 
-/// Connects to this broker inside the process, and to others over the network.
+/// Connects to the broker inside the process.
 struct OwnConnector {
     /// What Metadata says of this broker.
     own: BrokerAddress,
@@ -35,18 +35,18 @@ impl Connector for OwnConnector {
         &'a self,
         address: &'a BrokerAddress,
     ) -> BoxFuture<'a, io::Result<Box<dyn Transport>>> {
-        if *address != self.own {
-            return TcpConnector.connect(address);
-        }
         Box::pin(async move {
+            if *address != self.own {
+                return Err(io::ErrorKind::AddrNotAvailable.into());
+            }
             let stream = self.server.connect(&self.principal, &self.listener)?;
             Ok(Box::new(stream) as Box<dyn Transport>)
         })
     }
 }
 
-/// A client's configuration, as if it came to this listener.
-pub(crate) fn config(server: &Server, endpoint: &Endpoint) -> ClientConfig {
+/// The configuration of a client of a broker that is alone, as if it came to this listener.
+pub(crate) fn alone(server: &Server, endpoint: &Endpoint) -> ClientConfig {
     let advertised = BrokerAddress::new(&endpoint.at.host, endpoint.at.port);
     let mut config = ClientConfig::with_addresses(vec![advertised.clone()]);
     config.connector = Arc::new(OwnConnector {
@@ -55,5 +55,14 @@ pub(crate) fn config(server: &Server, endpoint: &Endpoint) -> ClientConfig {
         principal: Principal::records(),
         listener: endpoint.name.clone(),
     });
+    config
+}
+
+/// The configuration of a client of all brokers of the cluster. It signs in with the cluster's secret.
+pub(crate) fn among_brokers(endpoint: &Endpoint, secret: &str) -> ClientConfig {
+    let own = BrokerAddress::new(&endpoint.at.host, endpoint.at.port);
+    let mut config = ClientConfig::with_addresses(vec![own]);
+    let scram = Scram::new(ScramMechanism::Sha256, RECORDS_USER, secret);
+    config.authenticate = Some(Arc::new(scram));
     config
 }

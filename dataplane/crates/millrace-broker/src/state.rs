@@ -25,7 +25,7 @@ use crate::{
         CorruptPartStatus, GroupStatus, Inspect, LISTED_MAX, MemoryPartStatus, MemoryStatus,
         OfflinePartition, QuotasAnswer, Status, StorageStatus,
     },
-    catch_up::{CatchUp, CatchUpAnswer},
+    catch_up::{CatchUp, CatchUpAnswer, Elsewhere},
     cluster::View,
     config::BrokerConfig,
     control_link::LinkState,
@@ -89,6 +89,8 @@ pub(crate) struct Serving {
     pub(crate) cluster: Option<View>,
     pub(crate) catch_up: CatchUp,
     pub(crate) service: Arc<ApiService>,
+    /// Where partitions begin and end that other brokers lead.
+    pub(crate) elsewhere: Elsewhere,
     /// None where `admin.records.enabled` is false.
     pub(crate) records: Option<Records>,
 }

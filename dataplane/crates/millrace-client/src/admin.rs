@@ -6,6 +6,7 @@
 mod configs;
 mod group_description;
 mod groups;
+mod log_dirs;
 mod offsets;
 mod topics;
 

@@ -27,7 +27,7 @@ throttled! {
     AlterConfigsResponse ApiVersionsResponse ConsumerGroupDescribeResponse
     ConsumerGroupHeartbeatResponse CreatePartitionsResponse CreateTopicsResponse
     DeleteGroupsResponse DeleteRecordsResponse DeleteTopicsResponse DescribeClusterResponse
-    DescribeConfigsResponse DescribeGroupsResponse FetchResponse FindCoordinatorResponse
+    DescribeConfigsResponse DescribeGroupsResponse DescribeLogDirsResponse FetchResponse FindCoordinatorResponse
     HeartbeatResponse IncrementalAlterConfigsResponse InitProducerIdResponse JoinGroupResponse
     LeaveGroupResponse ListGroupsResponse ListOffsetsResponse MetadataResponse
     OffsetCommitResponse OffsetDeleteResponse OffsetFetchResponse OffsetForLeaderEpochResponse

@@ -77,6 +77,8 @@ pub struct Leader {
     pub epoch: u64,
     /// The node that is to lead it next; the leader hands it over.
     pub moving_to: Option<NodeId>,
+    /// The node that leads it whenever it can; `None`: any node does.
+    pub preferred: Option<NodeId>,
 }
 
 /// A partition and the node that is to lead it.
@@ -86,6 +88,15 @@ pub struct Move {
     pub partition: TopicPartition,
     /// Where it goes.
     pub to: NodeId,
+}
+
+/// What a planned move makes of a partition's preferred leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preferred {
+    /// It stays what it is.
+    Keep,
+    /// It is the node that the partition moves to.
+    Set,
 }
 
 /// A topic and who leads its partitions.

@@ -5,7 +5,7 @@ use millrace_model::{NodeEpoch, NodeId, StreamId, TopicPartition};
 
 use crate::{
     Adoption, Broker, Changes, ClusterError, ClusterEvent, FencedBroker, JoinError, Joining,
-    MetaStore, Move, StoreFailure, StreamMeta,
+    MetaStore, Move, Preferred, StoreFailure,
 };
 
 /// Who belongs to the cluster, who leads what, and who owns which stream. As in [`MetaStore`], all changes are durable when they
@@ -68,29 +68,36 @@ pub trait ClusterStore: MetaStore {
         node_epoch: NodeEpoch,
     ) -> Result<(), ClusterError>;
 
-    /// Gives a partition to another node, its lead and its streams at once, and returns the streams as the new owner has
-    /// them. The owner must have stopped appending, and everything must be in the bucket: what is not is lost.
+    /// Gives partitions to other nodes, their leads and their streams at once, all in one transaction. The owner must have stopped
+    /// appending, and everything must be in the bucket: what is not is lost. Returns the partitions that `from` does not
+    /// own any more; among them are those that an earlier call gave away whose answer was lost. The others stay as they are: they
+    /// were deleted, or the node that they were to go to may not lead.
     ///
     /// # Errors
     /// See [`ClusterError`].
     async fn hand_over(
         &self,
-        partition: &TopicPartition,
+        moves: &[Move],
         from: NodeEpoch,
-        to: NodeId,
-    ) -> Result<Vec<StreamMeta>, ClusterError>;
+    ) -> Result<Vec<TopicPartition>, ClusterError>;
 
     /// Records where partitions are to go; a move to where a partition is takes back what was planned. All or none.
     ///
     /// # Errors
     /// See [`ClusterError`].
-    async fn plan_moves(&self, moves: &[Move]) -> Result<(), ClusterError>;
+    async fn plan_moves(&self, moves: &[Move], preferred: Preferred) -> Result<(), ClusterError>;
 
     /// What happened to the brokers last, the newest first, up to `limit`.
     ///
     /// # Errors
     /// The database failed.
     async fn events(&self, limit: usize) -> Result<Vec<ClusterEvent>, StoreFailure>;
+
+    /// What the brokers of the cluster sign in with at each other; `None` before the cluster has an id.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn broker_secret(&self) -> Result<Option<String>, StoreFailure>;
 
     /// Those of the streams that have never been created in this store, ascending.
     ///

@@ -31,6 +31,7 @@ pub use acl::AclRow;
 pub use cluster::{
     Adoption, Broker, BrokerEndpoint, BrokerState, ChangedTopics, Changes, ClusterError,
     ClusterEvent, ClusterEventKind, FencedBroker, JoinError, Joining, Leader, LedTopic, Move,
+    Preferred,
 };
 pub use cluster_store::ClusterStore;
 pub use compaction::{

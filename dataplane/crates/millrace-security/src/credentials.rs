@@ -10,7 +10,9 @@ use parking_lot::RwLock;
 use ring::{digest, hmac, pbkdf2, rand::SecureRandom as _, rand::SystemRandom};
 use subtle::ConstantTimeEq as _;
 
-use crate::principal::{ANONYMOUS_USER, CONTROL_PLANE_USER, RESERVED_PREFIX, is_reserved};
+use crate::principal::{
+    ANONYMOUS_USER, CONTROL_PLANE_USER, RECORDS_USER, RESERVED_PREFIX, is_reserved,
+};
 
 /// The most SCRAM credentials of one cluster: what their index holds in a few mebibytes.
 pub const CREDENTIALS_MAX: usize = 20_000;
@@ -253,12 +255,12 @@ pub(crate) enum Claimed {
 /// A mechanism and a user.
 type CredentialKey = (ScramHash, Box<str>);
 
-/// The SCRAM credentials of all users, as they are stored, and of the control plane, which are not stored.
+/// The SCRAM credentials of all users, as they are stored, and of the broker's own principals, which are not stored.
 #[derive(Debug)]
 pub struct ScramUsers {
     credentials: RwLock<HashMap<CredentialKey, Arc<ScramCredential>>>,
-    /// Of [`CONTROL_PLANE_USER`]; empty where it cannot sign in.
-    control_plane: HashMap<ScramHash, Arc<ScramCredential>>,
+    /// Of [`CONTROL_PLANE_USER`] and [`RECORDS_USER`], where these can sign in.
+    own: HashMap<CredentialKey, Arc<ScramCredential>>,
     /// Makes salts for users who do not exist, the same each time.
     fake_key: hmac::Key,
 }
@@ -269,16 +271,30 @@ impl ScramUsers {
     pub fn new(stored: impl IntoIterator<Item = (ScramHash, String, ScramCredential)>) -> Self {
         Self {
             credentials: RwLock::new(by_key(stored)),
-            control_plane: HashMap::new(),
+            own: HashMap::new(),
             fake_key: hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<32>()),
         }
     }
 
     /// The control plane can sign in with this password. Its credentials are neither listed nor changed.
     #[must_use]
-    pub fn with_control_plane(mut self, password: &str) -> Self {
-        let credential = |hash| (hash, Arc::new(ScramCredential::of_password(hash, password)));
-        self.control_plane = ScramHash::EVERY.into_iter().map(credential).collect();
+    pub fn with_control_plane(self, password: &str) -> Self {
+        self.with_own(CONTROL_PLANE_USER, password)
+    }
+
+    /// The other brokers of the cluster can sign in with this password. Their credentials are neither listed nor changed.
+    #[must_use]
+    pub fn with_brokers(self, password: &str) -> Self {
+        self.with_own(RECORDS_USER, password)
+    }
+
+    fn with_own(mut self, user: &str, password: &str) -> Self {
+        let credential = |hash| {
+            let credential = ScramCredential::of_password(hash, password);
+            ((hash, user.into()), Arc::new(credential))
+        };
+        self.own
+            .extend(ScramHash::EVERY.into_iter().map(credential));
         self
     }
 
@@ -295,10 +311,10 @@ impl ScramUsers {
     pub(crate) fn get_or_fake(&self, hash: ScramHash, user: &str) -> Arc<ScramCredential> {
         // Made for everybody, so that it takes as long for a user as for a stranger.
         let fake = self.fake(hash, (user, Claimed::User));
-        let known = match user {
-            // Older versions may have stored a user of this name.
-            CONTROL_PLANE_USER => self.control_plane.get(&hash).cloned(),
-            _ => self.get(hash, user),
+        // Older versions may have stored a user of a reserved name.
+        let known = match is_reserved(user) {
+            true => self.own.get(&(hash, user.into())).cloned(),
+            false => self.get(hash, user),
         };
         known.unwrap_or_else(|| Arc::new(fake))
     }

@@ -21,7 +21,8 @@ pub(crate) fn is_reserved(user: &str) -> bool {
 /// The control plane. It signs in by SCRAM with the secret of the admin HTTP.
 pub const CONTROL_PLANE_USER: &str = "__millrace";
 
-/// The broker itself, where it reads and writes records for a caller of its admin HTTP. Nobody signs in as it.
+/// A broker, where it reads and writes records for a caller of its admin HTTP. Other brokers of its cluster sign in as it, by
+/// SCRAM with a secret of the cluster.
 pub const RECORDS_USER: &str = "__millrace_records";
 
 /// Who a client is: a type and a name, written `User:alice`. Cheap to clone.

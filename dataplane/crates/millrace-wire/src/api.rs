@@ -66,7 +66,10 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::ExpireDelegationToken, 1, 2),
     serve(ApiKey::DescribeDelegationToken, 1, 3),
     serve(ApiKey::DeleteGroups, 0, 2),
+    serve(ApiKey::ElectLeaders, 0, 2),
     serve(ApiKey::IncrementalAlterConfigs, 0, 1),
+    serve(ApiKey::AlterPartitionReassignments, 0, 1),
+    serve(ApiKey::ListPartitionReassignments, 0, 0),
     serve(ApiKey::DescribeClientQuotas, 0, 1),
     serve(ApiKey::AlterClientQuotas, 0, 1),
     serve(ApiKey::DescribeUserScramCredentials, 0, 0),
@@ -143,6 +146,9 @@ mod tests {
             DescribeDelegationToken => DescribeDelegationTokenRequest, DescribeDelegationTokenResponse;
             DeleteGroups => DeleteGroupsRequest, DeleteGroupsResponse;
             IncrementalAlterConfigs => IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
+            ElectLeaders => ElectLeadersRequest, ElectLeadersResponse;
+            AlterPartitionReassignments => AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse;
+            ListPartitionReassignments => ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse;
             DescribeClientQuotas => DescribeClientQuotasRequest, DescribeClientQuotasResponse;
             AlterClientQuotas => AlterClientQuotasRequest, AlterClientQuotasResponse;
             DescribeUserScramCredentials => DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;

@@ -31,7 +31,10 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::DescribeLogDirs
         | ApiKey::CreatePartitions
         | ApiKey::DeleteGroups
+        | ApiKey::ElectLeaders
         | ApiKey::IncrementalAlterConfigs
+        | ApiKey::AlterPartitionReassignments
+        | ApiKey::ListPartitionReassignments
         | ApiKey::DescribeAcls
         | ApiKey::CreateAcls
         | ApiKey::DeleteAcls
@@ -192,7 +195,10 @@ mod tests {
             DescribeLogDirs DescribeLogDirsResponse,
             CreatePartitions CreatePartitionsResponse,
             DeleteGroups DeleteGroupsResponse,
+            ElectLeaders ElectLeadersResponse,
             IncrementalAlterConfigs IncrementalAlterConfigsResponse,
+            AlterPartitionReassignments AlterPartitionReassignmentsResponse,
+            ListPartitionReassignments ListPartitionReassignmentsResponse,
             DescribeAcls DescribeAclsResponse,
             CreateAcls CreateAclsResponse,
             DeleteAcls DeleteAclsResponse,

@@ -84,6 +84,8 @@ pub(crate) enum Changed {
     Topic,
     /// The number of a topic's partitions.
     Partitions,
+    /// The leader of a partition.
+    Leader,
     /// Records before an offset.
     Records,
     /// The configuration of a topic.

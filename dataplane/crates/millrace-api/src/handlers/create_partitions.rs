@@ -4,7 +4,7 @@ use std::{collections::HashMap, future::ready, sync::Arc};
 
 use futures_util::future::join_all;
 use millrace_log::error::{CreatePartitionsError, TooManyPartitions};
-use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
+use millrace_model::{NodeId, TopicName, limits::TOPIC_PARTITIONS_MAX};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
@@ -17,7 +17,7 @@ use millrace_wire::{
     service::BoxFuture,
 };
 
-use super::create_topics::check_replicas;
+use super::create_topics::{check_replicas, place};
 use crate::{
     authorization::{Changed, Rights},
     call::{Answer, Call, Outcome, Reply, first_error},
@@ -126,7 +126,7 @@ async fn grow(
     }
     let current = u32::try_from(topic.partitions.len()).unwrap_or(u32::MAX);
     let total = check_total(current, asked.count)?;
-    check_assignments(context, asked, total - current)?;
+    let assigned = check_assignments(context, asked, total - current)?;
     if validate_only {
         let valid = context.logs.validate_growth(&name, total);
         let refused =
@@ -138,8 +138,10 @@ async fn grow(
     mutations.spend((total - current) as usize, context.now())?;
     let served = context.logs.begin_create_partitions(&name, total).await;
     let served = served.map_err(|error| refused(&name, &error))?;
+    let logs = context.logs.clone();
     Ok(Box::pin(async move {
-        served.await.map_err(|error| refused(&name, &error))?;
+        let grown = served.await.map_err(|error| refused(&name, &error))?;
+        place(&logs, &grown, current, assigned).await;
         tracing::info!(topic = %name, from = current, to = total, "partitions added");
         Ok(())
     }))
@@ -168,28 +170,22 @@ fn check_total(current: u32, count: i32) -> Result<u32, Refused> {
     }
 }
 
-/// Assignments by hand: one for each new partition, each on this broker alone.
+/// Assignments by hand: one for each new partition, each on one broker.
 fn check_assignments(
     context: &Context,
     asked: &CreatePartitionsTopic,
     added: u32,
-) -> Result<(), Refused> {
+) -> Result<Vec<NodeId>, Refused> {
     let Some(assignments) = &asked.assignments else {
-        return Ok(());
+        return Ok(Vec::new());
     };
-    let invalid = |message: String| Err(Refused::new(ErrorCode::InvalidReplicaAssignment, message));
     if u32::try_from(assignments.len()) != Ok(added) {
         let given = assignments.len();
-        return invalid(format!(
-            "{added} partition(s) are added, {given} are assigned."
-        ));
+        let message = format!("{added} partition(s) are added, {given} are assigned.");
+        return Err(Refused::new(ErrorCode::InvalidReplicaAssignment, message));
     }
-    if !assignments
-        .iter()
-        .all(|a| check_replicas(&a.broker_ids, context.broker_id()))
-    {
-        let message = "Every partition must be assigned to this broker, and to no other.";
-        return invalid(message.to_owned());
-    }
-    Ok(())
+    let brokers = assignments.iter();
+    brokers
+        .map(|assignment| check_replicas(context, &assignment.broker_ids))
+        .collect()
 }

@@ -7,8 +7,9 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use millrace_log::{Topic, TopicConfig};
-use millrace_model::{TopicName, limits::TOPIC_PARTITIONS_MAX};
+use millrace_log::{LogManager, Partition, Topic, TopicConfig};
+use millrace_meta::{Move, Preferred};
+use millrace_model::{NodeId, TopicName, TopicPartition, limits::TOPIC_PARTITIONS_MAX};
 use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
 use millrace_wire::{
     decode,
@@ -135,7 +136,11 @@ async fn create(
     mutations: &mut Mutations,
 ) -> Result<Creating, Refused> {
     let name = check_name(context, &asked.name)?;
-    let partitions = check_partitions(context, asked)?;
+    let assigned = check_assignments(context, asked)?;
+    let partitions = match assigned.len() {
+        0 => check_partitions(asked)?,
+        count => Some(u32::try_from(count).unwrap_or(u32::MAX)),
+    };
     let overrides = check_configs(asked)?;
     let defaults = context.logs.defaults();
     if validate_only {
@@ -156,8 +161,10 @@ async fn create(
         .begin_create_topic(&name, partitions, overrides.clone())
         .await
         .map_err(|error| refused(&error))?;
+    let logs = context.logs.clone();
     Ok(Box::pin(async move {
         let topic: Arc<Topic> = served.await.map_err(|error| refused(&error))?;
+        place(&logs, &topic, 0, assigned).await;
         tracing::info!(topic = %name, partitions = topic.partitions.len(), "created");
         let partitions = u32::try_from(topic.partitions.len()).unwrap_or(u32::MAX);
         Ok(Created {
@@ -196,10 +203,7 @@ fn check_name(context: &Context, name: &str) -> Result<TopicName, Refused> {
 }
 
 /// How many partitions are asked for; none for the default.
-fn check_partitions(context: &Context, asked: &CreatableTopic) -> Result<Option<u32>, Refused> {
-    if !asked.assignments.is_empty() {
-        return check_assignments(context, asked).map(Some);
-    }
+fn check_partitions(asked: &CreatableTopic) -> Result<Option<u32>, Refused> {
     check_replication(asked.replication_factor)?;
     let invalid = || {
         let message = format!(
@@ -228,44 +232,67 @@ fn check_replication(factor: i16) -> Result<(), Refused> {
     }
 }
 
-/// Assignments by hand: partitions 0, 1, 2 … in any order, each on this broker alone.
-fn check_assignments(context: &Context, asked: &CreatableTopic) -> Result<u32, Refused> {
+/// Assignments by hand: partitions 0, 1, 2 … in any order, each on one broker. Gives the brokers in the order of the
+/// partitions.
+fn check_assignments(context: &Context, asked: &CreatableTopic) -> Result<Vec<NodeId>, Refused> {
+    if asked.assignments.is_empty() {
+        return Ok(Vec::new());
+    }
     if asked.num_partitions != UNSET || asked.replication_factor != -1 {
         let message = "A manual partition assignment was specified, but numPartitions or \
                        replicationFactor was not set to -1.";
         return Err(Refused::new(ErrorCode::InvalidRequest, message));
     }
     let invalid = |message: &str| Err(Refused::new(ErrorCode::InvalidReplicaAssignment, message));
-    let mut indexes: Vec<i32> = asked
-        .assignments
-        .iter()
-        .map(|a| a.partition_index)
-        .collect();
-    indexes.sort_unstable();
-    if !indexes
-        .iter()
-        .zip(0..)
-        .all(|(index, expected)| *index == expected)
-    {
+    let mut assignments: Vec<&CreatableReplicaAssignment> = asked.assignments.iter().collect();
+    assignments.sort_unstable_by_key(|assignment| assignment.partition_index);
+    let mut expected = assignments.iter().zip(0..);
+    if !expected.all(|(assignment, index)| assignment.partition_index == index) {
         return invalid("Partitions must be numbered from 0 without a gap or repetition.");
     }
-    let on_this_broker =
-        |a: &CreatableReplicaAssignment| check_replicas(&a.broker_ids, context.broker_id());
-    if !asked.assignments.iter().all(on_this_broker) {
-        return invalid("Every partition must be assigned to this broker, and to no other.");
+    if assignments.len() > TOPIC_PARTITIONS_MAX as usize {
+        let message = "Too many partitions.";
+        return Err(Refused::new(ErrorCode::InvalidPartitions, message));
     }
-    match u32::try_from(indexes.len()) {
-        Ok(count @ ..=TOPIC_PARTITIONS_MAX) => Ok(count),
-        _ => Err(Refused::new(
-            ErrorCode::InvalidPartitions,
-            "Too many partitions.",
-        )),
-    }
+    let brokers = assignments.iter();
+    brokers
+        .map(|assignment| check_replicas(context, &assignment.broker_ids))
+        .collect()
 }
 
-/// Whether replicas are assigned to the one broker that there is.
-pub(super) fn check_replicas(replicas: &[BrokerId], broker: BrokerId) -> bool {
-    replicas == [broker]
+/// The one broker that a partition is assigned to, which must be there.
+pub(super) fn check_replicas(context: &Context, replicas: &[BrokerId]) -> Result<NodeId, Refused> {
+    let invalid = |message: String| Refused::new(ErrorCode::InvalidReplicaAssignment, message);
+    let &[broker] = replicas else {
+        let message = "Assign each partition to one broker: records are kept in object storage, \
+                       so 1 replica is enough.";
+        return Err(invalid(message.to_owned()));
+    };
+    context.able(broker).ok_or_else(|| {
+        let message = format!("Broker {} is not running, or is about to stop.", broker.0);
+        invalid(message)
+    })
+}
+
+/// Moves new partitions, of which `from` is the first, to the brokers that they were assigned to by hand.
+pub(super) async fn place(logs: &LogManager, topic: &Topic, from: u32, assigned: Vec<NodeId>) {
+    let of_leader = topic.partitions.iter().map(Partition::leader);
+    if of_leader.flatten().next().is_none() {
+        // The broker is alone, and leads them.
+        return;
+    }
+    let moves = (from..).zip(assigned).map(|(partition, to)| {
+        let topic = topic.name.clone();
+        let partition = TopicPartition { topic, partition };
+        Move { partition, to }
+    });
+    let moves: Vec<Move> = moves.collect();
+    if moves.is_empty() {
+        return;
+    }
+    if let Err(error) = logs.plan_moves(&moves, Preferred::Set).await {
+        tracing::warn!(topic = %topic.name, %error, "new partitions are not where they were assigned to");
+    }
 }
 
 fn check_configs(asked: &CreatableTopic) -> Result<BTreeMap<String, String>, Refused> {

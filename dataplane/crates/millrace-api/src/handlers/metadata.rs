@@ -25,6 +25,7 @@ use crate::{
     code,
     context::{Context, text},
     members::Member,
+    placement::Placement,
     quota::Mutations,
     topic_changes::enqueue,
     topics::{OPERATIONS_NOT_ASKED, is_internal},
@@ -266,16 +267,24 @@ fn describe_partition(
             .with_leader_id(BrokerId(-1))
             .with_error_code(ErrorCode::LeaderNotAvailable.code());
     };
+    let Placement {
+        replicas,
+        in_sync,
+        mut offline,
+    } = context.placement(partition, leader);
     let described = described
         .with_leader_id(leader)
         .with_leader_epoch(epoch)
-        .with_replica_nodes(vec![leader])
-        .with_isr_nodes(vec![leader]);
+        .with_replica_nodes(replicas)
+        .with_isr_nodes(in_sync);
     match partition.log().and_then(|log| log.offline()) {
-        Some(_) => described
-            .with_error_code(ErrorCode::KafkaStorageError.code())
-            .with_offline_replicas(vec![leader]),
-        None => described,
+        Some(_) => {
+            offline.push(leader);
+            described
+                .with_error_code(ErrorCode::KafkaStorageError.code())
+                .with_offline_replicas(offline)
+        }
+        None => described.with_offline_replicas(offline),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod alter_client_quotas;
 pub(crate) mod alter_configs;
+pub(crate) mod alter_partition_reassignments;
 pub(crate) mod alter_user_scram_credentials;
 pub(crate) mod api_versions;
 pub(crate) mod create_acls;
@@ -20,6 +21,7 @@ pub(crate) mod describe_delegation_token;
 pub(crate) mod describe_groups;
 pub(crate) mod describe_log_dirs;
 pub(crate) mod describe_user_scram_credentials;
+pub(crate) mod elect_leaders;
 pub(crate) mod expire_delegation_token;
 pub(crate) mod fetch;
 pub(crate) mod find_coordinator;
@@ -30,6 +32,7 @@ pub(crate) mod join_group;
 pub(crate) mod leave_group;
 pub(crate) mod list_groups;
 pub(crate) mod list_offsets;
+pub(crate) mod list_partition_reassignments;
 pub(crate) mod metadata;
 pub(crate) mod offset_commit;
 pub(crate) mod offset_fetch;

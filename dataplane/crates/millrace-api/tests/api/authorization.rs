@@ -116,9 +116,12 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {
             cluster(Describe)
         }
-        ApiKey::CreateAcls | ApiKey::DeleteAcls | ApiKey::AlterUserScramCredentials => {
-            cluster(Alter)
-        }
+        ApiKey::ListPartitionReassignments => cluster(Describe),
+        ApiKey::CreateAcls
+        | ApiKey::DeleteAcls
+        | ApiKey::AlterUserScramCredentials
+        | ApiKey::AlterPartitionReassignments
+        | ApiKey::ElectLeaders => cluster(Alter),
         other => panic!("{other:?} is served; enter what it needs"),
     }
 }
@@ -300,6 +303,27 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
             let request =
                 AlterUserScramCredentialsRequest::default().with_deletions(vec![deletion]);
             ask!(world as peer, 0, request, |a| vec![a.results[0].error_code])
+        }
+        ApiKey::AlterPartitionReassignments => {
+            ask!(
+                world as peer,
+                1,
+                AlterPartitionReassignmentsRequest::default(),
+                |a| vec![a.error_code]
+            )
+        }
+        ApiKey::ListPartitionReassignments => {
+            ask!(
+                world as peer,
+                0,
+                ListPartitionReassignmentsRequest::default(),
+                |a| vec![a.error_code]
+            )
+        }
+        ApiKey::ElectLeaders => {
+            ask!(world as peer, 2, ElectLeadersRequest::default(), |a| vec![
+                a.error_code
+            ])
         }
         ApiKey::CreateDelegationToken => {
             ask!(world as peer, 3, create_token(OTHER, &[]), |a| vec![

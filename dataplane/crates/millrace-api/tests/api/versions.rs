@@ -96,6 +96,12 @@ async fn every_version_advertised_is_served() {
         DescribeClusterRequest::default().with_endpoint_type(1)
     })
     .await;
+    ask_all(&world, |_| reassign("t")).await;
+    ask_all(&world, |_| {
+        ListPartitionReassignmentsRequest::default().with_topics(None)
+    })
+    .await;
+    ask_all(&world, |_| elect("t")).await;
     ask_all(&world, |version| create_topics(&format!("made-{version}"))).await;
     ask_all(&world, |_| create_topics("t")).await;
     ask_all(&world, |version| {
@@ -331,6 +337,33 @@ pub(crate) fn alter_configs(kind: i8, name: &str) -> AlterConfigsRequest {
         .with_resource_name(text(name))
         .with_configs(vec![config]);
     AlterConfigsRequest::default().with_resources(vec![resource])
+}
+
+fn reassign(name: &str) -> AlterPartitionReassignmentsRequest {
+    let partition = |index, replicas: Option<Vec<i32>>| {
+        let replicas = replicas.map(|replicas| replicas.into_iter().map(BrokerId).collect());
+        alter_partition_reassignments_request::ReassignablePartition::default()
+            .with_partition_index(index)
+            .with_replicas(replicas)
+    };
+    let topic = alter_partition_reassignments_request::ReassignableTopic::default()
+        .with_name(topic_name(name))
+        .with_partitions(vec![
+            partition(0, Some(vec![0])),
+            partition(0, Some(vec![9])),
+            partition(1, None),
+            partition(70_000, Some(vec![0])),
+        ]);
+    AlterPartitionReassignmentsRequest::default().with_topics(vec![topic])
+}
+
+fn elect(name: &str) -> ElectLeadersRequest {
+    let topic = elect_leaders_request::TopicPartitions::default()
+        .with_topic(topic_name(name))
+        .with_partitions(vec![0, 70_000]);
+    ElectLeadersRequest::default()
+        .with_topic_partitions(Some(vec![topic]))
+        .with_timeout_ms(1_000)
 }
 
 pub(crate) fn delete_records(name: &str) -> DeleteRecordsRequest {

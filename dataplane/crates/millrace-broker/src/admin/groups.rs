@@ -200,7 +200,8 @@ fn refused(serving: &Serving, group_id: &str, error: &GroupError) -> Refused {
     match error {
         GroupError::InvalidGroupId => Refused::Kafka(ErrorCode::InvalidGroupId, error.to_string()),
         GroupError::GroupIdNotFound => not_found(group_id),
-        // The groups' topic is made with the first group.
+        // The groups' topic is made with the first group. Of those that another broker coordinates, that one tells.
+        GroupError::NotCoordinator => not_found(group_id),
         _ if !serving.groups.is_loading() => not_found(group_id),
         _ => {
             let message = "the group's log is still being read; ask again in a moment";
@@ -234,11 +235,13 @@ fn answer(serving: &Serving, group_id: &str, detail: Detail) -> Result<GroupAnsw
     let mut offline = 0;
     let mut partitions = Vec::new();
     for (id, committed) in committed_offsets(serving, group_id)? {
-        // Of a topic that is gone, nothing is behind.
-        let Some(log) = serving.logs.partition(&id) else {
-            continue;
+        let bounds = match serving.logs.partition(&id) {
+            Some(log) => bounds(&log),
+            None if serving.logs.exists(&id) => elsewhere(serving, &id),
+            // Of a topic that is gone, nothing is behind.
+            None => continue,
         };
-        let (position, lag) = Position::new(committed, bounds(&log));
+        let (position, lag) = Position::new(committed, bounds);
         sum = sum.saturating_add(lag);
         committed_sum = committed_sum.saturating_add(committed.unwrap_or(0));
         offline += usize::from(position.offline);
@@ -292,6 +295,12 @@ fn bounds(log: &PartitionLog) -> Option<(Offset, Offset)> {
     }
     let end = log.high_watermark();
     Some((log.start_offset().min(end), end))
+}
+
+/// The same of a partition that another broker leads; none as long as that one has not told.
+fn elsewhere(serving: &Serving, id: &TopicPartition) -> Option<(Offset, Offset)> {
+    let span = serving.elsewhere.span(id)?;
+    Some((span.start, span.end))
 }
 
 /// Which member has which partition.

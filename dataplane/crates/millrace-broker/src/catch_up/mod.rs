@@ -5,6 +5,7 @@
 //! | `rate` | rates of what comes in lumps |
 //! | `estimator` | one group on one partition, over time |
 //! | `pressure` | what readers wait for: the limiters and the bucket |
+//! | `elsewhere` | where partitions begin and end that other brokers lead |
 //! | `tracker` | looks at all groups every second, and when asked |
 //! | `answer` | the shape of the answer |
 //!
@@ -14,6 +15,7 @@
 //! old, 5 seconds by default.
 
 mod answer;
+mod elsewhere;
 mod estimator;
 mod pressure;
 mod rate;
@@ -26,7 +28,9 @@ use millrace_objects::ObjectStorage;
 use millrace_time::{SharedClock, rfc3339};
 
 use self::answer::{BucketReadsAnswer, CacheAnswer, CallsAnswer, DirectionAnswer, NetworkAnswer};
-pub(crate) use self::{answer::CatchUpAnswer, pressure::Pressure, tracker::Tracker};
+pub(crate) use self::{
+    answer::CatchUpAnswer, elsewhere::Elsewhere, pressure::Pressure, tracker::Tracker,
+};
 
 /// What the answer is made from.
 #[derive(Debug)]

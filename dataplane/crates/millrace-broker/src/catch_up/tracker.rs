@@ -1,7 +1,7 @@
 //! Who reads how far behind, sampled every second.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     convert::Infallible,
     sync::Arc,
     time::Duration,
@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::catch_up::{
     answer::{GroupAnswer, PartitionAnswer},
+    elsewhere::{Elsewhere, Span},
     estimator::{Sighting, Track, as_float},
     pressure::Pressure,
 };
@@ -44,6 +45,7 @@ pub(crate) struct Tracker(Arc<Inner>);
 struct Inner {
     groups: GroupCoordinator,
     logs: LogManager,
+    elsewhere: Elsewhere,
     clock: SharedClock,
     pressure: Mutex<Pressure>,
     state: Mutex<State>,
@@ -93,10 +95,16 @@ impl Tracker {
         Self(Arc::new(Inner {
             groups,
             logs,
+            elsewhere: Elsewhere::default(),
             clock,
             pressure: Mutex::new(pressure),
             state: Mutex::default(),
         }))
+    }
+
+    /// What other brokers tell of the partitions that they lead.
+    pub(crate) fn elsewhere(&self) -> &Elsewhere {
+        &self.0.elsewhere
     }
 
     /// Samples until the broker stops.
@@ -118,6 +126,7 @@ impl Tracker {
         state.sampled_at = inner.clock.now();
         inner.pressure.lock().sample(state.sampled_at);
         let mut before = std::mem::take(&mut state.groups);
+        let mut elsewhere = BTreeSet::new();
         let mut left = FOLLOWED_MAX;
         state.truncated = false;
         for listing in inner.groups.list() {
@@ -134,6 +143,9 @@ impl Tracker {
                     state.truncated = true;
                     break;
                 }
+                if inner.is_elsewhere(&partition) {
+                    elsewhere.insert(partition.clone());
+                }
                 let track = tracks.remove(&partition);
                 if let Some(track) = inner.observe(&partition, wanted, has_members, track) {
                     partitions.insert(partition, track);
@@ -147,6 +159,7 @@ impl Tracker {
             followed.settle();
             state.groups.insert(listing.group_id, followed);
         }
+        inner.elsewhere.want(elsewhere);
         let State { groups, series, .. } = state;
         series.show(groups);
     }
@@ -194,7 +207,12 @@ impl Inner {
         wanted
     }
 
-    /// A group on a partition now; none where the topic is gone.
+    /// Whether another broker leads the partition.
+    fn is_elsewhere(&self, partition: &TopicPartition) -> bool {
+        self.logs.partition(partition).is_none() && self.logs.exists(partition)
+    }
+
+    /// A group on a partition now; none where the topic is gone, or the partition's leader has not told yet where it ends.
     fn observe(
         &self,
         partition: &TopicPartition,
@@ -202,17 +220,29 @@ impl Inner {
         has_members: bool,
         track: Option<Track>,
     ) -> Option<Track> {
-        let log = self.logs.partition(partition)?;
-        let high_watermark = log.high_watermark();
+        let log = self.logs.partition(partition);
+        let span = match &log {
+            Some(log) => Span {
+                start: log.start_offset(),
+                end: log.high_watermark(),
+                bytes: 0,
+            },
+            None if self.logs.exists(partition) => self.elsewhere.span(partition)?,
+            None => return None,
+        };
+        let high_watermark = span.end;
         let seen = Sighting {
             at: self.clock.now(),
             // What is below the start is gone: the group goes on behind it.
-            position: position.clamp(log.start_offset().min(high_watermark), high_watermark),
+            position: position.clamp(span.start.min(high_watermark), high_watermark),
             high_watermark,
             has_members,
             member,
         };
-        let bytes = |from, to| log.bytes_between(from, to);
+        let bytes = |from, to| match &log {
+            Some(log) => log.bytes_between(from, to),
+            None => span.bytes_between(from, to),
+        };
         Some(match track {
             Some(mut track) => {
                 track.see(seen, bytes);

@@ -1,5 +1,6 @@
 //! Evens out how many partitions each broker leads: after a failover, a restart or a scale-out some lead many and others
-//! none. One broker does it for all, the active one with the lowest node id.
+//! none. Partitions that have a preferred leader go back to it first, and stay there. One broker does it for all, the
+//! active one with the lowest node id.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_meta::{Broker, BrokerState, Leader, Move};
+use millrace_meta::{Broker, BrokerState, Leader, Move, Preferred};
 use millrace_model::{NodeEpoch, NodeId, TopicName, TopicPartition};
 
 use super::View;
@@ -36,12 +37,17 @@ pub(super) async fn run(view: View, interval: Duration) -> Infallible {
         if leaders.iter().any(|(_, leader)| leader.moving_to.is_some()) {
             continue;
         }
-        let moves = even_out(&leaders, &brokers);
+        let returns = to_preferred(&leaders, &brokers);
+        let moves = match returns.is_empty() {
+            true => even_out(&leaders, &brokers),
+            false => returns,
+        };
         if moves.is_empty() {
             continue;
         }
         tell(&moves, &leaders);
-        if let Err(error) = view.membership.store.plan_moves(&moves).await {
+        let store = &view.membership.store;
+        if let Err(error) = store.plan_moves(&moves, Preferred::Keep).await {
             tracing::warn!(%error, "partitions cannot be balanced; trying again");
         }
     }
@@ -85,13 +91,34 @@ fn tell(moves: &[Move], leaders: &[(TopicPartition, Leader)]) {
             partitions,
             leads = leads(node),
             most = of.values().copied().max().unwrap_or(0),
-            "balancing: partitions move to a broker that leads fewer than others"
+            "balancing: partitions move to their preferred leader, or to a broker that leads fewer than others"
         );
     }
 }
 
-/// What one broker leads, by topic.
-type Led<'a> = BTreeMap<&'a TopicName, Vec<&'a TopicPartition>>;
+/// Moves of partitions that another broker than their preferred leader leads, where that one may lead.
+fn to_preferred(leaders: &[(TopicPartition, Leader)], brokers: &[Broker]) -> Vec<Move> {
+    let able: BTreeSet<NodeId> = brokers
+        .iter()
+        .filter(|broker| broker.may_lead())
+        .map(|broker| broker.joined.node)
+        .collect();
+    let away = leaders.iter().filter_map(|(partition, leader)| {
+        let to = leader.preferred.filter(|to| able.contains(to))?;
+        let partition = partition.clone();
+        (leader.node != Some(to)).then_some(Move { partition, to })
+    });
+    away.take(MOVES_MAX).collect()
+}
+
+/// What one broker leads.
+#[derive(Debug, Default)]
+struct Led<'a> {
+    /// What may move, by topic.
+    free: BTreeMap<&'a TopicName, Vec<&'a TopicPartition>>,
+    /// How many partitions have it as their preferred leader.
+    kept: usize,
+}
 
 /// Moves from the broker that leads the most to the one that leads the fewest, between equals to the zone that leads the
 /// fewest, until they differ by no more than [`DIFFERENCE_MAX`]. Of a topic that both lead equally, nothing moves before topics that they do not.
@@ -100,12 +127,16 @@ fn even_out(leaders: &[(TopicPartition, Leader)], brokers: &[Broker]) -> Vec<Mov
     let zones: BTreeMap<NodeId, Option<&str>> = able
         .map(|broker| (broker.joined.node, broker.joined.rack.as_deref()))
         .collect();
-    let mut led: BTreeMap<NodeId, Led<'_>> = zones.keys().map(|&node| (node, Led::new())).collect();
+    let mut led: BTreeMap<NodeId, Led<'_>> =
+        zones.keys().map(|&node| (node, Led::default())).collect();
     for (partition, leader) in leaders {
         let Some(of) = leader.node.and_then(|node| led.get_mut(&node)) else {
             continue;
         };
-        of.entry(&partition.topic).or_default().push(partition);
+        match leader.preferred == leader.node {
+            true => of.kept += 1,
+            false => of.free.entry(&partition.topic).or_default().push(partition),
+        }
     }
     let mut moves = Vec::new();
     while moves.len() < MOVES_MAX {
@@ -118,7 +149,7 @@ fn even_out(leaders: &[(TopicPartition, Leader)], brokers: &[Broker]) -> Vec<Mov
 }
 
 fn count(led: &Led<'_>) -> usize {
-    led.values().map(Vec::len).sum()
+    led.kept + led.free.values().map(Vec::len).sum::<usize>()
 }
 
 /// The next partition to move, which is moved in `led`.
@@ -146,17 +177,19 @@ fn next(
         return None;
     }
     let here = |led: Option<&Led<'_>>, topic: &TopicName| {
-        led.and_then(|led| led.get(topic)).map_or(0, Vec::len)
+        led.and_then(|led| led.free.get(topic)).map_or(0, Vec::len)
     };
     let target = led.get(&to);
     let topic = led
         .get(&from)?
+        .free
         .iter()
         .filter(|(_, partitions)| !partitions.is_empty())
         .max_by_key(|(topic, partitions)| partitions.len().saturating_sub(here(target, topic)))
         .map(|(&topic, _)| topic)?;
-    let partition = led.get_mut(&from)?.get_mut(topic)?.pop()?;
-    led.get_mut(&to)?.entry(topic).or_default().push(partition);
+    let partition = led.get_mut(&from)?.free.get_mut(topic)?.pop()?;
+    let target = led.get_mut(&to)?;
+    target.free.entry(topic).or_default().push(partition);
     Some((partition.clone(), to))
 }
 
@@ -189,6 +222,7 @@ mod tests {
             node: Some(NodeId(node)),
             epoch: 0,
             moving_to: None,
+            preferred: None,
         };
         (TopicPartition { topic, partition }, leader)
     }

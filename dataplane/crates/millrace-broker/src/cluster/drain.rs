@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use millrace_log::LogManager;
-use millrace_meta::{Broker, ClusterError, ClusterStore, Leader, Move};
+use millrace_meta::{Broker, ClusterError, ClusterStore, Leader, Move, Preferred};
 use millrace_model::{NodeEpoch, NodeId, TopicPartition};
 use tokio::sync::watch;
 
@@ -76,7 +76,7 @@ async fn plan(
 ) -> Result<(), ClusterError> {
     let moves = moves(node, logs.leaders(), others(brokers, node));
     for planned in moves.chunks(MOVES_PER_TRANSACTION) {
-        store.plan_moves(planned).await?;
+        store.plan_moves(planned, Preferred::Keep).await?;
     }
     Ok(())
 }
@@ -122,6 +122,7 @@ mod tests {
             node: Some(NodeId(node)),
             epoch: 1,
             moving_to: moving_to.map(NodeId),
+            preferred: None,
         };
         (TopicPartition { topic, partition }, leader)
     }

@@ -53,6 +53,8 @@ pub(crate) struct Membership {
     pub(crate) node: NodeId,
     /// Its present start.
     pub(crate) epoch: NodeEpoch,
+    /// What the brokers sign in with at each other.
+    pub(crate) secret: Arc<str>,
     /// How long its lease lasts.
     pub(crate) session_timeout: Duration,
     /// Its lease.

@@ -1,11 +1,24 @@
 //! The metadata that several brokers share.
 
-use std::{fmt, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive, time::Duration};
 
-use super::reader::Reader;
+use millrace_security::{
+    credentials::{PlainUsers, ScramHash},
+    sasl::Mechanism,
+};
+
+use super::{
+    Endpoint, HostPort,
+    reader::Reader,
+    security::{Protection, SaslConfig},
+};
+
+/// The listener that the brokers of a cluster use among each other.
+pub(crate) const INTER_BROKER: &str = "INTER_BROKER";
 
 const DATABASE: &str = "metadata.database.url";
 const SESSION_TIMEOUT: &str = "broker.session.timeout.ms";
+const LISTENER: &str = "inter.broker.listener";
 const BALANCE_INTERVAL: &str = "leader.balance.interval.ms";
 
 /// Shorter, and a pause of the machine looks like a death. Longer than an hour, and nobody is ever replaced.
@@ -18,6 +31,8 @@ pub struct ClusterConfig {
     pub database_url: String,
     /// `broker.session.timeout.ms`: a broker that has not renewed its lease for so long is replaced.
     pub session_timeout: Duration,
+    /// `inter.broker.listener`: where the other brokers reach this one; by default a free port of the first listener's host.
+    pub listener: Option<HostPort>,
     /// `leader.balance.interval.ms`: how often it is looked whether some brokers lead more partitions than others; 0 never
     /// moves any for that.
     pub balance_interval: Duration,
@@ -35,10 +50,65 @@ impl fmt::Debug for ClusterConfig {
 pub(super) fn read_cluster(r: &mut Reader<'_>) -> Option<ClusterConfig> {
     let database_url = r.secret(DATABASE);
     let session_timeout = r.millis(SESSION_TIMEOUT, Duration::from_secs(3), SESSION_TIMEOUT_MS);
+    let listener = match r.optional(LISTENER).map(|text| text.parse::<HostPort>()) {
+        None => None,
+        Some(Ok(at)) if !at.is_wildcard() => Some(at),
+        Some(Ok(_)) => {
+            let problem = "the other brokers are told this address, and cannot use it";
+            r.fail(
+                LISTENER,
+                problem,
+                "write the host name or address of this machine",
+            );
+            None
+        }
+        Some(Err(error)) => {
+            r.fail(LISTENER, error, "write host:port, such as 10.0.1.7:9095");
+            None
+        }
+    };
     let balance_interval = r.millis(BALANCE_INTERVAL, Duration::from_secs(30), 0..=3_600_000);
     Some(ClusterConfig {
+        listener,
         balance_interval,
         database_url: database_url?,
         session_timeout,
     })
+}
+
+/// Adds the listener for the other brokers, which sign in there with a secret of the cluster. The network between them is
+/// not encrypted; what passes is records that are read or written over the admin HTTP, and offsets.
+pub(super) fn add_listener(
+    cluster: &ClusterConfig,
+    listeners: &mut Vec<Endpoint>,
+    advertised: &mut Vec<Endpoint>,
+    protections: &mut BTreeMap<String, Protection>,
+) {
+    let host_of = |list: &[Endpoint]| list.first().map(|first| first.at.host.clone());
+    let free = |host: Option<String>| HostPort {
+        host: host.unwrap_or_default(),
+        port: 0,
+    };
+    let endpoint = |at| Endpoint {
+        name: INTER_BROKER.to_owned(),
+        at,
+    };
+    let told = cluster.listener.clone();
+    let told = told.unwrap_or_else(|| free(host_of(advertised)));
+    let bound = HostPort {
+        host: host_of(listeners).unwrap_or_default(),
+        port: told.port,
+    };
+    listeners.push(endpoint(bound));
+    advertised.push(endpoint(told));
+    let protection = Protection {
+        tls: None,
+        sasl: Some(SaslConfig {
+            mechanisms: vec![Mechanism::Scram(ScramHash::Sha256)],
+            plain: PlainUsers::new([]),
+            oauth: None,
+            session_max: None,
+        }),
+    };
+    protections.insert(INTER_BROKER.to_owned(), protection);
 }

@@ -40,7 +40,7 @@ use millrace_tasks::{Task, UnknownTask};
 
 use self::{
     authorization::read_authorizer,
-    cluster::read_cluster,
+    cluster::{add_listener, read_cluster},
     connections::{read_limits, read_listener_limits, read_quotas},
     control_link::read_control_link,
     delegation::read_delegation,
@@ -53,6 +53,7 @@ use self::{
 
 pub(crate) use self::{
     accepted::nearest,
+    cluster::INTER_BROKER,
     reader::parse_bytes,
     storage::{
         CACHE_BYTES_DEFAULT, CACHE_BYTES_MIN, PREFETCH_BYTES_DEFAULT, PREFETCH_BYTES_MAX,
@@ -233,8 +234,8 @@ impl BrokerConfig {
         let cluster_id = read_cluster_id(r);
         let cluster = read_cluster(r);
         let rack = r.optional("broker.rack");
-        let (listeners, advertised) = read_listeners(r);
-        let protections = read_protections(r, &listeners);
+        let (mut listeners, mut advertised) = read_listeners(r);
+        let mut protections = read_protections(r, &listeners);
         let authorizer = read_authorizer(r);
         let delegation = read_delegation(r);
         let control_link = read_control_link(r, cluster_id.as_deref());
@@ -242,6 +243,9 @@ impl BrokerConfig {
         let admin_token_file = r.optional("admin.token.file").map(PathBuf::from);
         let admin_sasl = read_admin_sasl(r, admin_token_file.is_some(), (&listeners, &protections));
         let admin_records = r.flag("admin.records.enabled", true);
+        if let Some(cluster) = &cluster {
+            add_listener(cluster, &mut listeners, &mut advertised, &mut protections);
+        }
         let data_dir = absolute(&r.text("data.dir", "millrace-data"));
         let drain = r.millis("shutdown.drain.ms", Duration::from_secs(10), 0..=600_000);
         let memory = read_memory(r);
@@ -376,6 +380,13 @@ fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {
     let Some(Endpoints(mut listeners)) = parsed else {
         return (Vec::new(), Vec::new());
     };
+    if listeners
+        .iter()
+        .any(|listener| listener.name == INTER_BROKER)
+    {
+        let problem = format!("{INTER_BROKER} is the listener that brokers use among each other");
+        r.fail("listeners", problem, "give it another name");
+    }
     listeners.retain(|listener| !controllers.contains(&listener.name.as_str()));
     if listeners.is_empty() {
         let problem = "all of them are in controller.listener.names, and none is left for clients";

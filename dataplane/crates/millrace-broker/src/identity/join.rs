@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_meta::{
-    BrokerEndpoint, ClusterStore as _, JoinError, Joining, MetaStore as _,
+    BrokerEndpoint, ClusterStore as _, JoinError, Joining, MetaStore as _, StoreFailure,
     postgres::{OpenError, PostgresMeta, PostgresOptions},
 };
 use millrace_model::{Classified as _, NodeEpoch};
@@ -63,6 +63,7 @@ pub(crate) async fn join(
     drop(found);
     let meta = Arc::new(open_database(config, cluster).await?);
     let cluster_id = agree(config, &meta, identity.as_ref(), bucket, seams).await?;
+    let secret = broker_secret(&meta).await?;
     let joining = Joining {
         node: config.node_id,
         endpoints,
@@ -92,6 +93,7 @@ pub(crate) async fn join(
         store: Arc::clone(&meta) as Arc<_>,
         node: config.node_id,
         epoch,
+        secret,
         session_timeout: cluster.session_timeout,
         lease,
     };
@@ -129,6 +131,13 @@ async fn open_database(
     opened
         .map_err(|_| StorageError::DatabaseSilent(DATABASE_WAIT))?
         .map_err(StorageError::Database)
+}
+
+/// The secret is there as soon as the cluster has an id.
+async fn broker_secret(meta: &PostgresMeta) -> Result<Arc<str>, StorageError> {
+    let secret = meta.broker_secret().await?;
+    let missing = || StoreFailure::Corrupt("the cluster has no id".to_owned());
+    Ok(secret.ok_or_else(missing)?.into())
 }
 
 /// Compares settings, database, log and bucket, and marks the bucket. Gives the cluster's id.

@@ -5,10 +5,13 @@
 
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use millrace_wire::{
     StrBytes,
     messages::{FindCoordinatorRequest, find_coordinator_response::Coordinator},
 };
+
+use tokio::time::timeout;
 
 use super::{Client, Lane};
 use crate::{
@@ -21,6 +24,9 @@ use crate::{
 
 /// Since this version FindCoordinator asks for several keys at once.
 const COORDINATOR_KEYS_FROM: i16 = 4;
+/// How long a broker is waited for before another one is asked as well: far longer than a healthy one takes, and short beside
+/// the time of a failover.
+const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// The kind of a coordinator: of a group.
 const GROUP_COORDINATOR: i8 = 0;
 
@@ -124,7 +130,8 @@ impl Client {
     }
 
     /// One request to whichever broker answers: those that metadata names, then the bootstrap
-    /// servers, round after round until [`ClientConfig::request_timeout`](crate::ClientConfig).
+    /// servers, round after round until [`ClientConfig::request_timeout`](crate::ClientConfig). One that does not answer
+    /// within [`ANSWER_WAIT`] is not waited for alone: the next one is asked as well, and the first answer counts.
     pub(crate) async fn call_any<M: Call>(
         &self,
         newest: i16,
@@ -132,23 +139,45 @@ impl Client {
     ) -> Result<M::Response, RequestError> {
         let deadline = self.now() + self.inner.config.request_timeout;
         loop {
-            let mut failed = RequestError::Closed;
-            for address in self.candidates() {
-                let asked = async {
-                    let lane = Lane::shared();
-                    let connection = self.inner.brokers.connection(&address, lane).await?;
-                    connection.ask(newest, Duration::ZERO, &make).await
-                };
-                match asked.await {
-                    Err(error) if error.is_retriable() && self.now() < deadline => failed = error,
-                    answer => return answer,
-                }
-            }
-            if self.now() >= deadline || !failed.is_retriable() {
+            let failed = match self.ask_in_turn(newest, &make).await {
+                Err(error) if error.is_retriable() => error,
+                answer => return answer,
+            };
+            if self.now() >= deadline {
                 return Err(failed);
             }
             // Even where connecting does not fail, a round takes a little time.
             tokio::time::sleep(self.inner.config.reconnect_backoff).await;
+        }
+    }
+
+    /// Asks one broker after the other until one answers, or says what is not to be retried.
+    async fn ask_in_turn<M: Call>(
+        &self,
+        newest: i16,
+        make: &impl Fn(i16) -> M,
+    ) -> Result<M::Response, RequestError> {
+        let ask = |address: BrokerAddress| async move {
+            let lane = Lane::shared();
+            let connection = self.inner.brokers.connection(&address, lane).await?;
+            connection.ask(newest, Duration::ZERO, make).await
+        };
+        let mut failed = RequestError::Closed;
+        let mut candidates = self.candidates().into_iter();
+        let mut asked: FuturesUnordered<_> = candidates.next().map(ask).into_iter().collect();
+        loop {
+            let answer = match candidates.len() {
+                0 => Ok(asked.next().await),
+                _ => timeout(ANSWER_WAIT, asked.next()).await,
+            };
+            match answer {
+                Ok(Some(Err(error))) if error.is_retriable() => failed = error,
+                Ok(Some(answer)) => return answer,
+                Ok(None) if candidates.len() == 0 => return Err(failed),
+                // Nobody is asked, or not answering.
+                Ok(None) | Err(_) => {}
+            }
+            asked.extend(candidates.next().map(ask));
         }
     }
 

@@ -19,7 +19,7 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use millrace_meta::{
-    ChangedTopics, ClusterError, ClusterStore, Leader, LedTopic, PartitionStreams,
+    ChangedTopics, ClusterError, ClusterStore, Leader, LedTopic, Move, PartitionStreams, Preferred,
 };
 use millrace_model::{NodeEpoch, NodeId, StreamId, TopicId, TopicName, TopicPartition};
 use millrace_stream::FlushError;
@@ -51,9 +51,6 @@ const MOVES_AT_ONCE: usize = 32;
 
 /// How long partitions that take no appends any more wait for their upload before they stay where they are.
 const MOVE_WAIT: Duration = Duration::from_secs(10);
-
-/// Transactions that hand over partitions at the same time.
-const HAND_OVERS_AT_ONCE: usize = 4;
 
 /// Partitions that are closed at the same time.
 const CLOSES_AT_ONCE: usize = 32;
@@ -214,6 +211,30 @@ impl LogManager {
             }
         }
         leaders
+    }
+
+    /// Has partitions moved to other brokers, all or none, and waits until this broker knows that they are to move. Their
+    /// leaders move them, one batch after the other.
+    ///
+    /// # Errors
+    /// See [`ClusterError`]; also where the broker is alone.
+    pub async fn plan_moves(
+        &self,
+        moves: &[Move],
+        preferred: Preferred,
+    ) -> Result<(), ClusterError> {
+        let Some(following) = &self.inner.following else {
+            return match moves.first() {
+                Some(planned) => Err(ClusterError::NodeNot(
+                    planned.to,
+                    "a broker of this cluster",
+                )),
+                None => Ok(()),
+            };
+        };
+        following.cluster.store.plan_moves(moves, preferred).await?;
+        following.catch_up().await;
+        Ok(())
     }
 
     /// Whether every partition that this broker leads is open.
@@ -480,41 +501,27 @@ impl Inner {
         let streams = due.iter().map(|(led, ..)| led.streams);
         following.given_up.lock().moving = streams.flat_map(|of| [of.data, of.meta]).collect();
         close_all(due.iter().map(|(_, log, _)| Arc::clone(log))).await;
-        let moved: Vec<(Led, Option<NodeId>)> = match timeout(MOVE_WAIT, self.store.flush()).await {
-            Ok(Ok(())) => {
-                let handing = stream::iter(due).map(|(led, _, to)| async move {
-                    let moved = self.hand_over(following, &led, to).await;
-                    (led, moved.then_some(to))
-                });
-                handing.buffer_unordered(HAND_OVERS_AT_ONCE).collect().await
-            }
+        let moves: Vec<Move> = due
+            .iter()
+            .map(|(led, _, to)| Move {
+                partition: led.id(),
+                to: *to,
+            })
+            .collect();
+        let gone = match timeout(MOVE_WAIT, self.store.flush()).await {
+            Ok(Ok(())) => hand_over(following, &moves).await,
             failed => {
                 let error = failed.map(|flushed| flushed.err());
                 tracing::warn!(?error, wait = ?MOVE_WAIT, "partitions stay where they are: they could not be uploaded in time");
-                due.into_iter().map(|(led, ..)| (led, None)).collect()
+                HashSet::new()
             }
         };
-        self.moved(following, moved).await;
+        let moved = due.into_iter().map(|(led, _, to)| {
+            let to = gone.contains(&led.id()).then_some(to);
+            (led, to)
+        });
+        self.moved(following, moved.collect()).await;
         Ok(true)
-    }
-
-    /// Whether the partition is another broker's now.
-    async fn hand_over(&self, following: &Following, led: &Led, to: NodeId) -> bool {
-        let Shared { store, epoch, .. } = &following.cluster;
-        let partition = led.id();
-        match store.hand_over(&partition, *epoch, to).await {
-            Ok(_) => {
-                tracing::info!(%partition, %to, "moved");
-                true
-            }
-            // It was handed over by a call whose answer was lost.
-            Err(ClusterError::NotOwner(_)) => true,
-            Err(error) => {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(%partition, %to, error, "not moved");
-                false
-            }
-        }
     }
 
     /// What was moved is not served here any more; what was not is opened again.
@@ -541,6 +548,7 @@ impl Inner {
                     node: to,
                     epoch: led.leader.epoch + 1,
                     moving_to: None,
+                    ..led.leader
                 });
             }
             self.registry.insert(topic);
@@ -558,6 +566,25 @@ enum ReleaseError {
     Flush(#[from] FlushError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+}
+
+/// Gives the partitions to other brokers. Gives those that are not this broker's any more.
+async fn hand_over(following: &Following, moves: &[Move]) -> HashSet<TopicPartition> {
+    let Shared { store, epoch, .. } = &following.cluster;
+    let gone: HashSet<_> = match store.hand_over(moves, *epoch).await {
+        Ok(gone) => gone.into_iter().collect(),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, partitions = moves.len(), "partitions were not moved");
+            return HashSet::new();
+        }
+    };
+    for Move { partition, to } in moves {
+        if gone.contains(partition) {
+            tracing::info!(%partition, %to, "moved");
+        }
+    }
+    gone
 }
 
 /// Closes partitions. What has no checkpoint is replayed by whoever opens it.

@@ -318,6 +318,13 @@ pub(super) async fn leave(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), C
     Ok(())
 }
 
+pub(super) async fn secret(meta: &PostgresMeta) -> Result<Option<String>, StoreFailure> {
+    let secret = sqlx::query_scalar("SELECT broker_secret FROM cluster")
+        .fetch_optional(&meta.pool)
+        .await?;
+    Ok(secret)
+}
+
 pub(super) async fn list(meta: &PostgresMeta) -> Result<Vec<Broker>, StoreFailure> {
     let mut tx = meta.begin().await?;
     let brokers = all(&mut tx).await?;

@@ -9,7 +9,9 @@ use super::{
     feed::{Change, commit_change},
     topics,
 };
-use crate::{ClusterError, ClusterEventKind, FencedBroker, Move, StoreFailure, number::from_sql};
+use crate::{
+    ClusterError, ClusterEventKind, FencedBroker, Move, Preferred, StoreFailure, number::from_sql,
+};
 
 /// A partition by its topic's id and its index.
 type Partition = (Vec<u8>, i64);
@@ -134,7 +136,11 @@ pub(super) async fn replace(
 }
 
 /// The partitions have these leaders from now on.
-async fn set(tx: &mut Tx, partitions: &[Partition], leaders: &[i64]) -> Result<(), StoreFailure> {
+pub(super) async fn set(
+    tx: &mut Tx,
+    partitions: &[Partition],
+    leaders: &[i64],
+) -> Result<(), StoreFailure> {
     let (topics, indexes): (Vec<&[u8]>, Vec<i64>) = partitions
         .iter()
         .map(|(topic, index)| (topic.as_slice(), *index))
@@ -152,45 +158,55 @@ async fn set(tx: &mut Tx, partitions: &[Partition], leaders: &[i64]) -> Result<(
     Ok(())
 }
 
-fn topics_of(partitions: &[Partition]) -> Result<Vec<TopicId>, StoreFailure> {
+pub(super) fn topics_of(partitions: &[Partition]) -> Result<Vec<TopicId>, StoreFailure> {
     let ids: BTreeSet<&Vec<u8>> = partitions.iter().map(|(topic, _)| topic).collect();
     let ids: Vec<Vec<u8>> = ids.into_iter().cloned().collect();
     topics::ids_from_sql(&ids)
 }
 
 /// Records where partitions are to go. Their leaders hand them over.
-pub(super) async fn plan_moves(meta: &PostgresMeta, moves: &[Move]) -> Result<(), ClusterError> {
+pub(super) async fn plan_moves(
+    meta: &PostgresMeta,
+    moves: &[Move],
+    preferred: Preferred,
+) -> Result<(), ClusterError> {
     let mut tx = meta.begin().await?;
-    let mut sorted: Vec<&Move> = moves.iter().collect();
-    sorted.sort_unstable_by_key(|planned| (&planned.partition.topic, planned.partition.partition));
-    let active: BTreeSet<i64> = candidates(&mut tx)
+    let able: BTreeSet<i64> = candidates(&mut tx)
         .await?
         .into_iter()
         .map(|candidate| candidate.node)
         .collect();
-    let mut planned = Vec::with_capacity(sorted.len());
-    for &Move { ref partition, to } in sorted {
-        if !active.contains(&i64::from(to.get())) {
-            return Err(ClusterError::NodeNot(to, "active"));
-        }
-        let found: Option<Partition> = sqlx::query_as(
-            "UPDATE partitions SET moving_to = CASE WHEN leader = $3 THEN NULL ELSE $3 END
-             FROM topics WHERE partitions.topic_id = topics.topic_id AND name = $1 AND partition_index = $2
-             RETURNING partitions.topic_id, partition_index",
-        )
-        .bind(partition.topic.as_str())
-        .bind(i64::from(partition.partition))
-        .bind(i64::from(to.get()))
-        .fetch_optional(&mut *tx)
-        .await
-        .map_err(failure)?;
-        planned.push(found.ok_or_else(|| ClusterError::UnknownPartition(partition.clone()))?);
-    }
-    let mut to: BTreeMap<NodeId, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<NodeId, usize> = BTreeMap::new();
     for planned in moves {
-        *to.entry(planned.to).or_default() += 1;
+        if !able.contains(&i64::from(planned.to.get())) {
+            return Err(ClusterError::NodeNot(planned.to, "active"));
+        }
+        *counts.entry(planned.to).or_default() += 1;
     }
-    for (node, partitions) in to {
+    let planned = lock_all(&mut tx, moves).await?;
+    let (topics, indexes): (Vec<&[u8]>, Vec<i64>) = planned
+        .iter()
+        .map(|(topic, index)| (topic.as_slice(), *index))
+        .unzip();
+    let to: Vec<i64> = moves
+        .iter()
+        .map(|planned| i64::from(planned.to.get()))
+        .collect();
+    sqlx::query(
+        "UPDATE partitions SET moving_to = nullif(planned.node, leader),
+           preferred = CASE WHEN $4 THEN planned.node ELSE preferred END
+         FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS planned (topic_id, partition_index, node)
+         WHERE partitions.topic_id = planned.topic_id
+           AND partitions.partition_index = planned.partition_index",
+    )
+    .bind(topics)
+    .bind(indexes)
+    .bind(to)
+    .bind(preferred == Preferred::Set)
+    .execute(&mut *tx)
+    .await
+    .map_err(failure)?;
+    for (node, partitions) in counts {
         let text = format!("{partitions} partitions move to node {node}.");
         let node = Some(i64::from(node.get()));
         events::record(&mut tx, ClusterEventKind::Moving, node, &text).await?;
@@ -198,6 +214,39 @@ pub(super) async fn plan_moves(meta: &PostgresMeta, moves: &[Move]) -> Result<()
     let topics = topics_of(&planned)?;
     commit_change(tx, Change::Topics(&topics)).await?;
     Ok(())
+}
+
+/// Locks the partitions in the order of their topics' ids and their indexes. Gives them in the order of the moves.
+async fn lock_all(tx: &mut Tx, moves: &[Move]) -> Result<Vec<Partition>, ClusterError> {
+    let (names, indexes): (Vec<&str>, Vec<i64>) = moves
+        .iter()
+        .map(|Move { partition, .. }| (partition.topic.as_str(), i64::from(partition.partition)))
+        .unzip();
+    let rows: Vec<(String, i64, Vec<u8>)> = sqlx::query_as(
+        "SELECT name, partition_index, topic_id
+         FROM unnest($1::text[], $2::bigint[]) AS moves (name, partition_index)
+         JOIN topics USING (name) JOIN partitions USING (topic_id, partition_index)
+         ORDER BY topic_id, partition_index FOR UPDATE OF partitions",
+    )
+    .bind(&names)
+    .bind(&indexes)
+    .fetch_all(&mut **tx)
+    .await
+    .map_err(failure)?;
+    let found: BTreeMap<(&str, i64), &Vec<u8>> = rows
+        .iter()
+        .map(|(name, index, topic)| ((name.as_str(), *index), topic))
+        .collect();
+    let locked = moves
+        .iter()
+        .zip(names)
+        .zip(indexes)
+        .map(|((planned, name), index)| {
+            let topic = found.get(&(name, index));
+            let unknown = || ClusterError::UnknownPartition(planned.partition.clone());
+            Ok((topic.copied().ok_or_else(unknown)?.clone(), index))
+        });
+    locked.collect()
 }
 
 #[cfg(test)]

@@ -34,9 +34,9 @@ use crate::{
     AclRow, Adoption, Broker, Changes, ClusterError, ClusterEvent, ClusterStore, CommitError,
     Compaction, CompactionError, CreatePartitionsError, CreateTopicError, DelegationTokenChange,
     DelegationTokenRow, Fenced, FencedBroker, JoinError, Joining, MetaStore, Move, NewTopic,
-    ObjectContents, ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange,
-    ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic,
-    TopicError, TrimError, Upload, index::Committed, number::to_sql,
+    ObjectContents, ObjectRange, OpenStreamError, Preferred, QuotaChange, QuotaRow, ReserveError,
+    ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError,
+    Topic, TopicError, TrimError, Upload, index::Committed, number::to_sql,
 };
 
 /// A metadata store in a PostgreSQL database. A clone is the same store.
@@ -353,19 +353,22 @@ impl ClusterStore for PostgresMeta {
 
     async fn hand_over(
         &self,
-        partition: &TopicPartition,
+        moves: &[Move],
         from: NodeEpoch,
-        to: NodeId,
-    ) -> Result<Vec<StreamMeta>, ClusterError> {
-        retried(|| ownership::hand_over(self, partition, from, to)).await
+    ) -> Result<Vec<TopicPartition>, ClusterError> {
+        retried(|| ownership::hand_over(self, moves, from)).await
     }
 
-    async fn plan_moves(&self, moves: &[Move]) -> Result<(), ClusterError> {
-        retried(|| leaders::plan_moves(self, moves)).await
+    async fn plan_moves(&self, moves: &[Move], preferred: Preferred) -> Result<(), ClusterError> {
+        retried(|| leaders::plan_moves(self, moves, preferred)).await
     }
 
     async fn events(&self, limit: usize) -> Result<Vec<ClusterEvent>, StoreFailure> {
         events::newest(self, limit).await
+    }
+
+    async fn broker_secret(&self) -> Result<Option<String>, StoreFailure> {
+        brokers::secret(self).await
     }
 
     async fn never_created(&self, streams: &[StreamId]) -> Result<Vec<StreamId>, StoreFailure> {

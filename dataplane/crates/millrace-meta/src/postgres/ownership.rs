@@ -1,15 +1,17 @@
 //! Streams that change their owner in a planned way.
 
-use millrace_model::{NodeEpoch, NodeId, StreamId, TopicPartition};
+use std::collections::BTreeMap;
+
+use millrace_model::{NodeEpoch, StreamId, TopicPartition};
 
 use super::{
     PostgresMeta, Tx, commit, failure,
     feed::{Change, commit_change},
+    leaders,
     streams::{self, Lock},
-    topics,
 };
 use crate::{
-    ClusterError, Fenced, StreamMeta,
+    ClusterError, Fenced, Move, StoreFailure,
     number::{from_sql, to_sql},
 };
 
@@ -49,71 +51,128 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// Gives a partition's streams and its lead to another active node, under new epochs. Everything of them must be in the
+/// A partition that is to be handed over: the position of its move, its leader, its topic's id, its index, its two streams.
+type Due = (i64, Option<i64>, Vec<u8>, i64, i64, i64);
+
+/// Gives partitions' streams and their leads to other active nodes, under new epochs. Everything of them must be in the
 /// bucket: the new owner does not see what is in the former owner's log alone, and the former owner can no longer commit it.
 pub(super) async fn hand_over(
     meta: &PostgresMeta,
-    partition: &TopicPartition,
+    moves: &[Move],
     from: NodeEpoch,
-    to: NodeId,
-) -> Result<Vec<StreamMeta>, ClusterError> {
+) -> Result<Vec<TopicPartition>, ClusterError> {
     let mut tx = meta.begin().await?;
-    let nodes: Vec<(i64, i64, Option<bool>)> = sqlx::query_as(
-        "SELECT node_id, epoch, state = 1 AND NOT draining FROM nodes WHERE epoch = $1 OR node_id = $2
-         ORDER BY node_id FOR KEY SHARE",
-    )
-    .bind(to_sql(from.get())?)
-    .bind(i64::from(to.get()))
-    .fetch_all(&mut *tx)
-    .await
-    .map_err(failure)?;
-    let own = to_sql(from.get())?;
-    if !nodes.iter().any(|&(_, epoch, _)| epoch == own) {
-        return Err(Fenced(from).into());
-    }
-    let target = nodes
-        .iter()
-        .find(|&&(node, _, may_lead)| node == i64::from(to.get()) && may_lead == Some(true));
-    let Some(&(target, target_epoch, _)) = target else {
-        return Err(ClusterError::NodeNot(to, "active"));
+    let (own, targets) = nodes(&mut tx, moves, from).await?;
+    let due = due(&mut tx, moves).await?;
+    let streams = due.iter().flat_map(|&(.., data, meta)| [data, meta]);
+    let streams: Vec<StreamId> = streams
+        .map(|stream| Ok(StreamId(from_sql(stream)?)))
+        .collect::<Result<_, StoreFailure>>()?;
+    let index = streams::load(&mut tx, streams.into_iter(), Lock::Update).await?;
+    let is_owned = |stream: i64| {
+        let stream = u64::try_from(stream).ok().map(StreamId);
+        let stream = stream.and_then(|stream| index.streams.get(&stream));
+        stream.and_then(|stream| stream.owner) == Some(from)
     };
-    let unknown = || ClusterError::UnknownPartition(partition.clone());
-    let (topic, led) = topics::partition(&mut tx, partition)
-        .await?
-        .ok_or_else(unknown)?;
-    let handed = [led.data, led.meta];
-    let index = streams::load(&mut tx, handed.into_iter(), Lock::Update).await?;
-    for stream in handed {
-        if index.streams.get(&stream).and_then(|stream| stream.owner) != Some(from) {
-            return Err(ClusterError::NotOwner(stream));
+    let (mut given, mut gone) = (Vec::new(), Vec::new());
+    for due in &due {
+        let &(position, leader, .., data, meta) = due;
+        let planned = usize::try_from(position - 1).ok();
+        let Some(planned) = planned.and_then(|position| moves.get(position)) else {
+            continue;
+        };
+        let to = i64::from(planned.to.get());
+        if leader == Some(own) {
+            let target = targets.get(&to).filter(|_| to != own);
+            let Some(&epoch) = target.filter(|_| is_owned(data) && is_owned(meta)) else {
+                continue;
+            };
+            given.push((due, (to, epoch)));
         }
+        gone.push(planned.partition.clone());
     }
-    sqlx::query(
-        "UPDATE streams SET epoch = epoch + 1, owner_epoch = $1, owner_node = $2
-         WHERE stream_id = ANY($3)",
-    )
-    .bind(target_epoch)
-    .bind(target)
-    .bind(streams::ids_to_sql(handed.into_iter())?)
-    .execute(&mut *tx)
-    .await
-    .map_err(failure)?;
-    sqlx::query(
-        "UPDATE partitions SET leader = $1, leader_epoch = leader_epoch + 1, moving_to = NULL
-         WHERE topic_id = $2 AND partition_index = $3",
-    )
-    .bind(target)
-    .bind(topic.0.as_bytes().as_slice())
-    .bind(i64::from(led.index))
-    .execute(&mut *tx)
-    .await
-    .map_err(failure)?;
-    let now = streams::load(&mut tx, handed.into_iter(), Lock::Update).await?;
-    commit_change(tx, Change::Topics(&[topic])).await?;
-    let metas = handed
+    give(tx, &given).await?;
+    Ok(gone)
+}
+
+/// The node whose epoch `from` is, and those that the moves name and that may lead, with their epochs. They stay so until
+/// the transaction ends.
+async fn nodes(
+    tx: &mut Tx,
+    moves: &[Move],
+    from: NodeEpoch,
+) -> Result<(i64, BTreeMap<i64, i64>), ClusterError> {
+    let named: Vec<i64> = moves
         .iter()
-        .filter_map(|&id| Some(now.streams.get(&id)?.meta(id)));
-    Ok(metas.collect())
+        .map(|planned| i64::from(planned.to.get()))
+        .collect();
+    let own = to_sql(from.get())?;
+    let nodes: Vec<(i64, i64, bool)> = sqlx::query_as(
+        "SELECT node_id, epoch, coalesce(state = 1 AND NOT draining, false) FROM nodes
+         WHERE epoch = $1 OR node_id = ANY($2) ORDER BY node_id FOR KEY SHARE",
+    )
+    .bind(own)
+    .bind(named)
+    .fetch_all(&mut **tx)
+    .await
+    .map_err(failure)?;
+    let of_caller = nodes.iter().find(|&&(_, epoch, _)| epoch == own);
+    let &(caller, ..) = of_caller.ok_or(Fenced(from))?;
+    let able = nodes.into_iter().filter(|&(.., may_lead)| may_lead);
+    let able = able.map(|(node, epoch, _)| (node, epoch)).collect();
+    Ok((caller, able))
+}
+
+/// The partitions of the moves that exist. They stay as they are until the transaction ends.
+async fn due(tx: &mut Tx, moves: &[Move]) -> Result<Vec<Due>, ClusterError> {
+    let (names, indexes): (Vec<&str>, Vec<i64>) = moves
+        .iter()
+        .map(|Move { partition, .. }| (partition.topic.as_str(), i64::from(partition.partition)))
+        .unzip();
+    let due = sqlx::query_as(
+        "SELECT nth, leader, topic_id, partition_index, data_stream, meta_stream
+         FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS moves (name, partition_index, nth)
+         JOIN topics USING (name) JOIN partitions USING (topic_id, partition_index)
+         ORDER BY topic_id, partition_index FOR UPDATE OF partitions",
+    )
+    .bind(names)
+    .bind(indexes)
+    .fetch_all(&mut **tx)
+    .await
+    .map_err(failure)?;
+    Ok(due)
+}
+
+/// The partitions are these nodes' from now on, whose epochs come with them.
+async fn give(mut tx: Tx, given: &[(&Due, (i64, i64))]) -> Result<(), ClusterError> {
+    if given.is_empty() {
+        commit(tx).await?;
+        return Ok(());
+    }
+    let nodes: Vec<i64> = given.iter().map(|&(_, (node, _))| node).collect();
+    let epochs: Vec<i64> = given.iter().map(|&(_, (_, epoch))| epoch).collect();
+    let data: Vec<i64> = given.iter().map(|&(&(.., data, _), _)| data).collect();
+    let meta: Vec<i64> = given.iter().map(|&(&(.., meta), _)| meta).collect();
+    sqlx::query(
+        "UPDATE streams SET epoch = streams.epoch + 1, owner_epoch = given.epoch, owner_node = given.node
+         FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS given (node, epoch, data, meta)
+         WHERE stream_id IN (given.data, given.meta)",
+    )
+    .bind(&nodes)
+    .bind(epochs)
+    .bind(data)
+    .bind(meta)
+    .execute(&mut *tx)
+    .await
+    .map_err(failure)?;
+    let partitions: Vec<(Vec<u8>, i64)> = given
+        .iter()
+        .map(|((_, _, topic, index, ..), _)| (topic.clone(), *index))
+        .collect();
+    leaders::set(&mut tx, &partitions, &nodes).await?;
+    let topics = leaders::topics_of(&partitions)?;
+    commit_change(tx, Change::Topics(&topics)).await?;
+    Ok(())
 }
 
 /// The node that this epoch is the current one of. It stays so until the transaction ends.

@@ -31,6 +31,16 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "events",
         include_str!("../../../../../migrations/dataplane/postgres/0004_events.sql"),
     ),
+    (
+        5,
+        "preferred leaders",
+        include_str!("../../../../../migrations/dataplane/postgres/0005_preferred_leaders.sql"),
+    ),
+    (
+        6,
+        "broker secret",
+        include_str!("../../../../../migrations/dataplane/postgres/0006_broker_secret.sql"),
+    ),
 ];
 
 /// Brings the tables up to date. The migrator holds an advisory lock, so that of many brokers one does it.

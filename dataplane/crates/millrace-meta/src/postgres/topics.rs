@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use millrace_model::{
-    NodeId, Offset, StreamId, TopicId, TopicName, TopicPartition, limits::TOPIC_PARTITIONS_MAX,
-};
+use millrace_model::{NodeId, Offset, StreamId, TopicId, TopicName, limits::TOPIC_PARTITIONS_MAX};
 use sqlx::{FromRow, Row as _};
 use uuid::Uuid;
 
@@ -60,9 +58,6 @@ pub(super) async fn all(meta: &PostgresMeta) -> Result<Vec<Topic>, StoreFailure>
     topics_of(rows)
 }
 
-/// A partition with its topic's columns and its leader: as `Row`, then leader, its epoch, next leader.
-type LedRow = (Row, (Option<i64>, i64, Option<i64>));
-
 /// The topics with these ids, or all, with their leaders, in the order of their names.
 pub(super) async fn led(
     tx: &mut Tx,
@@ -70,7 +65,7 @@ pub(super) async fn led(
 ) -> Result<Vec<LedTopic>, StoreFailure> {
     let rows = sqlx::query(
         "SELECT topic_id, name, configs, partition_index, data_stream, meta_stream,
-                leader, leader_epoch, moving_to
+                leader, leader_epoch, moving_to, preferred
          FROM topics JOIN partitions USING (topic_id)
          WHERE $1::bytea[] IS NULL OR topic_id = ANY($1) ORDER BY name, partition_index",
     )
@@ -80,15 +75,16 @@ pub(super) async fn led(
     let mut partitions = Vec::with_capacity(rows.len());
     let mut leaders = Vec::with_capacity(rows.len());
     for row in &rows {
-        let (partition, (node, epoch, moving_to)): LedRow = (
-            FromRow::from_row(row)?,
-            (row.try_get(6)?, row.try_get(7)?, row.try_get(8)?),
-        );
+        let partition: Row = FromRow::from_row(row)?;
         partitions.push(partition);
+        let node = |column: Option<i64>| {
+            Ok::<_, StoreFailure>(column.map(from_sql).transpose()?.map(NodeId))
+        };
         leaders.push(Leader {
-            node: node.map(from_sql).transpose()?.map(NodeId),
-            epoch: from_sql(epoch)?,
-            moving_to: moving_to.map(from_sql).transpose()?.map(NodeId),
+            node: node(row.try_get("leader")?)?,
+            epoch: from_sql(row.try_get("leader_epoch")?)?,
+            moving_to: node(row.try_get("moving_to")?)?,
+            preferred: node(row.try_get("preferred")?)?,
         });
     }
     let mut leaders = leaders.into_iter();
@@ -99,31 +95,7 @@ pub(super) async fn led(
     Ok(topics_of(partitions)?.into_iter().map(led).collect())
 }
 
-/// A partition's topic and streams. Both stay until the transaction ends.
-pub(super) async fn partition(
-    tx: &mut Tx,
-    partition: &TopicPartition,
-) -> Result<Option<(TopicId, PartitionStreams)>, StoreFailure> {
-    let row: Option<(Vec<u8>, i64, i64)> = sqlx::query_as(
-        "SELECT topic_id, data_stream, meta_stream FROM topics JOIN partitions USING (topic_id)
-         WHERE name = $1 AND partition_index = $2 FOR UPDATE OF partitions",
-    )
-    .bind(partition.topic.as_str())
-    .bind(i64::from(partition.partition))
-    .fetch_optional(&mut **tx)
-    .await?;
-    let Some((topic, data, meta)) = row else {
-        return Ok(None);
-    };
-    let streams = PartitionStreams {
-        index: partition.partition,
-        data: StreamId(from_sql(data)?),
-        meta: StreamId(from_sql(meta)?),
-    };
-    Ok(Some((id_from_sql(&topic)?, streams)))
-}
-
-fn id_from_sql(id: &[u8]) -> Result<TopicId, StoreFailure> {
+pub(super) fn id_from_sql(id: &[u8]) -> Result<TopicId, StoreFailure> {
     let corrupt = |error: uuid::Error| StoreFailure::Corrupt(format!("a topic's id: {error}"));
     Ok(TopicId(Uuid::from_slice(id).map_err(corrupt)?))
 }

@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use millrace_meta::{
     AclRow, BrokerEndpoint, BrokerState, ChangedTopics, Changes, ClusterError, ClusterStore,
-    Fenced, JoinError, Joining, LedTopic, MetaStore, Move, NewTopic, OpenStreamError, StreamObject,
-    Topic, Upload,
+    Fenced, JoinError, Joining, LedTopic, MetaStore, Move, NewTopic, OpenStreamError, Preferred,
+    StreamObject, Topic, Upload,
     postgres::{PostgresMeta, PostgresOptions},
 };
 use millrace_model::{
-    NodeEpoch, NodeId, Offset, StreamId, StreamRange, TopicId, TopicName, TopicPartition,
+    NodeEpoch, NodeId, Offset, StreamEpoch, StreamId, StreamRange, TopicId, TopicName,
+    TopicPartition,
 };
 use sqlx::Connection;
 use tokio::{
@@ -482,70 +483,113 @@ async fn two_of_five_die_at_once_and_every_judge_agrees() {
 }
 
 #[tokio::test]
-async fn a_partition_is_handed_over_whole() {
+async fn partitions_are_handed_over_whole() {
     let cluster = Cluster::new().await;
     let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
-    let topic = cluster.topic("t", 1).await;
+    let topic = cluster.topic("t", 4).await;
     let streams = streams_of(&topic);
-    let before = cluster
-        .meta
-        .open_streams(&streams, one)
-        .await
-        .expect("opens");
-    let at = partition(&topic, 0);
-    let planned = Move {
-        partition: at.clone(),
-        to: NodeId(2),
+    let opened = cluster.meta.open_streams(&streams, one).await;
+    let before = opened.expect("opens");
+    let led = cluster.led().await.remove(0).leaders;
+    let own = (0..4).filter(|&index| led[index as usize].node == Some(NodeId(1)));
+    let to = |node: u32| {
+        move |partition: TopicPartition| Move {
+            partition,
+            to: NodeId(node),
+        }
     };
-    cluster.meta.plan_moves(&[planned]).await.expect("plans");
-    let leader = cluster.led().await[0].leaders[0];
+    let moves: Vec<Move> = own
+        .map(|index| partition(&topic, index))
+        .map(to(2))
+        .collect();
+    assert_eq!(moves.len(), 2);
+    let planned = cluster.meta.plan_moves(&moves, Preferred::Keep).await;
+    planned.expect("plans");
+    let leader = |led: &[LedTopic]| led[0].leaders[moves[0].partition.partition as usize];
+    let then = leader(&cluster.led().await);
     assert_eq!(
-        (leader.node, leader.moving_to),
-        (Some(NodeId(1)), Some(NodeId(2)))
+        (then.node, then.moving_to, then.preferred),
+        (Some(NodeId(1)), Some(NodeId(2)), None)
     );
 
-    let handed = cluster
-        .meta
-        .hand_over(&at, one, NodeId(2))
-        .await
-        .expect("hands over");
-    assert!(
-        handed
-            .iter()
-            .zip(&before)
-            .all(|(now, then)| now.epoch > then.epoch)
-    );
-    let after = cluster.led().await[0].leaders[0];
+    let gone = [partition(&topic, 7)].map(to(2));
+    let all = [&moves[..], &gone].concat();
+    let handed = cluster.meta.hand_over(&all, one).await.expect("hands over");
+    let given: Vec<TopicPartition> = moves
+        .iter()
+        .map(|planned| planned.partition.clone())
+        .collect();
+    assert_eq!(handed, given, "what is gone is left out");
+    let after = leader(&cluster.led().await);
     assert_eq!((after.node, after.moving_to), (Some(NodeId(2)), None));
-    assert!(after.epoch > leader.epoch);
-    let again = cluster.meta.hand_over(&at, one, NodeId(2)).await;
-    assert!(matches!(again, Err(ClusterError::NotOwner(_))), "{again:?}");
-    let opened = cluster
-        .meta
-        .open_streams(&streams, two)
-        .await
-        .expect("they are its own");
-    assert_eq!(opened, handed);
-    let refused = cluster.meta.open_streams(&streams, one).await;
-    assert!(
-        matches!(&refused, Ok(opened) if opened.is_empty()),
-        "{refused:?}"
+    assert!(after.epoch > then.epoch);
+    let again = cluster.meta.hand_over(&moves, one).await;
+    assert_eq!(again.expect("it was done"), given, "whose answer was lost");
+    let opened = cluster.meta.open_streams(&streams, two).await;
+    let opened = opened.expect("they are its own");
+    assert_eq!(opened.len(), 4, "those that it was given");
+    let epochs = |streams: &[millrace_meta::StreamMeta]| -> BTreeMap<StreamId, StreamEpoch> {
+        streams.iter().map(|of| (of.id, of.epoch)).collect()
+    };
+    let (before, now) = (epochs(&before), epochs(&opened));
+    assert!(now.iter().all(|(id, epoch)| *epoch > before[id]));
+    let kept = epochs(
+        &cluster
+            .meta
+            .open_streams(&streams, one)
+            .await
+            .expect("opens"),
     );
+    assert_eq!(kept.len(), 4, "what is still its own");
+    assert!(kept.keys().all(|id| !now.contains_key(id)));
 
-    let nowhere = cluster.meta.hand_over(&at, two, NodeId(9)).await;
-    assert!(
-        matches!(nowhere, Err(ClusterError::NodeNot(NodeId(9), _))),
-        "{nowhere:?}"
-    );
+    let nowhere: Vec<Move> = given.into_iter().map(to(9)).collect();
+    let stays = cluster.meta.hand_over(&nowhere, two).await;
+    assert_eq!(stays.expect("nothing to hand over"), []);
+}
+
+#[tokio::test]
+async fn a_reassignment_makes_the_preferred_leader() {
+    let cluster = Cluster::new().await;
+    let one = cluster.join(1, "a").await;
+    cluster.join(2, "b").await;
+    let topic = cluster.topic("t", 1).await;
+    let at = partition(&topic, 0);
+    let to = |node| Move {
+        partition: at.clone(),
+        to: NodeId(node),
+    };
+    let leader = async || cluster.led().await[0].leaders[0];
+    assert_eq!(leader().await.preferred, None);
+    let planned = cluster.meta.plan_moves(&[to(2)], Preferred::Set).await;
+    planned.expect("plans");
+    let (moving, preferred) = (leader().await.moving_to, leader().await.preferred);
+    assert_eq!((moving, preferred), (Some(NodeId(2)), Some(NodeId(2))));
+    // Whoever balances does not change it.
+    let planned = cluster.meta.plan_moves(&[to(1)], Preferred::Keep).await;
+    planned.expect("takes back");
+    let (moving, preferred) = (leader().await.moving_to, leader().await.preferred);
+    assert_eq!((moving, preferred), (None, Some(NodeId(2))));
     let unknown = Move {
         partition: partition(&topic, 7),
         to: NodeId(1),
     };
-    let refused = cluster.meta.plan_moves(&[unknown]).await;
+    let refused = cluster
+        .meta
+        .plan_moves(&[to(2), unknown], Preferred::Set)
+        .await;
     assert!(
         matches!(refused, Err(ClusterError::UnknownPartition(_))),
         "{refused:?}"
     );
+    let refused = cluster.meta.plan_moves(&[to(9)], Preferred::Set).await;
+    assert!(
+        matches!(refused, Err(ClusterError::NodeNot(NodeId(9), _))),
+        "{refused:?}"
+    );
+    assert_eq!(leader().await.moving_to, None, "all or none");
+    let handed = cluster.meta.hand_over(&[to(2)], one).await;
+    assert_eq!(handed.expect("nothing is done"), [], "it is not open");
 }
 
 /// What a broker that follows the feed knows.
@@ -614,11 +658,12 @@ async fn who_follows_the_feed_knows_what_who_reads_everything_knows() {
         .await
         .expect("opens");
     let at = partition(&topic, 1);
-    cluster
-        .meta
-        .hand_over(&at, one, NodeId(2))
-        .await
-        .expect("hands over");
+    let to_two = Move {
+        partition: at,
+        to: NodeId(2),
+    };
+    let handed = cluster.meta.hand_over(&[to_two], one).await;
+    assert_eq!(handed.expect("hands over").len(), 1);
     let (_, none) = follow("handed over").await;
     cluster
         .meta

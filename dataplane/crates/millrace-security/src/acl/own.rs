@@ -15,7 +15,7 @@ const OWN_TOPICS: [&str; 2] = ["__millrace_smoke_", "millrace-benchmark-"];
 pub(super) enum OwnPrincipal {
     /// Manages topics, users, ACLs, quotas and settings, describes groups, and sees no records of tenants.
     ControlPlane,
-    /// Reads and writes records for callers of the admin HTTP.
+    /// Reads and writes records for callers of the admin HTTP, and learns where other brokers' partitions end.
     Records,
 }
 

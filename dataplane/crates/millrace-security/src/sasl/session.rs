@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     credentials::{PlainUsers, ScramUsers},
     delegation::{Bearer, DelegationTokens},
-    principal::{CONTROL_PLANE_USER, InvalidPrincipal, Principal},
+    principal::{CONTROL_PLANE_USER, InvalidPrincipal, Principal, RECORDS_USER},
     sasl::{
         AuthenticationError, Mechanism, TOKEN_BYTES_MAX, UnknownMechanism,
         oauth::{self, TokenError, Tokens},
@@ -285,9 +285,13 @@ fn identify(
 
 /// Whom a user who has authenticated stands for.
 fn principal_of(mechanism: Mechanism, user: &str) -> Result<Principal, AuthenticationError> {
-    // By SCRAM, only the broker's own credential of this name is accepted.
-    if matches!(mechanism, Mechanism::Scram(_)) && user == CONTROL_PLANE_USER {
-        return Ok(Principal::control_plane());
+    // By SCRAM, only the broker's own credentials of these names are accepted.
+    if matches!(mechanism, Mechanism::Scram(_)) {
+        match user {
+            CONTROL_PLANE_USER => return Ok(Principal::control_plane()),
+            RECORDS_USER => return Ok(Principal::records()),
+            _ => {}
+        }
     }
     Principal::user(user).map_err(|error| match error {
         InvalidPrincipal::Anonymous => AuthenticationError::Anonymous,

@@ -42,6 +42,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeDelegationToken => (2, &DESCRIBE_DELEGATION_TOKEN),
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &INCREMENTAL_ALTER_CONFIGS),
+        ApiKey::ElectLeaders => (2, &ELECT_LEADERS),
+        ApiKey::AlterPartitionReassignments => (0, &ALTER_PARTITION_REASSIGNMENTS),
+        ApiKey::ListPartitionReassignments => (0, &LIST_PARTITION_REASSIGNMENTS),
         ApiKey::DescribeClientQuotas => (1, &DESCRIBE_CLIENT_QUOTAS),
         ApiKey::AlterClientQuotas => (1, &ALTER_CLIENT_QUOTAS),
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
@@ -408,6 +411,35 @@ static TOPIC_PARTITIONS: Schema = plain(&[
 static PARTITION_ASSIGNMENT: Schema = plain(&[always(INT32S)]);
 
 static DELETE_GROUPS: Schema = plain(&[always(TEXTS)]);
+
+static ELECT_LEADERS: Schema = plain(&[
+    since(1, INT8), // election type
+    always(list_of!(PARTITIONS_OF_TOPIC)),
+    always(INT32), // timeout
+]);
+static PARTITIONS_OF_TOPIC: Schema = plain(&[
+    always(TEXT),   // name
+    always(INT32S), // partitions
+]);
+
+static ALTER_PARTITION_REASSIGNMENTS: Schema = plain(&[
+    always(INT32),  // timeout
+    since(1, BOOL), // allow change of the replication factor
+    always(list_of!(REASSIGNED_TOPIC)),
+]);
+static REASSIGNED_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(REASSIGNED_PARTITION)),
+]);
+static REASSIGNED_PARTITION: Schema = plain(&[
+    always(INT32),  // index
+    always(INT32S), // replicas
+]);
+
+static LIST_PARTITION_REASSIGNMENTS: Schema = plain(&[
+    always(INT32), // timeout
+    always(list_of!(PARTITIONS_OF_TOPIC)),
+]);
 
 static DESCRIBE_CLIENT_QUOTAS: Schema = plain(&[
     always(list_of!(QUOTA_FILTER)),

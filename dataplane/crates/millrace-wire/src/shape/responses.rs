@@ -38,6 +38,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &ALTER_CONFIGS),
         ApiKey::OffsetDelete => (NEVER, &OFFSET_DELETE),
+        ApiKey::ElectLeaders => (2, &ELECT_LEADERS),
+        ApiKey::AlterPartitionReassignments => (0, &ALTER_PARTITION_REASSIGNMENTS),
+        ApiKey::ListPartitionReassignments => (0, &LIST_PARTITION_REASSIGNMENTS),
         ApiKey::DescribeClientQuotas => (1, &DESCRIBE_CLIENT_QUOTAS),
         ApiKey::AlterClientQuotas => (1, &ALTER_CLIENT_QUOTAS),
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
@@ -654,6 +657,46 @@ static DELETED_ACL: Schema = plain(&[
     always(TEXT),   // host
     always(INT8),   // operation
     always(INT8),   // permission
+]);
+
+static ELECT_LEADERS: Schema = plain(&[
+    always(INT32),   // throttle time
+    since(1, INT16), // error
+    always(list_of!(RESULTS_OF_TOPIC)),
+]);
+static RESULTS_OF_TOPIC: Schema = plain(&[
+    always(TEXT), // topic
+    always(list_of!(RESULT_OF_PARTITION)),
+]);
+static RESULT_OF_PARTITION: Schema = plain(&[
+    always(INT32), // partition
+    always(INT16), // error
+    always(TEXT),  // error message
+]);
+
+static ALTER_PARTITION_REASSIGNMENTS: Schema = plain(&[
+    always(INT32),  // throttle time
+    since(1, BOOL), // allow change of the replication factor
+    always(INT16),  // error
+    always(TEXT),   // error message
+    always(list_of!(RESULTS_OF_TOPIC)),
+]);
+
+static LIST_PARTITION_REASSIGNMENTS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(TEXT),  // error message
+    always(list_of!(MOVING_TOPIC)),
+]);
+static MOVING_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(MOVING_PARTITION)),
+]);
+static MOVING_PARTITION: Schema = plain(&[
+    always(INT32),  // index
+    always(INT32S), // replicas
+    always(INT32S), // adding replicas
+    always(INT32S), // removing replicas
 ]);
 
 static DESCRIBE_CLIENT_QUOTAS: Schema = plain(&[
