@@ -8,6 +8,7 @@ mod group_description;
 mod groups;
 mod log_dirs;
 mod offsets;
+mod reassignments;
 mod topics;
 
 use std::{collections::BTreeMap, future::Future};
@@ -19,6 +20,7 @@ pub use self::{
     group_description::{GroupDescription, GroupMember},
     groups::{GroupListing, Offsets},
     offsets::{ListedOffset, OffsetSpec, PartitionOffsets},
+    reassignments::Reassignment,
     topics::{ClusterDescription, NewTopic, TopicListing},
 };
 use crate::{

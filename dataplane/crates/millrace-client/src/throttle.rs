@@ -24,12 +24,12 @@ macro_rules! throttled {
 }
 
 throttled! {
-    AlterConfigsResponse ApiVersionsResponse ConsumerGroupDescribeResponse
+    AlterConfigsResponse AlterPartitionReassignmentsResponse ApiVersionsResponse ConsumerGroupDescribeResponse
     ConsumerGroupHeartbeatResponse CreatePartitionsResponse CreateTopicsResponse
     DeleteGroupsResponse DeleteRecordsResponse DeleteTopicsResponse DescribeClusterResponse
-    DescribeConfigsResponse DescribeGroupsResponse DescribeLogDirsResponse FetchResponse FindCoordinatorResponse
+    DescribeConfigsResponse DescribeGroupsResponse DescribeLogDirsResponse ElectLeadersResponse FetchResponse FindCoordinatorResponse
     HeartbeatResponse IncrementalAlterConfigsResponse InitProducerIdResponse JoinGroupResponse
-    LeaveGroupResponse ListGroupsResponse ListOffsetsResponse MetadataResponse
+    LeaveGroupResponse ListGroupsResponse ListOffsetsResponse ListPartitionReassignmentsResponse MetadataResponse
     OffsetCommitResponse OffsetDeleteResponse OffsetFetchResponse OffsetForLeaderEpochResponse
     ProduceResponse SyncGroupResponse
 }

@@ -38,6 +38,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteGroups => (2, &DELETE_GROUPS),
         ApiKey::IncrementalAlterConfigs => (1, &ALTER_CONFIGS),
         ApiKey::OffsetDelete => (NEVER, &OFFSET_DELETE),
+        ApiKey::DescribeLogDirs => (2, &DESCRIBE_LOG_DIRS),
         ApiKey::ElectLeaders => (2, &ELECT_LEADERS),
         ApiKey::AlterPartitionReassignments => (0, &ALTER_PARTITION_REASSIGNMENTS),
         ApiKey::ListPartitionReassignments => (0, &LIST_PARTITION_REASSIGNMENTS),
@@ -657,6 +658,29 @@ static DELETED_ACL: Schema = plain(&[
     always(TEXT),   // host
     always(INT8),   // operation
     always(INT8),   // permission
+]);
+
+static DESCRIBE_LOG_DIRS: Schema = plain(&[
+    always(INT32),   // throttle time
+    since(3, INT16), // error
+    always(list_of!(LOG_DIR)),
+]);
+static LOG_DIR: Schema = plain(&[
+    always(INT16), // error
+    always(TEXT),  // path
+    always(list_of!(LOG_DIR_TOPIC)),
+    since(4, INT64), // total bytes
+    since(4, INT64), // usable bytes
+]);
+static LOG_DIR_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(LOG_DIR_PARTITION)),
+]);
+static LOG_DIR_PARTITION: Schema = plain(&[
+    always(INT32), // index
+    always(INT64), // size
+    always(INT64), // offset lag
+    always(BOOL),  // is a future replica
 ]);
 
 static ELECT_LEADERS: Schema = plain(&[

@@ -166,6 +166,22 @@ impl Cluster {
             })
             .await;
         }
+        let opening = async {
+            loop {
+                let mut open = 0;
+                for &node in self.brokers.keys() {
+                    let topics = self.get(node, "/v1/topics?include=partitions").await;
+                    open += opened(&topics["topics"]);
+                }
+                if open == partitions {
+                    break;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, opening)
+            .await
+            .expect("each opens its own");
     }
 
     /// Node, state and leaders of each broker, as a broker tells them.
@@ -221,6 +237,13 @@ impl Cluster {
         assert!(in_order, "{read:?}");
         read.into_iter().map(|(_, value)| value).collect()
     }
+}
+
+/// How many partitions of the first topic are open at the broker that tells of them: it knows where they end.
+fn opened(topics: &Value) -> u64 {
+    let partitions = topics[0]["partitions"].as_array().expect("a list").iter();
+    let known = partitions.filter(|partition| !partition["end_offset"].is_null());
+    known.count() as u64
 }
 
 /// Offset and value of each record.
@@ -390,15 +413,7 @@ async fn a_change_of_a_topic_is_every_brokers() {
     };
     let first = ask(1).await;
     assert_eq!(first[0]["partition_count"], PARTITIONS);
-    // Offsets are known to the leader alone.
-    let known = |topics: &Value| {
-        let partitions = topics[0]["partitions"].as_array().expect("a list").clone();
-        let known = partitions
-            .iter()
-            .filter(|partition| !partition["end_offset"].is_null());
-        known.count()
-    };
-    assert_eq!((known(&first), known(&ask(2).await)), (3, 3));
+    assert_eq!((opened(&first), opened(&ask(2).await)), (3, 3));
 
     let client = cluster.client();
     let admin = Admin::new(&client);
@@ -626,4 +641,110 @@ fn single(value: &str) -> bytes::Bytes {
     let mut builder = BatchBuilder::new(Compression::None);
     builder.push(1_000, None, Some(value.as_bytes()), &[]);
     builder.build().freeze()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partitions_go_where_they_are_assigned_and_come_back() {
+    let mut cluster = Cluster::start([1, 2, 3]).await;
+    cluster.create_topic().await;
+    let client = cluster.client();
+    let admin = Admin::new(&client);
+    let producer = producer(&client);
+    let all: Vec<TopicPartition> = (0..PARTITIONS)
+        .map(|index| TopicPartition::new(TOPIC, index))
+        .collect();
+    let to = |node: i32| {
+        let assigned = all.iter().map(|name| (name.clone(), Some(vec![node])));
+        assigned.collect::<BTreeMap<_, _>>()
+    };
+    let to_three = to(3);
+    let (_, moved) = tokio::join!(
+        send(&producer, 0..200),
+        admin.reassign_partitions(&to_three)
+    );
+    let moved = moved.expect("it may");
+    assert!(moved.values().all(Result::is_ok), "{moved:?}");
+    let three_leads = |count: u64| {
+        move |brokers: &[(u64, String, u64)]| {
+            brokers
+                .iter()
+                .any(|(node, _, leaders)| (*node, *leaders) == (3, count))
+        }
+    };
+    cluster.until(1, three_leads(6)).await;
+    let moving = admin.list_reassignments().await.expect("it may");
+    assert!(moving.is_empty(), "{moving:?}");
+    let absent = admin.reassign_partitions(&to(9)).await.expect("it may");
+    assert!(absent.values().all(Result::is_err), "{absent:?}");
+
+    // The preferred leader is the one that was assigned, also after it was gone.
+    cluster.stop_node(3).await;
+    send(&producer, 200..250).await;
+    cluster.start_node(3).await;
+    cluster.until(1, three_leads(0)).await;
+    let wait = Duration::from_secs(30);
+    let elected = admin.elect_preferred_leaders(&all, wait).await;
+    let elected = elected.expect("it may");
+    assert!(elected.values().all(Result::is_ok), "{elected:?}");
+    cluster.until(1, three_leads(6)).await;
+    let again = admin.elect_preferred_leaders(&all, wait).await;
+    let again = again.expect("it may");
+    assert!(again.values().all(Result::is_err), "{again:?}");
+    send(&producer, 250..300).await;
+    assert_eq!(cluster.read_all(300).await, expected(300));
+    producer.close().await;
+}
+
+/// Brokers reach each other whatever their listeners ask of clients.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_broker_serves_the_records_of_all_and_knows_the_lag_of_its_groups() {
+    let cluster = Cluster::start([1, 2, 3]).await;
+    cluster.create_topic().await;
+    let client = cluster.client();
+    let producer = producer(&client);
+    send(&producer, 0..10).await;
+    for node in [1, 2, 3] {
+        for partition in 0..PARTITIONS {
+            let path = format!("/v1/topics/{TOPIC}/records?partition={partition}&from=earliest");
+            let page = cluster.get(node, &path).await;
+            assert_eq!(page["records"].as_array().map(Vec::len), Some(10), "{page}");
+        }
+    }
+    let offsets = (0..PARTITIONS).map(|index| {
+        let name = TopicPartition::new(TOPIC, index);
+        (name, CommittedOffset::new(4))
+    });
+    let offsets: BTreeMap<_, _> = offsets.collect();
+    let admin = Admin::new(&client);
+    let committing = async {
+        loop {
+            let answer = admin.alter_group_offsets("g", &offsets).await;
+            if answer.is_ok_and(|answer| answer.values().all(Result::is_ok)) {
+                break;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, committing).await.expect("commits");
+    let lags = async || {
+        let mut lags = Vec::new();
+        for node in [1, 2, 3] {
+            let page = cluster.get(node, "/v1/groups").await;
+            let groups = page["groups"].as_array().expect("a list").clone();
+            lags.extend(
+                groups
+                    .iter()
+                    .map(|group| group["lag"].as_str().map(str::to_owned)),
+            );
+        }
+        lags
+    };
+    let known = async {
+        while lags().await != [Some("36".to_owned())] {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let known = timeout(PATIENCE, known).await;
+    assert!(known.is_ok(), "{:?}", lags().await);
+    producer.close().await;
 }
