@@ -4,7 +4,7 @@ use std::{future::ready, sync::Arc};
 
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use millrace_budget::Charge;
-use millrace_model::Offset;
+use millrace_model::{Classified as _, FailureClass, Offset};
 use millrace_record::{BatchBuilder, Compression};
 use tokio::sync::mpsc;
 
@@ -160,8 +160,15 @@ impl Writer {
     }
 
     fn finish(&self, (result, ended): Finished) {
-        if let Err(fault) = &result {
-            tracing::error!(%fault, writes = ended.len(), "group log: write failed");
+        match &result {
+            // Another broker leads the partition now; its clients ask that one.
+            Err(fault) if fault.class() == FailureClass::Gone => {
+                tracing::debug!(%fault, writes = ended.len(), "group log: closed");
+            }
+            Err(fault) => {
+                tracing::error!(%fault, writes = ended.len(), "group log: write failed");
+            }
+            Ok(_) => {}
         }
         for (cell, outcome, _charge) in ended {
             let result = result.as_ref().map(|_| ());

@@ -1,0 +1,160 @@
+/** A cluster of several brokers in a real browser: created, scaled out and in, restarted, and one broker killed, under load. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Producer, stringSerializers } from "@platformatic/kafka";
+import { expect, type Page } from "@playwright/test";
+import { createTopic, credentials, deleteCluster, home, rest, unique } from "../product.ts";
+import { test } from "./first-try-fails.ts";
+import { checkPage, complaintsOf } from "./page-check.ts";
+import { signIn } from "./sign-in.ts";
+
+test.use({ baseURL: credentials.consoleUrl });
+test.setTimeout(480_000);
+
+const TOPIC = "orders";
+const PARTITIONS = 12;
+/** Changes of several brokers, one after the other. */
+const CHANGE_MS = 150_000;
+const SEND_EVERY_MS = 50;
+
+let clusterId: string | undefined;
+
+test.afterAll(async () => {
+  if (clusterId) await deleteCluster(clusterId);
+});
+
+test("three brokers, five, three again, a restart of all and a dead one, while a client produces", async ({
+  page,
+}) => {
+  const complaints = complaintsOf(page);
+  const name = unique("several");
+  await signIn(page);
+
+  await test.step("a cluster of three brokers is created", async () => {
+    await page.goto("/clusters");
+    await page.getByRole("link", { name: "Create cluster" }).first().click();
+    await page.getByLabel("Name").fill(name);
+    await page.getByRole("textbox", { name: "Brokers" }).fill("3");
+    await checkPage(page, "create-cluster-several");
+    await page.getByRole("button", { name: "Create cluster" }).click();
+    await expect(page.locator("[data-phase=RUNNING]")).toBeVisible({ timeout: CHANGE_MS });
+    clusterId = /clusters\/(clu_\w+)/.exec(page.url())?.[1];
+  });
+  const id = clusterId as string;
+  await createTopic(id, TOPIC, PARTITIONS);
+  const { body } = await rest("GET", `/v1/clusters/${id}`);
+  const load = produce(body.status.endpoints[0].bootstrap_servers);
+
+  await test.step("each broker leads a part of the partitions, in a zone of its own", async () => {
+    await page.getByRole("tab", { name: "Brokers" }).click();
+    for (const [broker, zone] of ["local-a", "local-b", "local-c"].entries()) {
+      await expect(brokerRow(page, broker + 1)).toContainText("Active");
+      await expect(brokerRow(page, broker + 1)).toContainText(zone);
+    }
+    await checkPage(page, "brokers");
+  });
+
+  await test.step("two are added, and are given partitions", async () => {
+    await scale(page, 5);
+    await expect(brokerRow(page, 5)).toContainText("Active");
+  });
+
+  await test.step("two are removed, and give theirs away first", async () => {
+    await scale(page, 3);
+    await expect(brokerRow(page, 5)).toHaveCount(0);
+    await expect(page.getByText("Node 5 left. Its write-ahead log is empty.")).toBeVisible();
+  });
+
+  await test.step("all are restarted, one at a time", async () => {
+    await page.getByRole("button", { name: "Restart all" }).click();
+    await checkPage(page, "restart-all-brokers");
+    await page.getByRole("button", { name: "Restart all brokers" }).click();
+    await settled(id);
+  });
+
+  await test.step("one is killed, and the others take over", async () => {
+    const file = join(home, "clusters", id, "broker-2/broker.pid");
+    process.kill(JSON.parse(readFileSync(file, "utf8")).pid, "SIGKILL");
+    await expect(page.getByText(/The lease of node 2 ran out/)).toBeVisible({ timeout: 30_000 });
+    await expect(page.getByText(/takes over the write-ahead log of node 2/)).toBeVisible();
+    await checkPage(page, "brokers-after-failover");
+    await expect(brokerRow(page, 2)).toContainText("Active", { timeout: 60_000 });
+  });
+
+  const { acknowledged, failed } = await load.stop();
+  expect(failed, "what the application was told").toEqual([]);
+  const ends = await rest("GET", `/v1/clusters/${id}/topics/${TOPIC}`);
+  const partitions: { end_offset: string; start_offset: string }[] = ends.body.partitions;
+  const records = partitions.reduce((sum, partition) => sum + Number(partition.end_offset), 0);
+  expect(records, "records of the topic").toBe(acknowledged);
+  expect(complaints, "what the browser complained about").toEqual([]);
+});
+
+function brokerRow(page: Page, broker: number) {
+  return page
+    .getByRole("region", { name: "Brokers" })
+    .getByRole("row")
+    .filter({ has: page.getByRole("cell", { name: `${broker}`, exact: true }).first() });
+}
+
+async function scale(page: Page, brokers: number): Promise<void> {
+  await page.getByRole("link", { name: "Change the number" }).click();
+  await page.getByRole("textbox", { name: "Brokers" }).fill(`${brokers}`);
+  await page.getByRole("button", { name: "Review change" }).click();
+  await checkPage(page, `scale-to-${brokers}`);
+  await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
+  await expect(page.getByRole("dialog")).toHaveCount(0);
+  await settled(/clusters\/(clu_\w+)/.exec(page.url())?.[1] as string);
+  await page.getByRole("tab", { name: "Brokers" }).click();
+}
+
+/** Waits until no operation is under way, and the cluster runs. */
+async function settled(id: string): Promise<void> {
+  const states = async () => {
+    const { body } = await rest("GET", `/v1/operations?cluster_id=${id}`);
+    const phases = body.items.map((operation: { phase: string }) => operation.phase);
+    expect(phases, "operations").not.toContain("FAILED");
+    return phases.every((phase: string) => phase === "SUCCEEDED");
+  };
+  await expect.poll(states, { timeout: CHANGE_MS }).toBe(true);
+}
+
+/** An idempotent producer, until it is told to stop. */
+function produce(bootstrap: string) {
+  const producer = new Producer({
+    clientId: "several-brokers",
+    bootstrapBrokers: bootstrap.split(","),
+    serializers: stringSerializers,
+    idempotent: true,
+    retries: 1_000,
+    retryDelay: 100,
+  });
+  const failed: string[] = [];
+  let acknowledged = 0;
+  let stopped = false;
+  const run = async () => {
+    while (!stopped) {
+      const messages = Array.from({ length: PARTITIONS }, (_, partition) => ({
+        topic: TOPIC,
+        value: "x".repeat(100),
+        partition,
+      }));
+      try {
+        await producer.send({ messages });
+        acknowledged += messages.length;
+      } catch (error) {
+        failed.push(String(error));
+      }
+      await new Promise((resolve) => setTimeout(resolve, SEND_EVERY_MS));
+    }
+    await producer.close();
+  };
+  const running = run();
+  return {
+    async stop() {
+      stopped = true;
+      await running;
+      return { acknowledged, failed };
+    },
+  };
+}
