@@ -1,5 +1,6 @@
 //! Faulty object store, simulated disks, record builders, a Kafka client, a PostgreSQL server. For tests only.
 
+mod fake_ebs;
 mod faulty_bucket;
 mod kafka_client;
 mod postgres_server;
@@ -8,6 +9,7 @@ mod reserved_disk;
 mod sim_disk;
 mod token_issuer;
 
+pub use fake_ebs::{EbsPace, FakeEbs, FakeInstance};
 pub use faulty_bucket::{BucketCounts, BucketFaults, FaultyBucket};
 pub use kafka_client::{Fetched, KafkaClient, PRODUCE_VERSION, produce_request};
 pub use postgres_server::{DatabaseStatistics, PostgresServer};

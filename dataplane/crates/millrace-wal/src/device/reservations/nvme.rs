@@ -3,7 +3,7 @@
 //! Registering, reserving and preempting are the block layer's `ioctl`s (`linux/pr.h`). It has none for the report, before
 //! Linux 7, so that is an NVMe command: *Reservation Report*, NVM Express Base Specification.
 //!
-//! Linux before 6.6 wants `CAP_SYS_ADMIN` for all of them; later, a file that was opened for writing is enough.
+//! Linux 6.1 wants `CAP_SYS_ADMIN` for all of them; 6.12 is content with a file that was opened for writing.
 //!
 //! The `unsafe` of this file is sound because each argument is a plain structure of the kernel's layout, which the system call
 //! reads while this thread waits for it; the one that names a buffer names one that outlives the call.
@@ -182,7 +182,7 @@ impl NvmeReservations {
 fn explained(error: Errno) -> io::Error {
     let hint = match error {
         Errno::PERM | Errno::ACCESS => {
-            "Linux before 6.6 needs CAP_SYS_ADMIN for reservations: grant it to the broker (AmbientCapabilities in its unit)"
+            "older kernels (6.1) need CAP_SYS_ADMIN for reservations: grant it to the broker (AmbientCapabilities in its unit), or use 6.12"
         }
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL => {
             "the device has no reservations: it must be an io2 volume with Multi-Attach that was created, or fully detached, \
