@@ -26,7 +26,8 @@ use super::{
 use crate::{
     cluster::{Lease, Membership},
     config::{BrokerConfig, ClusterConfig},
-    storage::{Seams, StorageError, wal_config, wal_device, wal_fence},
+    log_device::{bring_own_volume, require_fence, wal_config, wal_device, wal_fence},
+    storage::{Seams, StorageError},
 };
 
 /// The pause before the database or the bucket is asked again, or whether the takeover of the log is done.
@@ -55,13 +56,15 @@ pub(crate) async fn join(
     seams: &Seams,
 ) -> Result<Joined, StorageError> {
     let uri = &config.storage.wal;
+    let meta = Arc::new(open_database(config, cluster).await?);
+    bring_own_volume(config, &*meta, seams).await?;
+    require_fence(uri, seams)?;
     let device = wal_device(uri, seams).await?;
     // The id of a blank log is generated here, once.
     let log_config = wal_config(uri, seams);
     let found = UnopenedWal::read(Arc::clone(&device), log_config.clone()).await?;
     let (identity, log_id) = (found.identity(), found.wal_id());
     drop(found);
-    let meta = Arc::new(open_database(config, cluster).await?);
     let cluster_id = agree(config, &meta, identity.as_ref(), bucket, seams).await?;
     let joining = Joining {
         node: config.node_id,
