@@ -159,6 +159,12 @@ impl VolumeMover {
         &self.instance
     }
 
+    /// How long steps are waited for.
+    #[must_use]
+    pub fn pace(&self) -> MovePace {
+        self.pace
+    }
+
     /// Attaches the volume to this instance, after it was detached from all others. When this returns, no write of another
     /// instance reaches it.
     ///

@@ -7,10 +7,10 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_meta::{
-    BrokerEndpoint, ClusterStore as _, JoinError, Joining, MetaStore as _,
+    BrokerEndpoint, BrokerState, ClusterStore as _, JoinError, Joining, MetaStore as _,
     postgres::{OpenError, PostgresMeta, PostgresOptions},
 };
-use millrace_model::{Classified as _, NodeEpoch};
+use millrace_model::{Classified as _, NodeEpoch, NodeId};
 use millrace_objects::ObjectStorage;
 use millrace_stream::RecoveredLog;
 use millrace_wal::{
@@ -57,7 +57,8 @@ pub(crate) async fn join(
 ) -> Result<Joined, StorageError> {
     let uri = &config.storage.wal;
     let meta = Arc::new(open_database(config, cluster).await?);
-    bring_own_volume(config, &*meta, seams).await?;
+    let is_adopted = async || is_being_adopted(&meta, config.node_id).await;
+    bring_own_volume(config, seams, is_adopted).await?;
     require_fence(uri, seams)?;
     let device = wal_device(uri, seams).await?;
     // The id of a blank log is generated here, once.
@@ -105,6 +106,17 @@ pub(crate) async fn join(
         wal,
         recovered,
     })
+}
+
+/// Whether a broker that runs is taking over the node's log.
+async fn is_being_adopted(meta: &PostgresMeta, node: NodeId) -> Result<bool, StorageError> {
+    let brokers = meta.brokers().await?;
+    let own = brokers.iter().find(|broker| broker.joined.node == node);
+    let Some(BrokerState::Fenced { adopter: Some(by) }) = own.map(|own| own.state) else {
+        return Ok(false);
+    };
+    let adopter = brokers.iter().find(|broker| broker.epoch == by);
+    Ok(adopter.is_some_and(|adopter| adopter.state == BrokerState::Active))
 }
 
 /// Connects to the database, which may be failing over.

@@ -1,10 +1,8 @@
 //! The device and the fence of this broker's own log.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use millrace_ec2::Step;
-use millrace_meta::{BrokerState, ClusterStore};
-use millrace_model::NodeId;
 use millrace_wal::{
     LogFence,
     device::{BlockDevice, ShapedDevice},
@@ -15,9 +13,6 @@ use crate::{
     config::{BrokerConfig, WalFence, WalUri},
     storage::{Seams, StorageError},
 };
-
-/// The pause before it is looked again where the log's volume is.
-const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// The log's device, created where it is missing.
 pub(crate) async fn wal_device(
@@ -68,11 +63,11 @@ pub(crate) fn require_fence(uri: &WalUri, seams: &Seams) -> Result<(), StorageEr
 }
 
 /// Has the log's volume attached to this instance, where detaching it is the fence: another broker may have taken the log
-/// over since this one ran. While another one takes it over, it is waited for.
+/// over since this one ran. As long as `is_adopted` says that one does, it is waited for.
 pub(crate) async fn bring_own_volume(
     config: &BrokerConfig,
-    meta: &dyn ClusterStore,
     seams: &Seams,
+    is_adopted: impl AsyncFn() -> Result<bool, StorageError>,
 ) -> Result<(), StorageError> {
     let uri = &config.storage.wal;
     let (Some(WalFence::Detach), Some(volume), None) = (uri.fence, &uri.volume, &seams.device)
@@ -88,8 +83,7 @@ pub(crate) async fn bring_own_volume(
     }
     let started = clock.now();
     loop {
-        let is_adopted = is_being_adopted(meta, config.node_id).await?;
-        let since = (!is_adopted).then_some(started);
+        let since = (!is_adopted().await?).then_some(started);
         match mover.step(volume, since).await {
             Ok(Step::Here) => break,
             Ok(Step::Attaching | Step::Moving) => {}
@@ -101,21 +95,9 @@ pub(crate) async fn bring_own_volume(
             }
             Err(error) => return Err(error.into()),
         }
-        tokio::time::sleep(LOOK_PAUSE).await;
+        tokio::time::sleep(mover.pace().look).await;
     }
     wait_for_device(uri, seams).await.map(drop)
-}
-
-/// Whether a broker that runs is taking over the node's log.
-async fn is_being_adopted(meta: &dyn ClusterStore, node: NodeId) -> Result<bool, StorageError> {
-    let brokers = meta.brokers().await?;
-    let own = brokers.iter().find(|broker| broker.joined.node == node);
-    let Some(BrokerState::Fenced { adopter: Some(by) }) = own.map(|own| own.state) else {
-        return Ok(false);
-    };
-    let is_adopter = |broker: &&millrace_meta::Broker| broker.epoch == by;
-    let adopter = brokers.iter().find(is_adopter);
-    Ok(adopter.is_some_and(|adopter| adopter.state == BrokerState::Active))
 }
 
 /// Makes the device slow where that is asked for, and says so: nobody should run like this unawares.
