@@ -21,6 +21,7 @@ use millrace_wal::{
     device::{BlockDevice, DeviceFuture, Registrants, Reservations, reservation_conflict},
 };
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::SimDisk;
 
@@ -32,6 +33,8 @@ const HOSTS_MAX: usize = 16;
 pub struct ReservedDisk {
     disk: SimDisk,
     namespace: Arc<Mutex<Namespace>>,
+    /// Writes reach the disk while this is true.
+    flows: watch::Sender<bool>,
 }
 
 /// What the disk knows of its hosts.
@@ -42,6 +45,8 @@ struct Namespace {
     /// The host that holds the reservation.
     holder: Option<u64>,
     registrations: u64,
+    /// What a plain preemption does: writes that are under way succeed.
+    spares_writes: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +70,18 @@ impl ReservedDisk {
         Self {
             disk,
             namespace: Arc::default(),
+            flows: watch::Sender::new(true),
         }
+    }
+
+    /// Holds writes back in the device, and lets them go again.
+    pub fn hold_writes(&self, hold: bool) {
+        self.flows.send_replace(!hold);
+    }
+
+    /// From here on, preempting lets the writes succeed that are under way.
+    pub fn preempt_without_abort(&self) {
+        self.namespace.lock().spares_writes = true;
     }
 
     /// The disk as the host with this number sees it.
@@ -213,9 +229,15 @@ impl BlockDevice for HostDevice {
             Ok(registration) => registration,
             Err(refused) => return std::future::ready(Err(refused)).boxed(),
         };
-        let (written, host) = (self.inner.write(offset, data), self.host.clone());
+        let (inner, host) = (Arc::clone(&self.inner), self.host.clone());
+        let mut flows = host.disk.flows.subscribe();
         async move {
-            written.await?;
+            // The disk lives as long as its hosts.
+            let _ = flows.wait_for(|&flows| flows).await;
+            inner.write(offset, data).await?;
+            if host.disk.namespace.lock().spares_writes {
+                return Ok(());
+            }
             // Preempted meanwhile: ended, and tried again by the kernel, which meets the conflict.
             let still = host.may_write()?;
             let same = still.map(|found| found.number) == registration.map(|found| found.number);

@@ -8,12 +8,12 @@ use std::{
 use bytes::Bytes;
 use millrace_model::{Classified as _, FailureClass};
 use millrace_model::{NodeEpoch, NodeId};
-use millrace_testkit::{ReservedDisk, SimDisk};
+use millrace_testkit::{ReservedDisk, ReservingHost, SimDisk};
 use millrace_time::{SeededRandom, SystemClock};
 use millrace_wal::{
     AppendError, DeviceReservation, FenceError, LogFence, OpenError, Recovered, SharedPage,
     UnopenedWal, Wal, WalConfig, WalOwner, WalRange,
-    device::{BlockDevice, Registrants, Reservations as _},
+    device::{BlockDevice, Registrants, Reservations},
 };
 
 const CAPACITY: u64 = 4 << 20;
@@ -180,6 +180,85 @@ async fn fenced_for_good([of_owner, of_adopter, again]: [Access; 3]) {
         try_open(again, OLD).await,
         Err(OpenError::Fence(FenceError::Fenced { .. }))
     ));
+}
+
+/// Whether a write that the device has begun when its host is preempted was acknowledged, and whether it was found.
+async fn write_under_way(disk: &ReservedDisk) -> (bool, bool) {
+    let wal = open(reserved(disk, 1)).await;
+    disk.hold_writes(true);
+    let writer = tokio::spawn({
+        let wal = wal.clone();
+        async move { append(&wal, &Bytes::from_static(b"a")).await }
+    });
+    while wal.metrics().writes_in_flight == 0 {
+        tokio::task::yield_now().await;
+    }
+    // The device has it now, as far as the owner's host is concerned.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let found = adopt(reserved(disk, 2)).await;
+    disk.hold_writes(false);
+    let acknowledged = writer.await.expect("ends").is_ok();
+    (acknowledged, !found.is_empty())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn preempting_ends_the_writes_that_are_under_way() {
+    let disk = ReservedDisk::over(disk(1));
+    assert_eq!(write_under_way(&disk).await, (false, false));
+    // Why it must: the record is acknowledged, and whoever took the log over does not have it.
+    let disk = ReservedDisk::over(self::disk(1));
+    disk.preempt_without_abort();
+    assert_eq!(write_under_way(&disk).await, (true, false));
+}
+
+/// A host that is overtaken between its first look and what it does next.
+#[derive(Debug)]
+struct Slow {
+    host: ReservingHost,
+    overtaken_by: Mutex<Option<DeviceReservation>>,
+}
+
+impl Reservations for Slow {
+    fn register(&self, key: u64) -> std::io::Result<()> {
+        self.host.register(key)
+    }
+
+    fn reserve(&self, key: u64) -> std::io::Result<()> {
+        self.host.reserve(key)
+    }
+
+    fn preempt(&self, key: u64, other: u64) -> std::io::Result<()> {
+        self.host.preempt(key, other)
+    }
+
+    fn registrants(&self) -> std::io::Result<Registrants> {
+        let found = self.host.registrants();
+        let mut overtaken_by = self
+            .overtaken_by
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = overtaken_by.take() {
+            other.acquire(NEW).expect("acquires");
+        }
+        found
+    }
+}
+
+#[test]
+fn an_owner_that_registers_after_its_successor_finds_out() {
+    let disk = ReservedDisk::over(disk(1));
+    let slow = Slow {
+        host: disk.host(1),
+        overtaken_by: Mutex::new(Some(DeviceReservation::new(Arc::new(disk.host(2)), WAL_ID))),
+    };
+    let refused = DeviceReservation::new(Arc::new(slow), WAL_ID).acquire(OLD);
+    assert!(matches!(
+        refused,
+        Err(FenceError::Fenced { current: NEW, .. })
+    ));
+    // The successor still may write.
+    let found = disk.host(9).registrants().expect("reports");
+    assert_eq!(found.holder, found.keys.iter().max().copied());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
