@@ -11,6 +11,7 @@ const ROWS: Record<string, number> = {
   "millrace-properties": 0,
   "millrace-tasks": 0,
   "millrace-time": 0,
+  "millrace-ec2": 1,
   "millrace-record": 1,
   "millrace-limiter": 1,
   "millrace-purgatory": 1,
@@ -40,7 +41,8 @@ const CLIENT_MAY = new Set(["millrace-model", "millrace-time", "millrace-record"
 
 /** Libraries that are a boundary, and the only crates that may name them. */
 const BOUNDARIES: Record<string, string[]> = {
-  object_store: ["millrace-objects"],
+  // EC2 is asked with the credentials and the signature that reach the bucket.
+  object_store: ["millrace-objects", "millrace-ec2"],
   // The test kit makes the databases of tests that need a PostgreSQL server.
   sqlx: ["millrace-meta", "millrace-testkit"],
   "io-uring": ["millrace-wal"],

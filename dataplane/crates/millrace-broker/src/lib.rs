@@ -10,6 +10,7 @@
 //! | `backup` | the metadata's backup in the bucket |
 //! | `recover` | metadata rebuilt from its backup |
 //! | `cluster` | the broker among the other brokers of its cluster |
+//! | `log_device` | the devices of write-ahead logs, this broker's and those that it takes over, and their fences |
 //! | `storage` | metadata, bucket, write-ahead log, caches and streams, put together |
 //! | `broker` | everything, put together; start and stop |
 //! | `settings` | the settings while the broker runs, and their changes |
@@ -31,6 +32,7 @@ pub mod config;
 mod control_link;
 mod folder;
 pub mod identity;
+mod log_device;
 mod machine;
 mod memory;
 mod own_client;
@@ -46,6 +48,7 @@ mod token_keys;
 pub use broker::{Broker, BrokerFailure, StartError, StopReport};
 pub use config::BrokerConfig;
 pub use folder::FolderError;
+pub use log_device::LogDevices;
 pub use machine::{Machine, ThisMachine};
 pub use millrace_properties::{InvalidProperties, PROPERTIES_BYTES_MAX, Properties};
 pub use millrace_stream::Closed;

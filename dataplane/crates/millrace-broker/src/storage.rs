@@ -1,13 +1,9 @@
 //! The storage engine, put together: metadata, bucket, write-ahead log, caches, streams.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
+use millrace_ec2::{InstanceError, MoveError, VolumeId};
 use millrace_limiter::{Network, NetworkConfig, Tier};
 use millrace_meta::{BrokerEndpoint, MetaStore, StoreFailure, sqlite::BackupSource};
 use millrace_model::{Classified, NodeEpoch, NodeId};
@@ -23,8 +19,8 @@ use millrace_stream::{RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom, SystemClock, SystemRandom};
 use millrace_wal::{
-    LogFence, SharedPage, Wal, WalConfig,
-    device::{Backend, BlockDevice, DeviceConfig, DeviceError, ShapedDevice},
+    Wal,
+    device::{BlockDevice, DeviceError},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::task::AbortOnDropHandle;
@@ -32,9 +28,10 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     backup::{Backup, BackupParts},
     cluster::Membership,
-    config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
+    config::{BrokerConfig, StorageConfig},
     folder::DataFolder,
     identity::{self, BucketCheck, BucketSilent, HeldBack, Mismatch},
+    log_device::{LogDevices, ThisHost},
     machine::{Machine, ThisMachine},
     read_threads::ReadThreads,
     settings::{LiveSettings, Parts},
@@ -115,6 +112,57 @@ pub enum StorageError {
     /// The device of the write-ahead log.
     #[error("s3.wal.path: {0}")]
     Device(#[from] DeviceError),
+    /// The device does not take the reservations that are the log's fence.
+    #[error("s3.wal.path: {path} does not work with fence=reservation: {source}")]
+    Reservations {
+        /// The device.
+        path: PathBuf,
+        /// What it or the system said.
+        source: io::Error,
+    },
+    /// The log's fence needs a device of its own.
+    #[error(
+        "s3.wal.path: {0} is no block device, which fence=reservation and fence=detach are for: put the log onto the volume \
+         itself, without a file system"
+    )]
+    NoBlockDevice(PathBuf),
+    /// Another broker could not take the log over.
+    #[error(
+        "s3.wal.path: {0} is a block device, and other brokers of the cluster have to know how they may take its log over: add \
+         &fence=reservation for an io2 volume with Multi-Attach, &fence=detach&volume=vol-… for another EBS volume, or \
+         &fence=page where all brokers are on this machine"
+    )]
+    NoFence(PathBuf),
+    /// The volume's device is not here.
+    #[error(
+        "s3.wal.path: no device of the volume {volume} is attached to this machine{}",
+        if *.is_shared { ": with fence=reservation, it must be attached to every broker of its zone" } else { "" }
+    )]
+    NoDevice {
+        /// The volume.
+        volume: VolumeId,
+        /// Its fence is a reservation.
+        is_shared: bool,
+    },
+    /// The devices of this machine.
+    #[error("s3.wal.path: the devices of this machine cannot be listed: {0}")]
+    Devices(io::Error),
+    /// The volume of the log cannot be brought to this instance.
+    #[error("s3.wal.path: {0}")]
+    Volume(#[from] MoveError),
+    /// Volumes are moved to instances of EC2.
+    #[error("s3.wal.path: fence=detach needs an EC2 instance: {0}")]
+    Instance(#[from] InstanceError),
+    /// Others would plan with the wrong zone.
+    #[error(
+        "broker.rack is {rack}, but this instance is in the availability zone {zone}: set it to that"
+    )]
+    Zone {
+        /// As configured.
+        rack: String,
+        /// As the instance says.
+        zone: String,
+    },
     /// The threads that read from the bucket.
     #[error("the threads that read from the bucket cannot be started: {0}")]
     Threads(io::Error),
@@ -162,6 +210,8 @@ pub struct Seams {
     pub random: SharedRandom,
     /// The write-ahead log's device; `None` opens the one that is configured.
     pub device: Option<Arc<dyn BlockDevice>>,
+    /// The devices of logs on this machine, and of logs that are taken over.
+    pub devices: Arc<dyn LogDevices>,
     /// The bucket; `None` opens the one that is configured.
     pub bucket: Option<Arc<dyn Bucket>>,
     /// The machine's memory bounds what settings may ask for.
@@ -178,6 +228,7 @@ impl Seams {
             clock: SystemClock::shared(),
             random: SystemRandom::shared(),
             device: None,
+            devices: Arc::new(ThisHost::default()),
             bucket: None,
             machine: Arc::new(ThisMachine::default()),
             tasks: Supervisor::new(),
@@ -415,125 +466,6 @@ pub(crate) fn open_bucket(
     let Seams { clock, random, .. } = seams.clone();
     let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
     Ok(ObjectStorage::over(bucket, retry, timeout, clock, random))
-}
-
-/// The log's device, created where it is missing.
-pub(crate) async fn wal_device(
-    uri: &WalUri,
-    seams: &Seams,
-) -> Result<Arc<dyn BlockDevice>, StorageError> {
-    match &seams.device {
-        Some(device) => Ok(Arc::clone(device)),
-        None => shaped(
-            uri,
-            open_device(uri.clone(), seams.tasks.clone()).await?,
-            seams,
-        ),
-    }
-}
-
-/// The log's settings. Where it is blank, it is formatted under the id that is generated here.
-pub(crate) fn wal_config(uri: &WalUri, seams: &Seams) -> WalConfig {
-    WalConfig {
-        depth: uri.io_depth,
-        iops: uri.iops,
-        bytes_per_s: uri.bandwidth_bytes,
-        tasks: seams.tasks.clone(),
-        ..WalConfig::new(seams.random.next_u64())
-    }
-}
-
-/// The fence of a log in a file, beside it. Nothing is on a block device but the log, and another machine that the
-/// device is attached to would not see a file of this one.
-pub(crate) fn wal_fence(
-    uri: &WalUri,
-    wal_id: u64,
-    seams: &Seams,
-) -> Result<Option<Arc<dyn LogFence>>, StorageError> {
-    if seams.device.is_some() || !uri.path.is_file() {
-        return Ok(None);
-    }
-    Ok(Some(Arc::new(shared_page(&uri.path, wal_id)?)))
-}
-
-/// The fence beside the log in the file at `log`.
-pub(crate) fn shared_page(log: &Path, wal_id: u64) -> Result<SharedPage, StorageError> {
-    let mut path = log.to_owned().into_os_string();
-    path.push(".fence");
-    let path = PathBuf::from(path);
-    SharedPage::open(&path, wal_id).map_err(|source| StorageError::WalFence { path, source })
-}
-
-/// Opens the device of a log whose owner is fenced, although its process may still have it open.
-pub(crate) async fn open_fenced_device(
-    uri: WalUri,
-    tasks: Supervisor,
-) -> Result<Arc<dyn BlockDevice>, StorageError> {
-    let config = DeviceConfig {
-        locked: false,
-        ..device_config(&uri, tasks)
-    };
-    let opening = move || Ok(millrace_wal::device::open_device(&uri.path, &config)?);
-    match tokio::task::spawn_blocking(opening).await {
-        Ok(device) => device,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
-}
-
-/// Opens or creates the log's device. Preallocating a large file takes a while, so not on a worker.
-async fn open_device(uri: WalUri, tasks: Supervisor) -> Result<Arc<dyn BlockDevice>, StorageError> {
-    match tokio::task::spawn_blocking(move || open_device_blocking(&uri, tasks)).await {
-        Ok(device) => device,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-    }
-}
-
-fn open_device_blocking(
-    uri: &WalUri,
-    tasks: Supervisor,
-) -> Result<Arc<dyn BlockDevice>, StorageError> {
-    if let Some(folder) = uri.path.parent() {
-        std::fs::create_dir_all(folder).map_err(|source| StorageError::WalFolder {
-            path: folder.to_owned(),
-            source,
-        })?;
-    }
-    let config = device_config(uri, tasks);
-    Ok(millrace_wal::device::open_device(&uri.path, &config)?)
-}
-
-fn device_config(uri: &WalUri, tasks: Supervisor) -> DeviceConfig {
-    DeviceConfig {
-        backend: match uri.backend {
-            WalBackend::Auto => Backend::Auto,
-            WalBackend::IoUring => Backend::IoUring,
-            WalBackend::Threads => Backend::ThreadPool,
-        },
-        depth: uri.io_depth,
-        durable_completion: uri.durable_completion,
-        tasks,
-        ..DeviceConfig::new(uri.capacity_bytes)
-    }
-}
-
-/// Makes the device slow where that is asked for, and says so: nobody should run like this unawares.
-fn shaped(
-    uri: &WalUri,
-    device: Arc<dyn BlockDevice>,
-    seams: &Seams,
-) -> Result<Arc<dyn BlockDevice>, StorageError> {
-    let Some(shape) = uri.shape else {
-        return Ok(device);
-    };
-    tracing::warn!(
-        ?shape,
-        "FOR MEASUREMENTS ONLY: the write-ahead log's device is slowed down; remove the shape_* \
-         parameters from s3.wal.path for any other use"
-    );
-    match ShapedDevice::new(device, shape, seams.clock.clone(), &seams.tasks) {
-        Ok(device) => Ok(Arc::new(device)),
-        Err(source) => Err(StorageError::Shape(source)),
-    }
 }
 
 fn block_cache_config(config: &StorageConfig, cluster_id: &str, seams: &Seams) -> BlockCacheConfig {

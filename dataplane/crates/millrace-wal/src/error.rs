@@ -139,10 +139,22 @@ pub enum ReadError {
     Device(#[from] io::Error),
 }
 
+impl WalFailure {
+    /// Who has the log now, where it failed because it was taken over: its device is not broken.
+    #[must_use]
+    pub fn fenced(&self) -> Option<&FenceError> {
+        let source = self.source.get_ref()?.downcast_ref();
+        source.filter(|fenced| !matches!(fenced, FenceError::Io(_)))
+    }
+}
+
 impl Classified for WalFailure {
-    /// The log is closed for good and nothing in this process retries; a restart opens it again.
+    /// The log is closed for good and nothing in this process retries; a restart opens it again, unless another start has it.
     fn class(&self) -> FailureClass {
-        FailureClass::Transient
+        match self.fenced() {
+            Some(_) => FailureClass::Fenced,
+            None => FailureClass::Transient,
+        }
     }
 }
 

@@ -25,7 +25,7 @@ mod wal;
 pub use aligned::{AlignedBuf, BufferPool};
 pub use config::WalConfig;
 pub use error::{AppendError, OpenError, ReadError, ReserveError};
-pub use fence::{FenceError, LogFence, SharedPage};
+pub use fence::{DeviceReservation, FenceError, LogFence, SharedPage, SingleAttachment};
 pub use format::{BLOCK_BYTES, RECORD_HEAD_BYTES};
 pub use recovery::{Recovered, inspect};
 pub use ring::WalRange;

@@ -1,10 +1,15 @@
 //! Judges the leases of the others, and takes over the logs of those that are gone. Each broker does both; the metadata lets
 //! one of them win.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 
 use millrace_meta::{Adoption, Broker, BrokerState, ClusterError};
-use millrace_model::NodeId;
+use millrace_model::{NodeEpoch, NodeId};
 use millrace_tasks::{Supervisor, Task};
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -12,6 +17,7 @@ use super::{
     Membership,
     takeover::{Takeover, TakeoverError},
 };
+use crate::config::{WalFence, WalUri};
 
 /// Looks at the leases within the time of one.
 const LOOKS_PER_LEASE: u32 = 12;
@@ -36,6 +42,8 @@ pub(crate) struct Failover {
     parts: FailoverParts,
     /// Takeovers that are under way, one for each node.
     running: BTreeMap<NodeId, JoinHandle<()>>,
+    /// Fenced epochs whose logs nobody can take over, which was said.
+    stranded: BTreeSet<NodeEpoch>,
 }
 
 impl Failover {
@@ -43,6 +51,7 @@ impl Failover {
         Self {
             parts,
             running: BTreeMap::new(),
+            stranded: BTreeSet::new(),
         }
     }
 
@@ -97,6 +106,18 @@ impl Failover {
         if by_another || self.running.contains_key(&node) {
             return;
         }
+        match reach(broker, self.parts.membership.epoch, all) {
+            Reach::Here => {}
+            Reach::Others => return,
+            Reach::Nobody => {
+                if self.stranded.insert(broker.epoch) {
+                    let zone = broker.joined.rack.as_deref().unwrap_or_default();
+                    tracing::error!(%node, zone, "the log of a fenced broker is on a volume that can be attached in its \
+                        availability zone only, and no broker runs there: its partitions wait until one does");
+                }
+                return;
+            }
+        }
         let Membership { store, epoch, .. } = &self.parts.membership;
         match store.adopt_log(node, *epoch).await {
             Ok(adoption) => self.start(broker.clone(), adoption),
@@ -121,7 +142,80 @@ impl Failover {
     }
 }
 
+/// Who can take a log over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// This broker.
+    Here,
+    /// Not this broker, but others.
+    Others,
+    /// No broker that runs.
+    Nobody,
+}
+
+/// Volumes are attached in their own zone only, which is that of the broker that had them (`broker.rack`).
+fn reach(fenced: &Broker, own_epoch: NodeEpoch, all: &[Broker]) -> Reach {
+    let uri = fenced.joined.log.parse::<WalUri>().ok();
+    let fence = uri.and_then(|uri| uri.fence);
+    let in_zone = |broker: &&Broker| broker.joined.rack == fenced.joined.rack;
+    let mut able = all
+        .iter()
+        .filter(|broker| broker.state == BrokerState::Active)
+        .filter(|broker| !fence.is_some_and(WalFence::is_zonal) || in_zone(broker))
+        .peekable();
+    if able.peek().is_none() {
+        Reach::Nobody
+    } else if able.any(|broker| broker.epoch == own_epoch) {
+        Reach::Here
+    } else {
+        Reach::Others
+    }
+}
+
 fn tell(node: NodeId, error: &TakeoverError) {
     let error = error as &dyn std::error::Error;
     tracing::error!(%node, error, "the log of a fenced broker was not taken over; trying again");
+}
+
+#[cfg(test)]
+mod tests {
+    use millrace_meta::Joining;
+
+    use super::*;
+
+    fn broker(node: u32, zone: &str, state: BrokerState) -> Broker {
+        let fence = "fence=detach&volume=vol-0123456789abcdef0";
+        Broker {
+            joined: Joining {
+                node: NodeId(node),
+                endpoints: Vec::new(),
+                rack: Some(zone.to_owned()),
+                version: String::new(),
+                log: format!("0@file:///dev/nvme1n1?{fence}"),
+                log_id: 1,
+            },
+            epoch: NodeEpoch(u64::from(node)),
+            state,
+            is_draining: false,
+        }
+    }
+
+    #[test]
+    fn a_log_on_a_volume_is_taken_over_in_its_zone() {
+        const FENCED: BrokerState = BrokerState::Fenced { adopter: None };
+        let all = [
+            broker(1, "a", FENCED),
+            broker(2, "a", BrokerState::Active),
+            broker(3, "b", BrokerState::Active),
+            broker(4, "c", FENCED),
+        ];
+        let [of_a, .., of_c] = &all;
+        assert_eq!(reach(of_a, NodeEpoch(2), &all), Reach::Here);
+        assert_eq!(reach(of_a, NodeEpoch(3), &all), Reach::Others);
+        assert_eq!(reach(of_c, NodeEpoch(2), &all), Reach::Nobody);
+        // A file of one machine has no zone.
+        let mut of_c = of_c.clone();
+        of_c.joined.log = "0@file:///wal".to_owned();
+        assert_eq!(reach(&of_c, NodeEpoch(2), &all), Reach::Here);
+    }
 }

@@ -27,6 +27,8 @@ use millrace_tasks::{Supervisor, Task};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
+#[cfg(test)]
+pub(crate) use self::takeover::{AdoptedLog, TakeoverError};
 pub(crate) use self::{drain::drain_another, lease::Lease};
 use self::{
     failover::{Failover, FailoverParts},

@@ -13,12 +13,13 @@ use millrace_objects::ObjectStorage;
 use millrace_stream::{
     Closed, CompactionConfig, RecoveredLog, StreamConfig, StreamParts, StreamStore,
 };
-use millrace_wal::{LogFence, UnopenedWal, Wal, WalOwner};
+use millrace_wal::{UnopenedWal, Wal, WalOwner};
 
 use crate::{
     config::{InvalidWalUri, WalUri},
     identity::Mismatch,
-    storage::{Seams, StorageError, open_fenced_device, shared_page, wal_config},
+    log_device::{AdoptedDevice, give_back, open_adopted, wal_config},
+    storage::{Seams, StorageError},
 };
 
 /// Memory for what is uploaded of a log that was taken over, bytes.
@@ -89,7 +90,17 @@ impl Takeover {
     ) -> Result<(), TakeoverError> {
         let (node, started) = (broker.joined.node, self.seams.clock.now());
         tracing::info!(%node, log = adoption.log, "taking over the log of a fenced broker");
-        let (wal, recovered) = self.open_log(broker, &adoption).await?;
+        let uri: WalUri = adoption.log.parse()?;
+        let log = AdoptedLog {
+            uri: &uri,
+            log_id: broker.joined.log_id,
+            owner: WalOwner {
+                cluster_id: self.cluster_id.clone(),
+                node_id: node,
+                generation: adoption.epoch,
+            },
+        };
+        let (wal, recovered) = log.open(&self.seams).await?;
         let records = recovered.records_by_stream();
         let streams: Vec<_> = records.keys().copied().collect();
         let unknown = self.store.never_created(&streams).await?;
@@ -113,50 +124,14 @@ impl Takeover {
             Closed::Uploaded => {}
             closed => return Err(TakeoverError::NotUploaded(closed)),
         }
+        // The device is closed before its volume is detached.
+        drop(store);
         self.store.leave(adoption.epoch).await?;
         let took = self.seams.clock.now().saturating_sub(started);
         tracing::info!(%node, ?recovery, ?took, "the log of a fenced broker was taken over");
         metrics::counter!("millrace_logs_taken_over_total").increment(1);
+        give_back(&uri, &self.seams).await;
         Ok(())
-    }
-
-    async fn open_log(
-        &self,
-        broker: &Broker,
-        adoption: &Adoption,
-    ) -> Result<(Wal, RecoveredLog), TakeoverError> {
-        let uri: WalUri = adoption.log.parse()?;
-        let device = open_fenced_device(uri.clone(), self.seams.tasks.clone()).await;
-        let device = device.map_err(|error| TakeoverError::Device(Box::new(error)))?;
-        let config = || wal_config(&uri, &self.seams);
-        let found = UnopenedWal::read(Arc::clone(&device), config())
-            .await?
-            .wal_id();
-        let expected = broker.joined.log_id;
-        if found != expected {
-            let path = uri.path.display().to_string();
-            return Err(TakeoverError::OtherLog {
-                path,
-                expected,
-                found,
-            });
-        }
-        let fence = shared_page(&uri.path, found);
-        let fence = fence.map_err(|error| TakeoverError::Device(Box::new(error)))?;
-        fence.acquire(adoption.epoch)?;
-        // Only now: what the former owner acknowledged is in the log from here on.
-        let log = UnopenedWal::read(device, config()).await?;
-        let mut recovered = RecoveredLog::default();
-        let scanned = log.scan(&mut |record| recovered.push(&record)).await?;
-        let owner = WalOwner {
-            cluster_id: self.cluster_id.clone(),
-            node_id: broker.joined.node,
-            generation: adoption.epoch,
-        };
-        let fence: Arc<dyn LogFence> = Arc::new(fence);
-        let clock = self.seams.clock.clone();
-        let wal = scanned.fenced_by(fence).open(Some(owner), clock).await?;
-        Ok((wal, recovered))
     }
 
     fn stream_parts(
@@ -187,5 +162,47 @@ impl Takeover {
                 ..StreamConfig::default()
             },
         }
+    }
+}
+
+/// A log that is to be taken over.
+pub(crate) struct AdoptedLog<'a> {
+    /// Where it is, in the words of its former owner.
+    pub(crate) uri: &'a WalUri,
+    /// The id that its former owner joined with.
+    pub(crate) log_id: u64,
+    /// On whose behalf it is opened, and under which epoch.
+    pub(crate) owner: WalOwner,
+}
+
+impl AdoptedLog<'_> {
+    /// Fences the former owner, then reads the log and opens it.
+    pub(crate) async fn open(self, seams: &Seams) -> Result<(Wal, RecoveredLog), TakeoverError> {
+        let in_device = |error| TakeoverError::Device(Box::new(error));
+        let adopted = open_adopted(self.uri, seams).await.map_err(in_device)?;
+        let config = || wal_config(self.uri, seams);
+        let AdoptedDevice { device, path, .. } = &adopted;
+        let unopened = UnopenedWal::read(Arc::clone(device), config()).await?;
+        let (found, expected) = (unopened.wal_id(), self.log_id);
+        if found != expected {
+            let path = path.display().to_string();
+            return Err(TakeoverError::OtherLog {
+                path,
+                expected,
+                found,
+            });
+        }
+        let fence = adopted.fence(found, seams).map_err(in_device)?;
+        fence.acquire(self.owner.generation)?;
+        // Only now: what the former owner acknowledged is in the log from here on.
+        let log = UnopenedWal::read(Arc::clone(device), config()).await?;
+        let mut recovered = RecoveredLog::default();
+        let scanned = log.scan(&mut |record| recovered.push(&record)).await?;
+        let clock = seams.clock.clone();
+        let wal = scanned
+            .fenced_by(fence)
+            .open(Some(self.owner), clock)
+            .await?;
+        Ok((wal, recovered))
     }
 }

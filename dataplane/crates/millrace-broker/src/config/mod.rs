@@ -68,7 +68,7 @@ pub use self::{
     oauth::{KeySource, OauthConfig},
     security::{Keystore, Protection, SaslConfig, TlsConfig, Truststore},
     storage::StorageConfig,
-    wal_uri::{InvalidWalUri, WalBackend, WalUri},
+    wal_uri::{InvalidWalUri, WalBackend, WalFence, WalUri},
 };
 
 const MIB: usize = 1 << 20;
@@ -262,6 +262,7 @@ impl BrokerConfig {
         let group = read_group(r);
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
         let injected_panic = read_injected_panic(r);
+        check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
         let unknown = reader.unknown();
         let settings = reader.finish()?;
         // The reader has reported an error wherever something is missing here.
@@ -295,6 +296,24 @@ impl BrokerConfig {
             settings,
             unknown,
         })
+    }
+}
+
+/// Other brokers have to know which of them can attach the log's volume.
+fn check_zone(
+    r: &mut Reader<'_>,
+    (cluster, rack): (Option<&ClusterConfig>, Option<&str>),
+    storage: Option<&StorageConfig>,
+) {
+    let fence = storage.and_then(|storage| storage.wal.fence);
+    if cluster.is_some() && rack.is_none() && fence.is_some_and(WalFence::is_zonal) {
+        let problem =
+            "the log is on a volume that only brokers of its availability zone can take over";
+        r.fail(
+            "broker.rack",
+            problem,
+            "write the zone of this broker, such as eu-central-1a",
+        );
     }
 }
 

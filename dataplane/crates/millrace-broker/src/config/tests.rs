@@ -637,3 +637,17 @@ fn delegation_tokens_need_a_secret_key_which_is_not_shown() {
         );
     }
 }
+
+#[test]
+fn a_log_on_a_volume_needs_the_zone_where_others_may_take_it_over() {
+    let log =
+        "s3.wal.path=0@file:///dev/nvme1n1?capacity=0&fence=detach&volume=vol-0123456789abcdef0";
+    let cluster = "metadata.database.url=postgres://localhost/m";
+    let errors = errors(&format!("{log}\n{cluster}"));
+    assert!(
+        errors[0].contains("broker.rack") && errors[0].contains("eu-central-1a"),
+        "{errors:?}"
+    );
+    legal(&format!("{log}\n{cluster}\nbroker.rack=eu-central-1a"));
+    legal(log);
+}

@@ -2,6 +2,7 @@
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
+use millrace_ec2::VolumeId;
 use millrace_wal::device::Shape;
 use url::Url;
 
@@ -16,8 +17,38 @@ pub enum WalBackend {
     Threads,
 }
 
-/// `0@file:///path?capacity=…&iodepth=…&iops=…&bandwidth=…&backend=…&durable=…`, the form that users
+/// How another broker of the cluster makes this one stop acknowledging, before it takes the log over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalFence {
+    /// A file beside the log: brokers on one machine. What a log in a file has where nothing is said.
+    Page,
+    /// NVMe reservations on the log's device, which is attached to all brokers of a zone: an io2 volume with Multi-Attach.
+    Reservation,
+    /// Moving the EBS volume, which the log has for itself, to the broker that takes the log over.
+    Detach,
+}
+
+impl WalFence {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Reservation => "reservation",
+            Self::Detach => "detach",
+        }
+    }
+
+    /// Whether only brokers of the same zone can take the log over: a volume cannot be attached in another one.
+    #[must_use]
+    pub fn is_zonal(self) -> bool {
+        matches!(self, Self::Reservation | Self::Detach)
+    }
+}
+
+/// `0@file:///path?capacity=…&iodepth=…&iops=…&bandwidth=…&backend=…&durable=…&fence=…&volume=…`, the form that users
 /// of Kafka on S3 know. The path is a file, created with its capacity, or a block device.
+///
+/// `fence` is `page`, `reservation` or `detach`: see [`WalFence`]. With `volume`, the id of an EBS volume, the device is found
+/// by that, and the path is not used: the device of a volume has another name on each instance.
 ///
 /// `shape_write_ms`, `shape_iops` and `shape_bandwidth` (bytes per second) make the device as slow
 /// as a cloud volume, for measurements on a faster disk. `iops` and `bandwidth` pace the log below
@@ -38,6 +69,10 @@ pub struct WalUri {
     pub backend: WalBackend,
     /// True where the device's completion already means durable; has no effect on a file.
     pub durable_completion: bool,
+    /// How the log is fenced; `None` where nothing is said.
+    pub fence: Option<WalFence>,
+    /// The EBS volume that the log is on.
+    pub volume: Option<VolumeId>,
     /// For measurements: how slow the device is made.
     pub shape: Option<Shape>,
 }
@@ -50,7 +85,7 @@ pub enum InvalidWalUri {
     Form,
     /// A parameter that does not exist.
     #[error(
-        "unknown parameter {0:?}; known are capacity, iodepth, iops, bandwidth, backend, durable; \
+        "unknown parameter {0:?}; known are capacity, iodepth, iops, bandwidth, backend, durable, fence, volume; \
          for measurements shape_write_ms, shape_iops, shape_bandwidth"
     )]
     Parameter(String),
@@ -62,6 +97,17 @@ pub enum InvalidWalUri {
         /// What it must be.
         expected: &'static str,
     },
+    /// Nobody could detach the volume without its id.
+    #[error(
+        "fence=detach needs the id of the EBS volume that the log is on: add &volume=vol-0123456789abcdef0"
+    )]
+    NoVolume,
+    /// A file beside a log on a volume is not on the volume.
+    #[error(
+        "fence=page is for brokers of one machine, and a volume may be attached to others: write fence=reservation for an io2 \
+         volume with Multi-Attach, or fence=detach for any other volume"
+    )]
+    PageOfVolume,
 }
 
 impl WalUri {
@@ -90,12 +136,18 @@ impl FromStr for WalUri {
             bandwidth_bytes: None,
             backend: WalBackend::Auto,
             durable_completion: false,
+            fence: None,
+            volume: None,
             shape: None,
         };
         for (name, value) in url.query_pairs() {
             wal.set(&name, &value)?;
         }
-        Ok(wal)
+        match (wal.fence, &wal.volume) {
+            (Some(WalFence::Detach), None) => Err(InvalidWalUri::NoVolume),
+            (Some(WalFence::Page), Some(_)) => Err(InvalidWalUri::PageOfVolume),
+            _ => Ok(wal),
+        }
     }
 }
 
@@ -114,7 +166,14 @@ impl fmt::Display for WalUri {
         write!(
             f,
             "0@{url}?capacity={capacity}&iodepth={depth}&backend={backend}&durable={durable}"
-        )
+        )?;
+        if let Some(fence) = self.fence {
+            write!(f, "&fence={}", fence.name())?;
+        }
+        match &self.volume {
+            Some(volume) => write!(f, "&volume={volume}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -155,6 +214,19 @@ impl WalUri {
             }
             "durable" => {
                 self.durable_completion = number("durable", value, |_| true, "true or false")?;
+            }
+            "fence" => {
+                let all = [WalFence::Page, WalFence::Reservation, WalFence::Detach];
+                let fence = all.into_iter().find(|fence| fence.name() == value);
+                self.fence = Some(fence.ok_or(InvalidWalUri::Value {
+                    name: "fence",
+                    expected: "page (brokers of one machine), reservation (an io2 volume with Multi-Attach) or detach (any \
+                               other EBS volume)",
+                })?);
+            }
+            "volume" => {
+                let expected = "the id of an EBS volume, such as vol-0123456789abcdef0";
+                self.volume = Some(number("volume", value, |_| true, expected)?);
             }
             "shape_write_ms" => {
                 let legal = |n: &u64| (1..=10_000).contains(n);
@@ -244,6 +316,30 @@ mod tests {
     }
 
     #[test]
+    fn whoever_takes_the_log_over_is_told_its_fence_and_its_volume() {
+        let volume = "vol-0123456789abcdef0";
+        let text = format!(
+            "0@file:///dev/nvme1n1?capacity=0&iodepth=8&backend=auto&durable=true&fence=detach&volume={volume}"
+        );
+        let wal: WalUri = text.parse().expect("legal");
+        assert_eq!(wal.fence, Some(WalFence::Detach));
+        assert_eq!(wal.to_string(), text);
+        for (fence, form) in [
+            ("page", WalFence::Page),
+            ("reservation", WalFence::Reservation),
+        ] {
+            let wal: WalUri = format!("file:///w?fence={fence}").parse().expect("legal");
+            assert_eq!(wal.fence, Some(form));
+            assert_eq!(wal.to_string().parse::<WalUri>(), Ok(wal));
+        }
+        let wal: WalUri = format!("file:///w?volume={volume}").parse().expect("legal");
+        assert_eq!(
+            (wal.fence, wal.volume.map(|id| id.to_string())),
+            (None, Some(volume.to_owned()))
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         let error = |text: &str| text.parse::<WalUri>().expect_err("illegal").to_string();
         assert!(error("/var/wal").contains("0@file:///"));
@@ -253,5 +349,9 @@ mod tests {
         assert!(error("file:///w?shape_write_ms=0").contains("1 to 10000"));
         assert!(error("file:///w?shape_iops=0").contains("shape_iops"));
         assert!(error("file:///w?speed=1").contains("known are capacity"));
+        assert!(error("file:///w?fence=hope").contains("reservation (an io2 volume"));
+        assert!(error("file:///w?fence=detach").contains("&volume=vol-"));
+        assert!(error("file:///w?volume=nvme1n1").contains("vol-0123456789abcdef0"));
+        assert!(error("file:///w?fence=page&volume=vol-01234567").contains("fence=detach"));
     }
 }

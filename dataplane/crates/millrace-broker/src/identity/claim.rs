@@ -27,7 +27,8 @@ use super::{
 use crate::{
     config::BrokerConfig,
     folder::DataFolder,
-    storage::{Seams, StorageError, wal_config, wal_device, wal_fence},
+    log_device::{wal_config, wal_device, wal_fence},
+    storage::{Seams, StorageError},
 };
 
 /// Storage that belongs to this start.

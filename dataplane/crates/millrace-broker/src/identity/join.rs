@@ -7,10 +7,10 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_meta::{
-    BrokerEndpoint, ClusterStore as _, JoinError, Joining, MetaStore as _, StoreFailure,
+    BrokerEndpoint, BrokerState, ClusterStore as _, JoinError, Joining, MetaStore as _, StoreFailure,
     postgres::{OpenError, PostgresMeta, PostgresOptions},
 };
-use millrace_model::{Classified as _, NodeEpoch};
+use millrace_model::{Classified as _, NodeEpoch, NodeId};
 use millrace_objects::ObjectStorage;
 use millrace_stream::RecoveredLog;
 use millrace_wal::{
@@ -26,7 +26,8 @@ use super::{
 use crate::{
     cluster::{Lease, Membership},
     config::{BrokerConfig, ClusterConfig},
-    storage::{Seams, StorageError, wal_config, wal_device, wal_fence},
+    log_device::{bring_own_volume, require_fence, wal_config, wal_device, wal_fence},
+    storage::{Seams, StorageError},
 };
 
 /// The pause before the database or the bucket is asked again, or whether the takeover of the log is done.
@@ -55,13 +56,16 @@ pub(crate) async fn join(
     seams: &Seams,
 ) -> Result<Joined, StorageError> {
     let uri = &config.storage.wal;
+    let meta = Arc::new(open_database(config, cluster).await?);
+    let is_adopted = async || is_being_adopted(&meta, config.node_id).await;
+    bring_own_volume(config, seams, is_adopted).await?;
+    require_fence(uri, seams)?;
     let device = wal_device(uri, seams).await?;
     // The id of a blank log is generated here, once.
     let log_config = wal_config(uri, seams);
     let found = UnopenedWal::read(Arc::clone(&device), log_config.clone()).await?;
     let (identity, log_id) = (found.identity(), found.wal_id());
     drop(found);
-    let meta = Arc::new(open_database(config, cluster).await?);
     let cluster_id = agree(config, &meta, identity.as_ref(), bucket, seams).await?;
     let secret = broker_secret(&meta).await?;
     let joining = Joining {
@@ -104,6 +108,17 @@ pub(crate) async fn join(
         wal,
         recovered,
     })
+}
+
+/// Whether a broker that runs is taking over the node's log.
+async fn is_being_adopted(meta: &PostgresMeta, node: NodeId) -> Result<bool, StorageError> {
+    let brokers = meta.brokers().await?;
+    let own = brokers.iter().find(|broker| broker.joined.node == node);
+    let Some(BrokerState::Fenced { adopter: Some(by) }) = own.map(|own| own.state) else {
+        return Ok(false);
+    };
+    let adopter = brokers.iter().find(|broker| broker.epoch == by);
+    Ok(adopter.is_some_and(|adopter| adopter.state == BrokerState::Active))
 }
 
 /// Connects to the database, which may be failing over.

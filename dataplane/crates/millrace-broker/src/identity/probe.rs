@@ -21,7 +21,8 @@ use super::{
 use crate::{
     config::{BrokerConfig, WalUri},
     folder::DataFolder,
-    storage::{Seams, StorageError, wal_config, wal_device},
+    log_device::{wal_config, wal_device},
+    storage::{Seams, StorageError},
 };
 
 /// How long a start waits for the bucket that it can do without.

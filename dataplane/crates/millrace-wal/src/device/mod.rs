@@ -4,8 +4,10 @@
 //! - `threads`: a small pool of threads that block in `pwrite`
 //! - `uring`: io_uring, where the kernel allows it
 //! - `shaped`: a decorator that slows writes down, for measurements
+//! - `reservations`: which hosts may write to a device that several are attached to
 
 mod file;
+mod reservations;
 mod shaped;
 mod threads;
 #[cfg(target_os = "linux")]
@@ -19,6 +21,9 @@ use millrace_time::{SharedClock, SystemClock};
 
 use crate::AlignedBuf;
 
+pub use reservations::{
+    Registrants, Reservations, is_reservation_conflict, open_reservations, reservation_conflict,
+};
 pub use shaped::{Shape, ShapedDevice};
 
 /// What a device operation answers with.

@@ -7,7 +7,7 @@
 //! the kernel cancels what it can. A cancelled operation is submitted again, a bounded number of
 //! times: a device that is always busy has failed, and its callers must get an error.
 //!
-//! This is the only file of the project that contains `unsafe`. It is sound because a submitted
+//! The `unsafe` of this file, one of two that contain any, is sound because a submitted
 //! operation points into an [`AlignedBuf`] that [`Ring::table`] owns until the kernel has
 //! answered; the heap block behind a buffer does not move when the buffer does; and if the ring
 //! fails, the buffers that the kernel may still use are leaked instead of freed.

@@ -278,6 +278,11 @@ impl Shared {
 
     /// Ends the log: nothing that was not acknowledged before ever is.
     fn fail(&self, failure: WalFailure) {
+        if matches!(self.state.lock().phase, Phase::Failed(_)) {
+            return;
+        }
+        // Without the lock: a fence may ask its device.
+        let failure = self.explained(failure);
         let abandoned = {
             let mut state = self.state.lock();
             if matches!(state.phase, Phase::Failed(_)) {
@@ -286,7 +291,11 @@ impl Shared {
             state.phase = Phase::Failed(failure.clone());
             state.commit.abandon()
         };
-        tracing::error!(%failure, "the WAL has failed; nothing more is acknowledged");
+        if failure.fenced().is_some() {
+            tracing::error!(%failure, "the WAL was taken over; nothing more is acknowledged");
+        } else {
+            tracing::error!(%failure, "the WAL has failed; nothing more is acknowledged");
+        }
         self.metrics.failures.increment(1);
         self.space.close();
         self.memory.close();
@@ -295,6 +304,18 @@ impl Shared {
         }
         self.failure.send_replace(Some(failure));
         self.idle.notify_waiters();
+    }
+
+    /// The device refuses a former owner's writes where it is the fence itself.
+    fn explained(&self, failure: WalFailure) -> WalFailure {
+        let fence = self.fence.as_ref();
+        match fence.and_then(|fence| fence.explain(&failure.source)) {
+            Some(fenced) => WalFailure {
+                source: Arc::new(std::io::Error::other(fenced)),
+                ..failure
+            },
+            None => failure,
+        }
     }
 
     async fn close(&self) -> Result<(), WalFailure> {

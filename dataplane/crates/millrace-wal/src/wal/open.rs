@@ -166,7 +166,8 @@ impl ScannedWal {
             .transpose()?;
         let limits = Limits::of(&log.config, log.ring);
         let mut store = HeaderStore::after(Arc::clone(&log.device), log.header, log.slot);
-        start_session(&mut store, &scan, &limits, owner).await?;
+        let started = start_session(&mut store, &scan, &limits, owner).await;
+        started.map_err(|error| explained(error, fence.as_ref()))?;
         let mut shared = Shared::new(
             log.device, log.ring, limits, log.config, clock, store, &scan,
         );
@@ -216,6 +217,15 @@ async fn start_session(
         header.extents.clone_from(&scan.extents);
     });
     updated.await.map_err(header_unwritten)
+}
+
+/// The device may have refused the header because the log was taken over meanwhile.
+fn explained(error: OpenError, fence: Option<&Held>) -> OpenError {
+    let OpenError::Device { source, .. } = &error else {
+        return error;
+    };
+    let fenced = fence.and_then(|fence| fence.explain(source));
+    fenced.map_or(error, OpenError::Fence)
 }
 
 fn header_unwritten(source: std::io::Error) -> OpenError {

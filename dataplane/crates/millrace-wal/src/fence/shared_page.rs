@@ -1,79 +1,15 @@
-//! Keeps a former owner of a log from acknowledging anything.
-//!
-//! A broker whose log another broker has taken over must not acknowledge a write that the other one has not read.
-//! It may have been stopped, cut off from the network or paused by the hypervisor, so neither a lock nor a lease
-//! tells it in time. The order of steps does: the former owner looks at the fence *after* each write is durable and
-//! before it acknowledges, and the new owner raises the fence *before* it reads the log. Whichever comes first, either
-//! the new owner finds the record or the former one finds the fence.
+//! The fence of brokers on one machine: a page in a file beside the log.
 
 use std::{
-    fmt::Debug,
     fs::{File, OpenOptions},
     io,
     os::unix::fs::FileExt,
     path::Path,
-    sync::Arc,
 };
 
 use millrace_model::NodeEpoch;
 
-/// Why a log may not be used.
-#[derive(Debug, thiserror::Error)]
-pub enum FenceError {
-    /// A later start has taken the log over.
-    #[error("epoch {epoch} no longer owns the write-ahead log: epoch {current} has taken it over")]
-    Fenced {
-        /// Who asked.
-        epoch: NodeEpoch,
-        /// Who owns the log.
-        current: NodeEpoch,
-    },
-    /// Another log has taken this one's place.
-    #[error("the write-ahead log was replaced by another one, which epoch {current} owns")]
-    Replaced {
-        /// Who owns the other log.
-        current: NodeEpoch,
-    },
-    /// The fence cannot be read or written. Nobody may acknowledge without it.
-    #[error("the fence of the write-ahead log failed: {0}")]
-    Io(#[from] io::Error),
-}
-
-/// Where a log's owner is written down.
-pub trait LogFence: Debug + Send + Sync + 'static {
-    /// Makes `epoch` the owner. From the moment this returns, no write of an earlier epoch is acknowledged, also of one
-    /// that is under way. Acquiring the same epoch again changes nothing.
-    ///
-    /// # Errors
-    /// A later epoch owns the log, or the fence failed.
-    fn acquire(&self, epoch: NodeEpoch) -> Result<(), FenceError>;
-
-    /// Whether `epoch` still owns the log. Called after each durable write and before its acknowledgement, so it must be
-    /// fast and must not rely on what it has seen before.
-    ///
-    /// # Errors
-    /// Another epoch owns the log, or the fence failed.
-    fn check(&self, epoch: NodeEpoch) -> Result<(), FenceError>;
-}
-
-/// A fence that was acquired.
-#[derive(Debug)]
-pub(crate) struct Held {
-    fence: Arc<dyn LogFence>,
-    epoch: NodeEpoch,
-}
-
-impl Held {
-    pub(crate) fn acquire(fence: Arc<dyn LogFence>, epoch: NodeEpoch) -> Result<Self, FenceError> {
-        fence.acquire(epoch)?;
-        Ok(Self { fence, epoch })
-    }
-
-    /// Whether what is durable by now may be acknowledged.
-    pub(crate) fn check(&self) -> Result<(), FenceError> {
-        self.fence.check(self.epoch)
-    }
-}
+use super::{FenceError, LogFence};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"MRFENCE1");
 /// The magic number, the log's id, its owner's epoch, and their sum.
