@@ -28,6 +28,12 @@ test("the stack of three slots over three zones is what the snapshot shows", asy
   await expect(snapshotText(clusterStack())).toMatchFileSnapshot("cluster-stack.snap");
 });
 
+test("the stack of one slot is what the snapshot shows", async () => {
+  await expect(snapshotText(clusterStack({ slots: 1 }))).toMatchFileSnapshot(
+    "cluster-stack-of-one.snap",
+  );
+});
+
 test("the same spec always gives the same text, and it asks AWS nothing", () => {
   expect(synthesizeCluster(SPEC, OFFLINE)).toBe(synthesizeCluster(SPEC, OFFLINE));
   expect(clusterStack().data).toBeUndefined();
