@@ -49,6 +49,14 @@ function namedArns(scope: NamedScope, accountId: string): string[] {
       ];
     case "bucket":
       return [`arn:aws:s3:::${prefix}-data-*`];
+    case "database":
+      return [
+        ...["db", "subgrp", "pg", "snapshot"].map(
+          (kind) => `arn:aws:rds:*:${accountId}:${kind}:${prefix}*`,
+        ),
+        // PostgreSQL's own options, which a database cannot be without.
+        `arn:aws:rds:*:${accountId}:og:default:*`,
+      ];
     case "log-group":
       return [`arn:aws:logs:*:${accountId}:log-group:/millrace/*`];
     case "role":
@@ -75,6 +83,7 @@ export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
     },
     { name: "compute", document: policyDocument(...compute(props)) },
     { name: "storage", document: policyDocument(...storage(props)) },
+    { name: "metadata", document: policyDocument(...metadata(props)) },
     { name: "identity", document: policyDocument(...identity(props)) },
   ];
 }
@@ -88,7 +97,7 @@ const READ_BY_ARN = new Set([
 ]);
 
 /** Describing actions that cannot be limited to an ARN. */
-const LISTING = /^(ec2|autoscaling|elasticloadbalancing):Describe/;
+const LISTING = /^(ec2|autoscaling|elasticloadbalancing|rds):Describe/;
 
 /**
  * The boundary of the provisioner's role: the same actions in the same account, so that a policy
@@ -137,10 +146,18 @@ export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
 }
 
 /** Whole families of descriptions, which a boundary may name as such: it has to stay short. */
-const FAMILIES = ["autoscaling:Describe*", "elasticloadbalancing:Describe*", "s3:GetBucket*"];
+const FAMILIES = [
+  "autoscaling:Describe*",
+  "elasticloadbalancing:Describe*",
+  "rds:Describe*",
+  "rds:*DB*",
+  "rds:*Tags*",
+  "s3:GetBucket*",
+];
 
 function shortened(action: string): string {
-  return FAMILIES.find((family) => action.startsWith(family.slice(0, -1))) ?? action;
+  const isOf = (family: string) => new RegExp(`^${family.replaceAll("*", ".*")}$`).test(action);
+  return FAMILIES.find(isOf) ?? action;
 }
 
 /** The resource type in ARNs that each call creates. */
@@ -385,6 +402,7 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
         StringLike: {
           "kms:ViaService": [
             "ec2.*.amazonaws.com",
+            "rds.*.amazonaws.com",
             "s3.*.amazonaws.com",
             "secretsmanager.*.amazonaws.com",
           ],
@@ -397,6 +415,32 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
       Action: "kms:CreateGrant",
       Resource: keys,
       Condition: { Bool: { "kms:GrantIsForAWSResource": "true" } },
+    },
+  ];
+}
+
+/** The database that several brokers of a cluster share. */
+function metadata({ accountId }: ProvisionerProps): Statement[] {
+  const reads = actions("rds", "read");
+  const isDescribing = (action: string) => action.startsWith("rds:Describe");
+  return [
+    // The provider looks for an instance by an id that its ARN does not have.
+    { Sid: "FindDatabases", Effect: "Allow", Action: reads.filter(isDescribing), Resource: "*" },
+    {
+      Sid: "Databases",
+      Effect: "Allow",
+      Action: [
+        ...reads.filter((action) => !isDescribing(action)),
+        ...actions("rds", "change"),
+      ].sort(),
+      Resource: namedArns("database", accountId),
+    },
+    {
+      // Terraform gives a database the password that its secret holds. Brokers' other credentials it cannot read.
+      Sid: "PasswordsOfDatabases",
+      Effect: "Allow",
+      Action: "secretsmanager:GetSecretValue",
+      Resource: `arn:aws:secretsmanager:*:${accountId}:secret:${ANY_CLUSTER_PREFIX}/metadata-*`,
     },
   ];
 }
@@ -438,7 +482,11 @@ function identity(props: ProvisionerProps): Statement[] {
       Resource: `arn:aws:iam::${accountId}:role/aws-service-role/*`,
       Condition: {
         StringEquals: {
-          "iam:AWSServiceName": ["autoscaling.amazonaws.com", "elasticloadbalancing.amazonaws.com"],
+          "iam:AWSServiceName": [
+            "autoscaling.amazonaws.com",
+            "elasticloadbalancing.amazonaws.com",
+            "rds.amazonaws.com",
+          ],
         },
       },
     },

@@ -1,5 +1,5 @@
-import { AWS_INSTANCES, type AwsInstance } from "./aws-instance.ts";
 import type { AwsDatabaseClass } from "./aws-database.ts";
+import { AWS_INSTANCES, type AwsInstance } from "./aws-instance.ts";
 import type { ClusterSize } from "./size.ts";
 import type { WalVolume } from "./wal-volume.ts";
 

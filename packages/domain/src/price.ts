@@ -259,7 +259,9 @@ function observationLines(cluster: PricedCluster, aws: AwsSpec, prices: RegionPr
   const secretLine = line("Secrets Manager secrets", secrets, "secret-month", SECRET_MONTH);
   if (cluster.retained) return [key, secretLine];
   const running = cluster.paused ? 0 : 1;
-  const alarms = running * (ALARMS_PER_CLUSTER + ALARMS_PER_SLOT * cluster.brokers + several * ALARMS_OF_DATABASE);
+  const alarms =
+    running *
+    (ALARMS_PER_CLUSTER + ALARMS_PER_SLOT * cluster.brokers + several * ALARMS_OF_DATABASE);
   const metrics = running * METRICS_PER_SLOT * cluster.brokers;
   const logs = running * LOGS_GIB_PER_SLOT * cluster.brokers;
   return [

@@ -8,6 +8,9 @@
 # metadata, which says what the objects mean. So a device is formatted only if it has no signature AND the bucket
 # is empty, or the loss of a recovery from the bucket was approved. In any other case the script stops and
 # reports what it found: a slot that does not start loses nothing.
+#
+# Lines that begin with `#:` are for a slot of several, which share their metadata in a database; what is between `#{` and
+# `#}` is for a slot that is the only one.
 set -euo pipefail
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export AWS_DEFAULT_REGION="$REGION" AWS_RETRY_MODE=standard AWS_MAX_ATTEMPTS=5 AWS_PAGER=''
@@ -18,6 +21,8 @@ VOLUME=/var/lib/millrace
 LOSS=$VOLUME/loss
 RUN=/run/millrace
 ETC=/etc/millrace
+#: # In memory, because the settings have the password of the metadata database.
+#: ETC=$RUN/etc
 OPT=/opt/millrace
 SPOOL=/var/spool/millrace
 # The same on every instance, since files on the volume carry it from one to the next.
@@ -87,6 +92,7 @@ attach_volume() {
     answer=$(aws_api ec2 describe-volumes --volume-ids "$volume" \
       --query 'Volumes[0].[State,Attachments[0].InstanceId]') || answer='unknown None'
     read -r state holder <<<"$answer"
+#:     [ "$WAL_FENCE" != reservation ] || see_shared "$volume" "$instance"
     [ "$holder" != "$instance" ] || return 0
     if [ "$state" = available ]; then
       aws_api ec2 attach-volume --volume-id "$volume" --instance-id "$instance" \
@@ -100,6 +106,13 @@ attach_volume() {
   die "$volume is still $state, held by $holder; end that instance or detach it"
 }
 
+#: # Sets state and holder of a volume with Multi-Attach: it may be attached whoever else has it, since its reservation says
+#: # who writes.
+#: see_shared() {
+#:   holder=$(aws_api ec2 describe-volumes --volume-ids "$1" \
+#:     --query "Volumes[0].Attachments[?InstanceId=='$2'].InstanceId|[0]") || return 0
+#:   [ "$holder" = "$2" ] || [ "$state" != in-use ] || state=available
+#: }
 # By the volume's id, which the NVMe controller tells as its serial number: names such as
 # /dev/nvme1n1 change from boot to boot.
 find_device() {
@@ -168,17 +181,19 @@ has_objects() {
 
 format() {
   local device=$1
-  # Of all slots: they share the bucket. BROKERS_PER_CLUSTER_MAX says what more than one would need.
+#{ single
   if has_objects ''; then
     has_objects "meta/nodes/$SLOT/log/" || die "the volume is blank, but $DATA_BUCKET holds data and no" \
       "metadata of this node; restore that volume from a snapshot, with the same tags"
     await_approval 'the volume was lost: it is blank, and the bucket knows this node'
   fi
+#} With several, the metadata knows each node's log: a broker whose log is another than that ends with 65.
   say "$device is blank: formatting"
   mkfs.xfs -q -K -m "uuid=$(slot_uuid)" "$device"
   sync "$device"
 }
 
+#{ single
 # ---------------------------------------------------------------------------------------------------
 # Lost metadata
 #
@@ -235,6 +250,7 @@ ended() {
   cat /proc/sys/kernel/random/uuid >"$LOSS"
   systemctl --no-block restart millrace-slot
 }
+#}
 
 marker_text() { printf 'cluster=%s\nslot=%s\n' "$CLUSTER_ID" "$SLOT"; }
 
@@ -343,10 +359,20 @@ wal_capacity() {
   echo "$size"
 }
 
+#: # With the password; the stack writes it when it makes the database.
+#: metadata_url() {
+#:   aws_api secretsmanager get-secret-value --secret-id "$METADATA_SECRET" --query SecretString
+#: }
 write_properties() {
   local capacity next=$ETC/new.properties
+#:   local url
+#:   url=$(insist 'reading where the metadata is' metadata_url) ||
+#:     die "the secret $METADATA_SECRET cannot be read; check the role and the endpoint"
+#:   [[ $url == postgres://* ]] || die "the secret $METADATA_SECRET has no address of a database"
+#:   WAL_PARAMETERS+="&fence=$WAL_FENCE&volume=$(cat "$RUN/volume")"
   capacity=$(wal_capacity)
   install -d -m 0755 "$ETC"
+#:   printf '%s\n' "$DATABASE_AUTHORITY" >"$ETC/database-ca.pem"
   install -m 0640 -g millrace /dev/null "$next"
   cat >"$next" <<EOF
 node.id=$SLOT
@@ -359,6 +385,8 @@ data.dir=$VOLUME/data
 shutdown.drain.ms=20000
 s3.wal.path=0@file://$VOLUME/wal/wal?capacity=$capacity$WAL_PARAMETERS
 s3.data.buckets=0@$DATA_BUCKET_URI
+#:broker.rack=$RACK
+#:metadata.database.url=$url
 $PROPERTIES
 EOF
   "$OPT/current/millrace" broker --check --config "$next" >/dev/null ||
@@ -378,17 +406,22 @@ prepare() {
   instance=$(insist 'reading the instance id' metadata instance-id) ||
     die 'the instance metadata does not answer'
   volume=$(find_volume)
+#{ single
   RECOVERY=meta/nodes/$SLOT/recovery/$volume
+#}
   attach_volume "$volume" "$instance"
   device=$(find_device "$volume")
   fetch_broker
   install -d -m 0755 "$RUN"
+#:   echo "$volume" >"$RUN/volume"
   # The control plane writes the first one after the apply that creates the instance, and clients are served
   # without it.
   "$SELF" refresh_link || say 'no link credential yet; trying each minute'
   mount_volume "$device"
   write_properties
+#{ single
   recover_volume
+#}
   say "$volume is mounted from $device"
 }
 
@@ -403,6 +436,8 @@ backoff() {
   echo "$now" >>"$starts.new"
   mv "$starts.new" "$starts"
   sleep "$((wait < 60 ? wait : 60))"
+#:   # The password may be another one by now. As a child, because it ends where it fails.
+#:   "$SELF" write_properties || say 'the settings stay as they are'
 }
 
 # ---------------------------------------------------------------------------------------------------
@@ -517,7 +552,9 @@ User=millrace
 Group=millrace
 ExecStartPre=+$SELF backoff
 ExecStart=$OPT/current/millrace broker --config $ETC/server.properties --log-format json
+#{ single
 ExecStopPost=+$SELF ended
+#}
 Restart=always
 RestartSec=1
 # Wrong command line, data or settings: the next start would fail the same way.
@@ -582,6 +619,7 @@ install_slot() {
 
 case "${1:-install}" in
   install) install_slot ;;
+#:   write_properties) write_properties ;;
   prepare | backoff | ended | tick | grow | refresh_link | identify | report | ship_logs) "$1" ;;
   *) die "unknown step $1" ;;
 esac
