@@ -17,8 +17,10 @@ export AWS_DEFAULT_REGION="$REGION" AWS_RETRY_MODE=standard AWS_MAX_ATTEMPTS=5 A
 
 SELF=/usr/local/sbin/millrace-slot
 VOLUME=/var/lib/millrace
+#{ single
 # Exists from a broker's exit with 65 until its recovery; its text is the id of that loss.
 LOSS=$VOLUME/loss
+#}
 RUN=/run/millrace
 ETC=/etc/millrace
 #: # In memory, because the settings have the password of the metadata database.

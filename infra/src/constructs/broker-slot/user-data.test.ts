@@ -49,6 +49,8 @@ const SEVERAL: SeveralSettings = {
   databaseAuthority: DATABASE_AUTHORITY,
 };
 
+const OF_SEVERAL = { ...SPEC, several: SEVERAL };
+
 /** What each setting that a tenant may tune costs at most; ten more of them must fit. */
 const PROPERTY_BYTES = 60;
 const PROPERTIES_SPARE = 10;
@@ -79,16 +81,16 @@ describe("user data", () => {
   });
 
   test("of several is the same on every machine, and unpacks to the script", () => {
-    const text = userData({ ...SPEC, several: SEVERAL });
-    expect(text).toBe(userData({ ...SPEC, several: SEVERAL }));
+    const text = userData(OF_SEVERAL);
+    expect(text).toBe(userData(OF_SEVERAL));
     expect(Buffer.byteLength(text)).toBeLessThan(16_384 - PROPERTY_BYTES * PROPERTIES_SPARE);
     // The shell's own words, up to where it would run what it unpacked.
     const unpack = text.replace(/^exec bash .*$/m, 'cat "$script"; rm "$script"');
-    expect(execFileSync("bash", ["-c", unpack]).toString()).toBe(scriptOfSeveral(SPEC, SEVERAL));
+    expect(execFileSync("bash", ["-c", unpack]).toString()).toBe(scriptOfSeveral(OF_SEVERAL));
   });
 
   test("of several has what one alone has not, and nothing of a recovery from the bucket", () => {
-    const [one, several] = [userData(SPEC), scriptOfSeveral(SPEC, SEVERAL)];
+    const [one, several] = [userData(SPEC), scriptOfSeveral(OF_SEVERAL)];
     for (const part of ["broker.rack=", "metadata.database.url=", "&fence=", "see_shared"]) {
       expect(several).toContain(part);
       expect(one).not.toContain(part);
@@ -148,8 +150,8 @@ describe("user data", () => {
           encoding: "utf8",
         });
       expect(check(["--shell=bash", "-"], userData(SPEC))).toBe("");
-      expect(check(["--shell=bash", "-"], scriptOfSeveral(SPEC, SEVERAL))).toBe("");
-      expect(check(["--shell=bash", "-"], userData({ ...SPEC, several: SEVERAL }))).toBe("");
+      expect(check(["--shell=bash", "-"], scriptOfSeveral(OF_SEVERAL))).toBe("");
+      expect(check(["--shell=bash", "-"], userData(OF_SEVERAL))).toBe("");
       const machine = join(import.meta.dirname, "../../../test/slot-machine");
       const fakes = readdirSync(join(machine, "bin")).map((name) => join(machine, "bin", name));
       expect(check([join(machine, "enter.sh"), ...fakes])).toBe("");

@@ -122,7 +122,7 @@ export function userData(spec: BrokerSlotSpec): string {
   const text =
     spec.several === undefined
       ? `${head(spec)}${SCRIPT_OF_ONE}\n`
-      : unpacking(scriptOfSeveral(spec, spec.several));
+      : unpacking(scriptOfSeveral({ ...spec, several: spec.several }));
   const bytes = Buffer.byteLength(text);
   if (bytes > USER_DATA_BYTES_MAX) {
     throw new Error(`user data has ${bytes} bytes, EC2 takes ${USER_DATA_BYTES_MAX}`);
@@ -131,8 +131,10 @@ export function userData(spec: BrokerSlotSpec): string {
 }
 
 /** The script of a slot of several before it is compressed. Throws as `userData` does. */
-export function scriptOfSeveral(spec: BrokerSlotSpec, several: SeveralSettings): string {
-  const authority = `DATABASE_AUTHORITY='${pem(several.databaseAuthority)}'\n`;
+export function scriptOfSeveral(
+  spec: BrokerSlotSpec & { readonly several: SeveralSettings },
+): string {
+  const authority = `DATABASE_AUTHORITY='${pem(spec.several.databaseAuthority)}'\n`;
   return `${head(spec)}${authority}${SCRIPT_OF_SEVERAL}\n`;
 }
 
