@@ -17,7 +17,7 @@ import {
   writeCliConfig,
 } from "../terraform/terraform-program.ts";
 import { newPlanId, Workspace } from "../terraform/workspace.ts";
-import { stackFindings } from "./stack-findings.ts";
+import { stackFindings, zoneFindings } from "./stack-findings.ts";
 import { modeFor, type StackAccount, stackSpec } from "./stack-spec.ts";
 
 export interface OfflinePlannerOptions {
@@ -119,7 +119,10 @@ export class OfflinePlanner implements ClusterPlanner {
         const planId = newPlanId(options.purpose);
         const json = await run.plan({ planId, offline: true });
         const purge = options.purpose === "purge";
-        const findings = stackFindings(json, stack, { kind: "cluster", purge });
+        const findings = [
+          ...stackFindings(json, stack, { kind: "cluster", purge }),
+          ...zoneFindings(spec),
+        ];
         return { plan: changePlan(planId, plannedChanges(json), findings), json };
       });
     } finally {

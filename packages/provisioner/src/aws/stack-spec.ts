@@ -7,11 +7,18 @@ import {
 import type { PlanPurpose } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import type { AwsAccountSettings } from "./aws-account.ts";
+import { databaseAuthority } from "./database-authority.ts";
 
 /** The account's settings that a stack needs. */
 export type StackAccount = Pick<
   AwsAccountSettings,
-  "roleArn" | "artefact" | "amiId" | "permissionsBoundaryArn" | "controlLink" | "alarmTopicArns"
+  | "roleArn"
+  | "artefact"
+  | "amiId"
+  | "permissionsBoundaryArn"
+  | "controlLink"
+  | "alarmTopicArns"
+  | "databaseAuthorities"
 > & { readonly accountId: string };
 
 /** The stack's mode for a plan of `purpose`. */
@@ -30,7 +37,7 @@ export function modeFor(purpose: PlanPurpose, { paused }: ClusterDeployment): Cl
 
 /**
  * The stack of a deployment. Throws `ProvisionError` `config` if it is not for AWS or is invalid; the message
- * names the field and the reason.
+ * names the field and the reason; `unconfigured` where the installation lacks what the stack needs.
  */
 export function stackSpec(
   deployment: ClusterDeployment,
@@ -57,6 +64,9 @@ export function stackSpec(
     ...{ artefact, amiId, permissionsBoundaryArn, provisionerRoleArn: roleArn, controlLink },
     ...(alarmTopicArns === undefined ? {} : { alarmTopicArns }),
     slots: deployment.brokers,
+    ...(deployment.brokers > 1 && {
+      databaseAuthority: databaseAuthority(account.databaseAuthorities, region),
+    }),
     properties: deployment.properties,
   };
   try {
