@@ -54,9 +54,8 @@ function workerOf(change: Partial<ControlPlaneSpec>) {
 
 async function clusterOf(change: Partial<ControlPlaneSpec>): Promise<StackDocument> {
   const account = new AwsAccount(workerOf(change));
-  const { settings, accountId } = account;
   const deployment = await awsDeployment(placement, "clu_01JD0000000000000000000003");
-  const spec = stackSpec(deployment, "running", { ...settings, accountId });
+  const spec = stackSpec(deployment, "running", account.stackAccount(deployment));
   return JSON.parse(synthesizeCluster(spec, OFFLINE));
 }
 

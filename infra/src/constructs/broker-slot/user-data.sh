@@ -25,20 +25,27 @@ RUN=/run/millrace
 ETC=/etc/millrace
 #: # In memory, because the settings have the password of the metadata database.
 #: ETC=$RUN/etc
+#: # Linux before 6.6 lets nobody else reserve a device.
+#: CAPABILITIES=
+#: [ "$WAL_FENCE" = detach ] || printf '6.6\n%s\n' "$(uname -r)" | sort -CV || CAPABILITIES=CAP_SYS_ADMIN
 OPT=/opt/millrace
 SPOOL=/var/spool/millrace
 # The same on every instance, since files on the volume carry it from one to the next.
 BROKER_UID=1644
+#{ single
 # How often, every five seconds, a volume may be found with an instance that is being ended.
 ATTACH_MAX=120
 # How often, every second, a device may be missing that is attached.
 DEVICE_MAX=60
+#}
 # Attempts at a call whose permission may be seconds old; with AWS_MAX_ATTEMPTS inside each.
 CALL_MAX=10
+#{ single
 # A fresh volume is all zeros. Every file system, partition table, RAID and write-ahead log has a signature in
 # its first or last bytes.
 HEAD_MIB=16
 TAIL_MIB=1
+#}
 
 say() { echo "millrace-slot: $*" >&2; }
 die() {
@@ -88,13 +95,37 @@ find_volume() {
   echo "${ids[0]}"
 }
 
+#: # Each io2 log volume of the zone, so that any broker there can take over a log: a reservation on its device says who writes.
+#: # A volume of another type is brought by the broker itself, from whoever has it.
+#: attach_shared() {
+#:   [ "$WAL_FENCE" = reservation ] || return 0
+#:   local instance found volume slot letters=fghijklmn
+#:   instance=$(metadata instance-id) || return 1
+#:   found=$(aws_api ec2 describe-volumes --query \
+#:     "Volumes[?!contains(Attachments[].InstanceId, '$instance')].[VolumeId,Tags[?Key=='millrace:slot']|[0].Value]" \
+#:     --filters "Name=tag:millrace:cluster,Values=$CLUSTER_ID" Name=tag:millrace:volume,Values=wal \
+#:     "Name=availability-zone,Values=$RACK" Name=status,Values=available,in-use) || return 1
+#:   while read -r volume slot; do
+#:     [ -n "$volume" ] || continue
+#:     aws_api ec2 attach-volume --volume-id "$volume" --instance-id "$instance" \
+#:       --device "/dev/sd${letters:slot-1:1}" >/dev/null || return 1
+#:   done <<<"$found"
+#: }
+#: # The broker opens log volumes, its own and those that it takes over. The system's disk has partitions.
+#: own_devices() {
+#:   cat >/etc/udev/rules.d/90-millrace.rules <<'EOF'
+#:SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", ENV{ID_MODEL}=="Amazon?Elastic?Block?Store*", ENV{ID_PART_TABLE_TYPE}=="", OWNER="millrace"
+#:EOF
+#:   udevadm control --reload
+#:   udevadm trigger --subsystem-match=block
+#: }
+#{ single
 attach_volume() {
   local volume=$1 instance=$2 attempt answer state holder
   for ((attempt = 1; attempt <= ATTACH_MAX; attempt++)); do
     answer=$(aws_api ec2 describe-volumes --volume-ids "$volume" \
       --query 'Volumes[0].[State,Attachments[0].InstanceId]') || answer='unknown None'
     read -r state holder <<<"$answer"
-#:     [ "$WAL_FENCE" != reservation ] || see_shared "$volume" "$instance"
     [ "$holder" != "$instance" ] || return 0
     if [ "$state" = available ]; then
       aws_api ec2 attach-volume --volume-id "$volume" --instance-id "$instance" \
@@ -108,13 +139,6 @@ attach_volume() {
   die "$volume is still $state, held by $holder; end that instance or detach it"
 }
 
-#: # Sets state and holder of a volume with Multi-Attach: it may be attached whoever else has it, since its reservation says
-#: # who writes.
-#: see_shared() {
-#:   holder=$(aws_api ec2 describe-volumes --volume-ids "$1" \
-#:     --query "Volumes[0].Attachments[?InstanceId=='$2'].InstanceId|[0]") || return 0
-#:   [ "$holder" = "$2" ] || [ "$state" != in-use ] || state=available
-#: }
 # By the volume's id, which the NVMe controller tells as its serial number: names such as
 # /dev/nvme1n1 change from boot to boot.
 find_device() {
@@ -183,19 +207,16 @@ has_objects() {
 
 format() {
   local device=$1
-#{ single
   if has_objects ''; then
     has_objects "meta/nodes/$SLOT/log/" || die "the volume is blank, but $DATA_BUCKET holds data and no" \
       "metadata of this node; restore that volume from a snapshot, with the same tags"
     await_approval 'the volume was lost: it is blank, and the bucket knows this node'
   fi
-#} With several, the metadata knows each node's log: a broker whose log is another than that ends with 65.
   say "$device is blank: formatting"
   mkfs.xfs -q -K -m "uuid=$(slot_uuid)" "$device"
   sync "$device"
 }
 
-#{ single
 # ---------------------------------------------------------------------------------------------------
 # Lost metadata
 #
@@ -252,7 +273,6 @@ ended() {
   cat /proc/sys/kernel/random/uuid >"$LOSS"
   systemctl --no-block restart millrace-slot
 }
-#}
 
 marker_text() { printf 'cluster=%s\nslot=%s\n' "$CLUSTER_ID" "$SLOT"; }
 
@@ -276,8 +296,10 @@ check_marker() {
   fi
 }
 
+#}
 make_folders() { install -d -m 0700 -o millrace -g millrace "$VOLUME"/{wal,data}; }
 
+#{ single
 mount_volume() {
   local device=$1 type uuid
   install -d -m 0755 "$VOLUME"
@@ -308,6 +330,7 @@ grow() {
   if mountpoint -q "$VOLUME"; then xfs_growfs -d "$VOLUME" >/dev/null; fi
 }
 
+#}
 # ---------------------------------------------------------------------------------------------------
 # The broker
 
@@ -349,6 +372,7 @@ refresh_link() {
 
 # A log that exists keeps its capacity, whatever the settings ask for: the broker refuses to open it
 # with another, since positions in its ring follow from it.
+#{ single
 wal_capacity() {
   local wal=$VOLUME/wal/wal size
   size=$(stat -c %s "$wal" 2>/dev/null) || size=0
@@ -361,6 +385,7 @@ wal_capacity() {
   echo "$size"
 }
 
+#}
 #: # With the password; the stack writes it when it makes the database.
 #: metadata_url() {
 #:   aws_api secretsmanager get-secret-value --secret-id "$METADATA_SECRET" --query SecretString
@@ -372,7 +397,11 @@ write_properties() {
 #:     die "the secret $METADATA_SECRET cannot be read; check the role and the endpoint"
 #:   [[ $url == postgres://* ]] || die "the secret $METADATA_SECRET has no address of a database"
 #:   WAL_PARAMETERS+="&fence=$WAL_FENCE&volume=$(cat "$RUN/volume")"
+#:   # The log has the volume for itself, and all of it.
+#:   capacity=0
+#{ single
   capacity=$(wal_capacity)
+#}
   install -d -m 0755 "$ETC"
 #:   printf '%s\n' "$DATABASE_AUTHORITY" >"$ETC/database-ca.pem"
   install -m 0640 -g millrace /dev/null "$next"
@@ -403,28 +432,38 @@ ensure_user() {
 }
 
 prepare() {
+#:   local volume
+#{ single
   local instance volume device
+#}
   ensure_user
+#:   own_devices
+#{ single
   instance=$(insist 'reading the instance id' metadata instance-id) ||
     die 'the instance metadata does not answer'
+#}
   volume=$(find_volume)
+#:   insist 'attaching the log volumes of the zone' attach_shared || die 'they cannot be attached; check the role'
 #{ single
   RECOVERY=meta/nodes/$SLOT/recovery/$volume
-#}
   attach_volume "$volume" "$instance"
   device=$(find_device "$volume")
+#}
   fetch_broker
   install -d -m 0755 "$RUN"
 #:   echo "$volume" >"$RUN/volume"
   # The control plane writes the first one after the apply that creates the instance, and clients are served
   # without it.
   "$SELF" refresh_link || say 'no link credential yet; trying each minute'
+#:   make_folders
+#{ single
   mount_volume "$device"
+#}
   write_properties
 #{ single
   recover_volume
-#}
   say "$volume is mounted from $device"
+#}
 }
 
 # Starts within ten minutes double the wait before the next, from none to a minute.
@@ -491,7 +530,10 @@ put_events() {
 # Each part for itself: what the network refuses must not keep the volume from growing.
 tick() {
   local part failed=0
+#:   for part in attach_shared refresh_link identify report ship_logs; do
+#{ single
   for part in grow refresh_link identify report ship_logs; do
+#}
     # As a child: the shell ignores errors inside a function that is tested.
     "$SELF" "$part" || { say "$part failed"; failed=1; }
   done
@@ -575,14 +617,22 @@ ProtectSystem=strict
 ReadWritePaths=$VOLUME
 ProtectHome=yes
 PrivateTmp=yes
+#{ single
 PrivateDevices=yes
+#}
+#:DevicePolicy=closed
+#:DeviceAllow=block-blkext rw
 ProtectClock=yes
 ProtectControlGroups=yes
 ProtectHostname=yes
 ProtectKernelLogs=yes
 ProtectKernelModules=yes
 ProtectKernelTunables=yes
+#{ single
 CapabilityBoundingSet=
+#}
+#:CapabilityBoundingSet=$CAPABILITIES
+#:AmbientCapabilities=$CAPABILITIES
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
@@ -621,7 +671,7 @@ install_slot() {
 
 case "${1:-install}" in
   install) install_slot ;;
-#:   write_properties) write_properties ;;
+#:   attach_shared | write_properties) "$1" ;;
   prepare | backoff | ended | tick | grow | refresh_link | identify | report | ship_logs) "$1" ;;
   *) die "unknown step $1" ;;
 esac

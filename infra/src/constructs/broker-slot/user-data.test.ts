@@ -91,11 +91,23 @@ describe("user data", () => {
 
   test("of several has what one alone has not, and nothing of a recovery from the bucket", () => {
     const [one, several] = [userData(SPEC), scriptOfSeveral(OF_SEVERAL)];
-    for (const part of ["broker.rack=", "metadata.database.url=", "&fence=", "see_shared"]) {
+    for (const part of [
+      "broker.rack=",
+      "metadata.database.url=",
+      "&fence=",
+      "attach_shared",
+      "own_devices",
+    ]) {
       expect(several).toContain(part);
       expect(one).not.toContain(part);
     }
-    for (const part of ["await_approval", "recover_volume", "ExecStopPost"]) {
+    for (const part of [
+      "await_approval",
+      "recover_volume",
+      "ExecStopPost",
+      "mkfs.xfs",
+      "PrivateDevices",
+    ]) {
       expect(one).toContain(part);
       expect(several).not.toContain(part);
     }

@@ -47,9 +47,9 @@ export interface SeveralSettings {
 /** Where a slot of several puts that certificate. */
 export const AUTHORITY_FILE = "/run/millrace/etc/database-ca.pem";
 
-/** The write-ahead log as a file on the slot's volume. */
+/** The write-ahead log: a file on the slot's volume, or, with several slots, the whole volume. */
 export interface WalSettings {
-  /** For a new log; an existing one keeps its capacity. */
+  /** For a new log of a slot that is alone; an existing one keeps its capacity. Others have all of their volume. */
   readonly capacityBytes: number;
   readonly ioDepth?: number;
   /** IOPS of the volume. Absent: the log is not paced. */
@@ -159,6 +159,7 @@ exec bash "$script" "$@"
 }
 
 function head(spec: BrokerSlotSpec): string {
+  const isAlone = spec.several === undefined;
   const constants: Record<string, string> = {
     CLUSTER_ID: spec.clusterId,
     SLOT: whole("slot", spec.slot, 0),
@@ -166,14 +167,16 @@ function head(spec: BrokerSlotSpec): string {
     BROKER_BUCKET: spec.broker.bucket,
     BROKER_KEY: spec.broker.key,
     BROKER_SHA256: checksum(spec.broker.sha256),
-    DATA_BUCKET: spec.dataBucket.name,
+    ...(isAlone && { DATA_BUCKET: spec.dataBucket.name }),
     DATA_BUCKET_URI: spec.dataBucket.uri,
     LINK_ADDRESS: spec.link.address,
     LINK_SECRET: spec.link.credentialSecret,
     KAFKA_PORT: port("kafkaPort", spec.kafkaPort),
     ADVERTISED_HOST: spec.advertised.host,
     ADVERTISED_PORT: port("advertised.port", spec.advertised.port),
-    WAL_CAPACITY_BYTES: whole("wal.capacityBytes", spec.wal.capacityBytes, 1),
+    ...(isAlone && {
+      WAL_CAPACITY_BYTES: whole("wal.capacityBytes", spec.wal.capacityBytes, 1),
+    }),
     WAL_PARAMETERS: walParameters(spec.wal),
     LOG_GROUP: spec.logGroup,
     ...(spec.several && {

@@ -145,7 +145,7 @@ export function forbiddenChanges(before: ClusterStackSpec, after: ClusterStackSp
     ...fixed("/network/cidr", before.network.cidr, after.network.cidr),
     ...fixed("/storage/kms_key_arn", before.storage.kmsKeyArn, after.storage.kmsKeyArn),
     ...slotErrors(before, after),
-    ...volumeTypeErrors(before, after),
+    ...logErrors(before, after),
     ...checkWalVolumeChange(before.wal, after.wal).map((error) => ({
       ...error,
       pointer: `/wal${error.pointer}`,
@@ -177,7 +177,13 @@ function slotErrors(before: ClusterStackSpec, after: ClusterStackSpec): FieldErr
   return moved.length === 0 ? [] : fixed("/zones", before.zones, after.zones);
 }
 
-/** Multi-Attach is set when a volume is made. */
-function volumeTypeErrors(before: ClusterStackSpec, after: ClusterStackSpec): FieldError[] {
-  return hasSeveral(before) ? fixed("/wal/type", before.wal.type, after.wal.type) : [];
+/** Multi-Attach is set when a volume is made, and a log that has a whole volume is as large as that was then. */
+function logErrors(before: ClusterStackSpec, after: ClusterStackSpec): FieldError[] {
+  if (!hasSeveral(before)) return [];
+  return [
+    ...fixed("/wal/type", before.wal.type, after.wal.type),
+    ...(after.wal.sizeGib > before.wal.sizeGib
+      ? fixed("/wal/size_gib", before.wal.sizeGib, after.wal.sizeGib)
+      : []),
+  ];
 }

@@ -39,6 +39,9 @@ const WAITING_MAX = 16;
 /** Terraform ends at once if it has made no requests. */
 const GRACE_MS = 10_000;
 
+/** Nothing that is only planned connects to a database. */
+const NO_AUTHORITY = "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n";
+
 /** Placeholders for values that only an account can provide. */
 function noAccount({ region, aws }: ClusterDeployment): StackAccount {
   return {
@@ -96,7 +99,10 @@ export class OfflinePlanner implements ClusterPlanner {
     const parent = await mkdtemp(join(temporaryFolder ?? tmpdir(), "millrace-plan-"));
     try {
       const mode = modeFor(options.purpose, deployment);
-      const spec = stackSpec(deployment, mode, account ?? noAccount(deployment));
+      const spec = stackSpec(deployment, mode, {
+        ...(account ?? noAccount(deployment)),
+        databaseAuthority: NO_AUTHORITY,
+      });
       const stack = synthesizeCluster(spec, { providerVersion, offline: true });
       const limit = AbortSignal.timeout(TIMEOUT_MS);
       const cliConfig = await writeCliConfig(program, parent);

@@ -65,10 +65,16 @@ export class SeveralSlots {
   }
 
   /**
-   * Gives away what a broker leads and ends its instance for good; nothing of the slot is needed any more when this returns.
+   * Gives away what a broker leads and ends its instance for good, while all that stay serve; nothing of the slot is needed any
+   * more when this returns.
    * Throws `ProvisionError` `not_drained_in_time`, `aborted`.
    */
   async retire(brokerId: number, options: RunOptions): Promise<void> {
+    const missing = await this.missing();
+    if (missing !== undefined) {
+      const message = `broker ${missing} does not serve, so broker ${brokerId} stays: nothing of it was removed`;
+      throw new ProvisionError("not_drained_in_time", message);
+    }
     await this.drain(brokerId, options);
     tell(options, `ending the instance of broker ${brokerId}`);
     await askingAws("apply_failed", () => this.#empty(brokerId));

@@ -463,8 +463,7 @@ export class StackRun {
   }
 
   #spec(mode: ClusterStackMode, deployment = this.#deployment): ClusterStackSpec {
-    const { settings, accountId } = this.#account;
-    return stackSpec(deployment, mode, { ...settings, accountId });
+    return stackSpec(deployment, mode, this.#account.stackAccount(deployment));
   }
 }
 

@@ -7,19 +7,16 @@ import {
 import type { PlanPurpose } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import type { AwsAccountSettings } from "./aws-account.ts";
-import { databaseAuthority } from "./database-authority.ts";
 
 /** The account's settings that a stack needs. */
 export type StackAccount = Pick<
   AwsAccountSettings,
-  | "roleArn"
-  | "artefact"
-  | "amiId"
-  | "permissionsBoundaryArn"
-  | "controlLink"
-  | "alarmTopicArns"
-  | "databaseAuthorities"
-> & { readonly accountId: string };
+  "roleArn" | "artefact" | "amiId" | "permissionsBoundaryArn" | "controlLink" | "alarmTopicArns"
+> & {
+  readonly accountId: string;
+  /** Of the region, in PEM; only several brokers need it. */
+  readonly databaseAuthority?: string | undefined;
+};
 
 /** The stack's mode for a plan of `purpose`. */
 export function modeFor(purpose: PlanPurpose, { paused }: ClusterDeployment): ClusterStackMode {
@@ -37,7 +34,7 @@ export function modeFor(purpose: PlanPurpose, { paused }: ClusterDeployment): Cl
 
 /**
  * The stack of a deployment. Throws `ProvisionError` `config` if it is not for AWS or is invalid; the message
- * names the field and the reason; `unconfigured` where the installation lacks what the stack needs.
+ * names the field and the reason.
  */
 export function stackSpec(
   deployment: ClusterDeployment,
@@ -64,9 +61,7 @@ export function stackSpec(
     ...{ artefact, amiId, permissionsBoundaryArn, provisionerRoleArn: roleArn, controlLink },
     ...(alarmTopicArns === undefined ? {} : { alarmTopicArns }),
     slots: deployment.brokers,
-    ...(deployment.brokers > 1 && {
-      databaseAuthority: databaseAuthority(account.databaseAuthorities, region),
-    }),
+    ...(deployment.brokers > 1 && { databaseAuthority: account.databaseAuthority }),
     properties: deployment.properties,
   };
   try {
