@@ -251,10 +251,10 @@ describe("who may talk to whom", () => {
       `${reference("aws_security_group.balancer_group.id")} 9092-9092`,
       `${reference("aws_security_group.brokers_group.id")} 443-443`,
       `${reference("aws_security_group.brokers_group.id")} 5432-5432`,
-      `${reference("aws_security_group.brokers_group.id")} 9092-9096`,
+      `${reference("aws_security_group.brokers_group.id")} 9092-9102`,
       "10.40.0.0/16 443-443",
-      "10.40.0.0/16 9092-9096",
-      "10.8.0.0/16 9092-9096",
+      "10.40.0.0/16 9092-9102",
+      "10.8.0.0/16 9092-9102",
     ]);
   });
 

@@ -1,3 +1,4 @@
+import { BROKERS_PER_CLUSTER_MAX } from "@millrace/domain";
 import type { TerraformStack } from "cdktn";
 import type { Construct } from "constructs";
 import { ControlLink } from "../../constructs/control-link/control-link.ts";
@@ -14,7 +15,7 @@ import {
   LINK_PORT,
 } from "./names.ts";
 import { endpointActions, s3EndpointStatements } from "./slot-permissions.ts";
-import { type ClusterStackSpec, linkZonesOf, slotsOf } from "./spec.ts";
+import { type ClusterStackSpec, hasSeveral, linkZonesOf, slotsOf } from "./spec.ts";
 
 export interface NetworkParts {
   readonly vpcId: string;
@@ -88,9 +89,9 @@ function admitPeers(balancer: Firewall, brokers: Firewall, listeners: PortRange)
   balancer.admit("peers", "Brokers, for the other brokers", listeners, { group: brokers });
 }
 
-/** Of the load balancer. */
+/** Of the load balancer. With several slots, those of the most there can be: the rules stay when slots come and go. */
 function listenersOf(spec: ClusterStackSpec): PortRange {
-  const last = slotsOf(spec).at(-1)?.id ?? 0;
+  const last = hasSeveral(spec) ? BROKERS_PER_CLUSTER_MAX : 0;
   return { from: KAFKA_PORT_BOOTSTRAP, to: KAFKA_PORT_SLOT_0 + last };
 }
 
