@@ -97,7 +97,7 @@ const READ_BY_ARN = new Set([
 ]);
 
 /** Describing actions that cannot be limited to an ARN. */
-const LISTING = /^(ec2|autoscaling|elasticloadbalancing|rds):Describe/;
+const LISTING = /^(ec2|autoscaling|elasticloadbalancing):Describe/;
 
 /**
  * The boundary of the provisioner's role: the same actions in the same account, so that a policy
@@ -149,7 +149,6 @@ export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
 const FAMILIES = [
   "autoscaling:Describe*",
   "elasticloadbalancing:Describe*",
-  "rds:Describe*",
   "rds:*DB*",
   "rds:*Tags*",
   "s3:GetBucket*",
@@ -425,7 +424,12 @@ function metadata({ accountId }: ProvisionerProps): Statement[] {
   const isDescribing = (action: string) => action.startsWith("rds:Describe");
   return [
     // The provider looks for an instance by an id that its ARN does not have.
-    { Sid: "FindDatabases", Effect: "Allow", Action: reads.filter(isDescribing), Resource: "*" },
+    {
+      Sid: "FindDatabases",
+      Effect: "Allow",
+      Action: reads.filter(isDescribing),
+      Resource: `arn:aws:rds:*:${accountId}:*`,
+    },
     {
       Sid: "Databases",
       Effect: "Allow",

@@ -7,10 +7,7 @@ import { type PolicyStatement, statementsOf } from "../statements.ts";
  * is no more than a listing. Each may stand beside `Resource: "*"`.
  */
 const WITHOUT_RESOURCE: readonly { readonly action: RegExp; readonly reason: string }[] = [
-  {
-    action: /^(ec2|autoscaling|elasticloadbalancing|rds):Describe/,
-    reason: "describes have no ARN",
-  },
+  { action: /^(ec2|autoscaling|elasticloadbalancing):Describe/, reason: "describes have no ARN" },
   { action: /^ec2:GetEbsDefaultKmsKeyId$/, reason: "tells a setting of the account" },
   {
     action: /^cloudwatch:PutMetricData$/,
