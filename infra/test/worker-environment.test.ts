@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { readEnv } from "../../apps/worker/src/env.ts";
 import { AwsAccount } from "../../packages/provisioner/src/aws/aws-account.ts";
-import { stackSpec } from "../../packages/provisioner/src/aws/stack-spec.ts";
+import { stackAccount, stackSpec } from "../../packages/provisioner/src/aws/stack-spec.ts";
 import { awsDeployment } from "../../packages/provisioner/test/moto.ts";
 import { synthesizeCluster } from "../src/index.ts";
 import { synthesizeControlPlane } from "../src/stacks/control-plane/control-plane-stack.ts";
@@ -55,7 +55,7 @@ function workerOf(change: Partial<ControlPlaneSpec>) {
 async function clusterOf(change: Partial<ControlPlaneSpec>): Promise<StackDocument> {
   const account = new AwsAccount(workerOf(change));
   const deployment = await awsDeployment(placement, "clu_01JD0000000000000000000003");
-  const spec = stackSpec(deployment, "running", account.stackAccount(deployment));
+  const spec = stackSpec(deployment, "running", stackAccount(account, deployment));
   return JSON.parse(synthesizeCluster(spec, OFFLINE));
 }
 

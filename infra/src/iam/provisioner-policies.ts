@@ -13,7 +13,9 @@ import {
   type Statement,
   TENANT_TAG,
 } from "./document.ts";
-import { CLUSTER_GRANTS, type NamedScope } from "./grants.ts";
+import { actions, namedArns } from "./granted.ts";
+import type { NamedScope } from "./grants.ts";
+import { metadataStatements } from "./metadata-statements.ts";
 
 export interface ProvisionerProps {
   /** The tenant's account, twelve digits. */
@@ -37,40 +39,6 @@ const MANAGED_RESOURCE = { StringEquals: { [`aws:ResourceTag/${MANAGED_TAG}`]: M
 /** A tenant's: which one's, the session says. */
 const OF_A_TENANT = { Null: { [`aws:ResourceTag/${TENANT_TAG}`]: "false" } };
 
-/** ARNs of named resources of clusters, for services without conditions on tags. */
-function namedArns(scope: NamedScope, accountId: string): string[] {
-  const prefix = ANY_CLUSTER_PREFIX;
-  switch (scope) {
-    case "alarm":
-      return [`arn:aws:cloudwatch:*:${accountId}:alarm:${prefix}-*`];
-    case "autoscaling":
-      return [
-        `arn:aws:autoscaling:*:${accountId}:autoScalingGroup:*:autoScalingGroupName/${prefix}-*`,
-      ];
-    case "bucket":
-      return [`arn:aws:s3:::${prefix}-data-*`];
-    case "database":
-      return [
-        ...["db", "subgrp", "pg", "snapshot"].map(
-          (kind) => `arn:aws:rds:*:${accountId}:${kind}:${prefix}*`,
-        ),
-        // PostgreSQL's own options, which a database cannot be without.
-        `arn:aws:rds:*:${accountId}:og:default:*`,
-      ];
-    case "log-group":
-      return [`arn:aws:logs:*:${accountId}:log-group:/millrace/*`];
-    case "role":
-      return [
-        `arn:aws:iam::${accountId}:role/${prefix}-*`,
-        `arn:aws:iam::${accountId}:instance-profile/${prefix}-*`,
-      ];
-    case "secret":
-      return [`arn:aws:secretsmanager:*:${accountId}:secret:${prefix}/*`];
-    case "zone":
-      return ["arn:aws:route53:::hostedzone/*"];
-  }
-}
-
 /** The managed policies of the provisioner's role. The same props always give the same text. */
 export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
   return [
@@ -83,7 +51,7 @@ export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
     },
     { name: "compute", document: policyDocument(...compute(props)) },
     { name: "storage", document: policyDocument(...storage(props)) },
-    { name: "metadata", document: policyDocument(...metadata(props)) },
+    { name: "metadata", document: policyDocument(...metadataStatements(props.accountId)) },
     { name: "identity", document: policyDocument(...identity(props)) },
   ];
 }
@@ -187,12 +155,6 @@ const WITHOUT_ARN = [
   "sts:GetCallerIdentity",
   "tag:GetResources",
 ];
-
-/** Actions of one service in the table, in order and once each. */
-function actions(service: string, kind: "read" | "create" | "change"): string[] {
-  const all = Object.values(CLUSTER_GRANTS).flatMap((grants) => grants[kind]);
-  return [...new Set(all.filter((action) => action.startsWith(`${service}:`)))].sort();
-}
 
 function byTag(service: string, own: string): Statement[] {
   const reads = actions(service, "read");
@@ -414,37 +376,6 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
       Action: "kms:CreateGrant",
       Resource: keys,
       Condition: { Bool: { "kms:GrantIsForAWSResource": "true" } },
-    },
-  ];
-}
-
-/** The database that several brokers of a cluster share. */
-function metadata({ accountId }: ProvisionerProps): Statement[] {
-  const reads = actions("rds", "read");
-  const isDescribing = (action: string) => action.startsWith("rds:Describe");
-  return [
-    // The provider looks for an instance by an id that its ARN does not have.
-    {
-      Sid: "FindDatabases",
-      Effect: "Allow",
-      Action: reads.filter(isDescribing),
-      Resource: `arn:aws:rds:*:${accountId}:*`,
-    },
-    {
-      Sid: "Databases",
-      Effect: "Allow",
-      Action: [
-        ...reads.filter((action) => !isDescribing(action)),
-        ...actions("rds", "change"),
-      ].sort(),
-      Resource: namedArns("database", accountId),
-    },
-    {
-      // Terraform gives a database the password that its secret holds. Brokers' other credentials it cannot read.
-      Sid: "PasswordsOfDatabases",
-      Effect: "Allow",
-      Action: "secretsmanager:GetSecretValue",
-      Resource: `arn:aws:secretsmanager:*:${accountId}:secret:${ANY_CLUSTER_PREFIX}/metadata-*`,
     },
   ];
 }

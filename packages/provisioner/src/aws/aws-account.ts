@@ -23,9 +23,7 @@ import {
   sessionPolicy,
 } from "@millrace/infra";
 import { ProvisionError } from "../cluster-driver.ts";
-import { databaseAuthority } from "./database-authority.ts";
 import { classOfAws, detailOfAws } from "./sdk-errors.ts";
-import type { StackAccount } from "./stack-spec.ts";
 
 /** Keys of an AWS identity, with a token where they are temporary. */
 export interface AwsCredentials {
@@ -123,14 +121,6 @@ export class AwsAccount {
       ...(without === undefined ? {} : { without }),
       assumeRole: this.#role(place),
     };
-  }
-
-  /** What a stack needs of the account. Throws `ProvisionError` `unconfigured`. */
-  stackAccount({ region, brokers }: { region: string; brokers: number }): StackAccount {
-    const { settings, accountId } = this;
-    if (brokers === 1) return { ...settings, accountId };
-    const authority = databaseAuthority(settings.databaseAuthorities, region);
-    return { ...settings, accountId, databaseAuthority: authority };
   }
 
   /** Clients of a session limited to this cluster. Throws `ProvisionError` `auth`. */

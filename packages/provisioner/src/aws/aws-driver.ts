@@ -45,13 +45,14 @@ import type { TerraformStates } from "../terraform/terraform-states.ts";
 import { Workspace } from "../terraform/workspace.ts";
 import { AwsAccount, type AwsAccountSettings } from "./aws-account.ts";
 import { type ClusterHealth, clusterHealth } from "./cluster-health.ts";
+import { lastDeployment } from "./deployment-files.ts";
 import { issueCredentials } from "./issue-credentials.ts";
 import { OfflinePlanner } from "./offline-planner.ts";
 import { askingAws } from "./sdk-errors.ts";
 import { SeveralSlots, type Waits } from "./several-slots.ts";
 import { SlotRecovery } from "./slot-recovery.ts";
 import { nextToReplace, outdatedInstances, replaceInstance } from "./slot-roll.ts";
-import { lastDeployment, StackRun } from "./stack-run.ts";
+import { StackRun } from "./stack-run.ts";
 import { modeFor } from "./stack-spec.ts";
 
 export interface AwsDriverOptions {

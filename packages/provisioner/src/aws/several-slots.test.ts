@@ -23,9 +23,9 @@ function called(text: string): void {
 }
 
 function slots(brokerIds: readonly number[]): SeveralSlots {
-  const autoScaling = answering(AutoScalingClient, (command) => {
-    const isUpdate = command instanceof UpdateAutoScalingGroupCommand;
-    if (isUpdate) called(`${command.input.AutoScalingGroupName} to ${command.input.MaxSize}`);
+  const autoScaling = answering(AutoScalingClient, (command: unknown) => {
+    const { input } = command instanceof UpdateAutoScalingGroupCommand ? command : {};
+    if (input !== undefined) called(`${input.AutoScalingGroupName} to ${input.MaxSize}`);
     return { AutoScalingGroups: [{}] };
   });
   const answer = <T>(id: number, value: T): Promise<T> =>

@@ -31,13 +31,14 @@ import type { StateDocument } from "../terraform/state-copy.ts";
 import { readIfThere } from "../terraform/terraform-program.ts";
 import { isPlanId, newPlanId, type Workspace, type WorkspaceRun } from "../terraform/workspace.ts";
 import type { AwsAccount, AwsClients } from "./aws-account.ts";
+import { APPLIED_FILE, ASKED_FILE, deploymentIn } from "./deployment-files.ts";
 import { emptyBucket } from "./empty-bucket.ts";
 import { rejectConnections } from "./endpoint-connections.ts";
 import { AwsInventory, resourcesOf } from "./inventory.ts";
 import { checkKeys } from "./key-preflight.ts";
 import { leavingSlots, logVolumeAddress } from "./leaving-slots.ts";
 import { stackFindings, zoneFindings } from "./stack-findings.ts";
-import { modeFor, stackSpec } from "./stack-spec.ts";
+import { modeFor, stackAccount, stackSpec } from "./stack-spec.ts";
 import { removeStrays } from "./strays.ts";
 import { takeBack } from "./take-back.ts";
 
@@ -77,10 +78,6 @@ interface PlanRecord {
   readonly applied: boolean;
 }
 
-/** The deployment that was last requested, whether it was applied or not. */
-const ASKED_FILE = "asked.json";
-/** The deployment that was last applied. */
-const APPLIED_FILE = "applied.json";
 /** A new resource is not always found by its tags at once. */
 const SECOND_LOOK_MS = 5_000;
 /** Protected in every stack except a purge's. */
@@ -463,25 +460,8 @@ export class StackRun {
   }
 
   #spec(mode: ClusterStackMode, deployment = this.#deployment): ClusterStackSpec {
-    return stackSpec(deployment, mode, this.#account.stackAccount(deployment));
+    return stackSpec(deployment, mode, stackAccount(this.#account, deployment));
   }
-}
-
-/**
- * The deployment that was last applied, or last requested if none was applied; undefined if there was none, or
- * the folder is lost.
- */
-export async function lastDeployment(workspace: Workspace): Promise<ClusterDeployment | undefined> {
-  const applied = await deploymentIn(workspace, APPLIED_FILE);
-  return applied ?? (await deploymentIn(workspace, ASKED_FILE));
-}
-
-/** Written by this program in a folder that only it uses. */
-async function deploymentIn(
-  workspace: Workspace,
-  file: string,
-): Promise<ClusterDeployment | undefined> {
-  return (await workspace.readJson(file)) as ClusterDeployment | undefined;
 }
 
 function importIdOf(attributes: Readonly<Record<string, unknown>>): string {

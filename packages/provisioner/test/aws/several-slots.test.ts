@@ -6,7 +6,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AutoScalingClient, DescribeAutoScalingGroupsCommand } from "@aws-sdk/client-auto-scaling";
-import { DescribeVolumesCommand, EC2Client } from "@aws-sdk/client-ec2";
+import { DescribeVolumesCommand, EC2Client, type Tag } from "@aws-sdk/client-ec2";
 import { GetSecretValueCommand, SecretsManagerClient } from "@aws-sdk/client-secrets-manager";
 import { clusterNames } from "@millrace/infra";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -48,7 +48,7 @@ describe.skipIf(!hasEmulator)("a cluster of several brokers on an emulated AWS",
   async function volumes() {
     const Filters = [{ Name: "tag:millrace:volume", Values: ["wal"] }];
     const { Volumes = [] } = await ec2.send(new DescribeVolumesCommand({ Filters }));
-    const slotOf = (tags: { Key?: string; Value?: string }[] = []) =>
+    const slotOf = (tags: Tag[] = []) =>
       Number(tags.find(({ Key }) => Key === "millrace:slot")?.Value);
     return new Map(Volumes.map((volume) => [slotOf(volume.Tags), volume]));
   }
