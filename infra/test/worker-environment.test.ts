@@ -2,6 +2,7 @@
  * What the control plane's stack says to the worker, and what becomes of it in a cluster's stack: through the
  * container's environment, the worker's settings and the account's.
  */
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readEnv } from "../../apps/worker/src/env.ts";
 import { AwsAccount } from "../../packages/provisioner/src/aws/aws-account.ts";
@@ -63,6 +64,11 @@ async function alarmsOf(change: Partial<ControlPlaneSpec>): Promise<Attributes[]
   const { resource: resources } = await clusterOf(change);
   return Object.values(resources.aws_cloudwatch_metric_alarm ?? {});
 }
+
+test("the worker knows where its image has the authorities of databases", () => {
+  const dockerfile = readFileSync(new URL("../images/Dockerfile", import.meta.url), "utf8");
+  expect(dockerfile).toContain(`global-bundle.pem ${workerOf({}).databaseCa}\n`);
+});
 
 test("clusters' instances get the AMI that the installation was given", async () => {
   const amiId = "ami-0aaaaaaaaaaaaaaaa";
