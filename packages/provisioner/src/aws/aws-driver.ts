@@ -146,12 +146,12 @@ export class AwsDriver implements ClusterDriver {
       }
       const health = await this.#health(deployment);
       let { message } = health;
-      const absent = health.observation === "ready" ? await this.#absence(deployment) : undefined;
-      message = absent ?? message;
-      if (await this.#replaceOutdated(deployment, health, absent === undefined, options)) {
+      if (await this.#replaceOutdated(deployment, health, options)) {
         deadline = performance.now() + timeoutMs;
-      } else if (health.observation === "ready" && absent === undefined) {
-        return;
+      } else if (health.observation === "ready") {
+        const absence = await this.#absence(deployment);
+        if (absence === undefined) return;
+        message = absence;
       }
       if (performance.now() >= deadline) {
         const detail = `${message} The slot's console output and the log group ${this.#names(deployment.clusterId).logGroup} tell more.`;
@@ -369,15 +369,11 @@ export class AwsDriver implements ClusterDriver {
     );
   }
 
-  /**
-   * Whether an instance was terminated: the slot's next one uses the current template. One of several that serves is only
-   * replaced while `allServe`, and once its broker leads nothing.
-   */
+  /** Whether an instance was terminated: the slot's next one uses the current template. */
   async #replaceOutdated(
     deployment: ClusterDeployment,
     health: ClusterHealth,
-    allServe: boolean,
-    options: WaitOptions,
+    { signal }: WaitOptions,
   ): Promise<boolean> {
     const clients = await this.#account.clients(deployment);
     const { autoScalingGroup } = this.#names(deployment.clusterId);
@@ -387,9 +383,7 @@ export class AwsDriver implements ClusterDriver {
     );
     if (next === undefined) return false;
     if (brokerIds.length > 1 && health.observation === "ready") {
-      if (!allServe) return false;
-      const { signal } = options;
-      await (await this.#several(deployment)).drain(next.slot, signal ? { signal } : {});
+      return await (await this.#several(deployment)).replace(next, signal ? { signal } : {});
     }
     await askingAws("not_ready_in_time", () => replaceInstance(clients, next));
     return true;

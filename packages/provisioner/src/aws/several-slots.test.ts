@@ -1,4 +1,8 @@
-import { AutoScalingClient, UpdateAutoScalingGroupCommand } from "@aws-sdk/client-auto-scaling";
+import {
+  AutoScalingClient,
+  TerminateInstanceInAutoScalingGroupCommand,
+  UpdateAutoScalingGroupCommand,
+} from "@aws-sdk/client-auto-scaling";
 import { BrokerError } from "@millrace/broker-admin";
 import type { ClusterMember, MemberState } from "@millrace/domain";
 import { beforeEach, expect, test } from "vitest";
@@ -26,6 +30,8 @@ function slots(brokerIds: readonly number[]): SeveralSlots {
   const autoScaling = answering(AutoScalingClient, (command: unknown) => {
     const { input } = command instanceof UpdateAutoScalingGroupCommand ? command : {};
     if (input !== undefined) called(`${input.AutoScalingGroupName} to ${input.MaxSize}`);
+    if (command instanceof TerminateInstanceInAutoScalingGroupCommand)
+      called(`end ${command.input.InstanceId}`);
     return { AutoScalingGroups: [{}] };
   });
   const answer = <T>(id: number, value: T): Promise<T> =>
@@ -115,6 +121,22 @@ test("the first broker that is not an active member is named", async () => {
   expect(await slots([1, 2, 3]).missing()).toBe(2);
   silent = new Set([1, 2, 3]);
   expect(await slots([1, 2, 3]).missing()).toBe(1);
+});
+
+test("an instance is replaced once its broker leads nothing, while all others serve", async () => {
+  const instance = { slot: 3, instanceId: "i-3" };
+  become(2, "fenced", 0);
+  expect(await slots([1, 2, 3]).replace(instance, {})).toBe(false);
+  expect(calls).toEqual([]);
+  become(2, "active", 4);
+  expect(await slots([1, 2, 3]).replace(instance, {})).toBe(true);
+  expect(calls).toEqual(["1 drains 3", "end i-3"]);
+});
+
+test("a replacement that was interrupted after the drain goes on", async () => {
+  become(3, "draining", 0);
+  expect(await slots([1, 2, 3]).replace({ slot: 3, instanceId: "i-3" }, {})).toBe(true);
+  expect(calls).toEqual(["end i-3"]);
 });
 
 test("a caller that lost its right to act is not kept waiting", async () => {

@@ -13,6 +13,7 @@ import type { RunOptions } from "../change-plan.ts";
 import { ProvisionError } from "../cluster-driver.ts";
 import type { AwsClients } from "./aws-account.ts";
 import { askingAws } from "./sdk-errors.ts";
+import { type OutdatedInstance, replaceInstance } from "./slot-roll.ts";
 
 export interface SeveralSlotsOptions {
   readonly clients: Pick<AwsClients, "autoScaling">;
@@ -45,11 +46,23 @@ export class SeveralSlots {
     this.#waits = options.waits ?? WAITS;
   }
 
-  /** The first broker that is not an active member of the cluster. */
-  async missing(): Promise<number | undefined> {
+  /** The first broker that is not an active member of the cluster, but for one that need not be. */
+  async missing(except?: number): Promise<number | undefined> {
     const members = await this.#members();
     const stateOf = (id: number) => members.find(({ brokerId }) => brokerId === id)?.state;
-    return this.#options.brokerIds.find((id) => stateOf(id) !== "active");
+    return this.#options.brokerIds.find((id) => id !== except && stateOf(id) !== "active");
+  }
+
+  /**
+   * Ends an instance whose group starts another one, once its broker leads nothing. Does nothing, and returns false, while one of
+   * the other brokers does not serve. Throws `ProvisionError` `not_drained_in_time`, `aborted`.
+   */
+  async replace(instance: OutdatedInstance, options: RunOptions): Promise<boolean> {
+    // The broker itself may be draining: a caller that was killed began this.
+    if ((await this.missing(instance.slot)) !== undefined) return false;
+    await this.drain(instance.slot, options);
+    await askingAws("not_ready_in_time", () => replaceInstance(this.#options.clients, instance));
+    return true;
   }
 
   /** Gives away what a broker leads. Throws `ProvisionError` `not_drained_in_time`, `aborted`. */
