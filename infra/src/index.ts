@@ -1,3 +1,4 @@
+export { METADATA_PASSWORD_VARIABLE } from "./constructs/metadata-database/metadata-database.ts";
 export type { PolicyDocument, Statement as PolicyStatement } from "./iam/document.ts";
 export { type AccessRequest, isAllowed } from "./iam/evaluation.ts";
 export { sessionPolicy } from "./iam/index.ts";

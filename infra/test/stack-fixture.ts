@@ -1,7 +1,14 @@
+import { readFileSync } from "node:fs";
 import { type ClusterStackSpec, type SynthRun, synthesizeCluster } from "../src/index.ts";
 import { synthesize } from "../src/synth.ts";
 
 export const OFFLINE: SynthRun = { offline: true };
+
+/** Of no use to anybody: it has the name that RDS's authority of the region has, and its key is gone. */
+export const DATABASE_AUTHORITY = readFileSync(
+  new URL("./database-authority.pem", import.meta.url),
+  "utf8",
+);
 
 /** Three slots over three zones, with everything that can be asked for. */
 export const SPEC: ClusterStackSpec = {
@@ -36,6 +43,7 @@ export const SPEC: ClusterStackSpec = {
     domain: "link.millrace.example.com",
     zones: ["eu-central-1a", "eu-central-1b", "eu-central-1c"],
   },
+  databaseAuthority: DATABASE_AUTHORITY,
   alarmTopicArns: ["arn:aws:sns:eu-central-1:111122223333:alarms"],
 };
 

@@ -2,10 +2,11 @@
  * What the control plane's stack says to the worker, and what becomes of it in a cluster's stack: through the
  * container's environment, the worker's settings and the account's.
  */
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readEnv } from "../../apps/worker/src/env.ts";
 import { AwsAccount } from "../../packages/provisioner/src/aws/aws-account.ts";
-import { stackSpec } from "../../packages/provisioner/src/aws/stack-spec.ts";
+import { stackAccount, stackSpec } from "../../packages/provisioner/src/aws/stack-spec.ts";
 import { awsDeployment } from "../../packages/provisioner/test/moto.ts";
 import { synthesizeCluster } from "../src/index.ts";
 import { synthesizeControlPlane } from "../src/stacks/control-plane/control-plane-stack.ts";
@@ -54,9 +55,8 @@ function workerOf(change: Partial<ControlPlaneSpec>) {
 
 async function clusterOf(change: Partial<ControlPlaneSpec>): Promise<StackDocument> {
   const account = new AwsAccount(workerOf(change));
-  const { settings, accountId } = account;
   const deployment = await awsDeployment(placement, "clu_01JD0000000000000000000003");
-  const spec = stackSpec(deployment, "running", { ...settings, accountId });
+  const spec = stackSpec(deployment, "running", stackAccount(account, deployment));
   return JSON.parse(synthesizeCluster(spec, OFFLINE));
 }
 
@@ -64,6 +64,11 @@ async function alarmsOf(change: Partial<ControlPlaneSpec>): Promise<Attributes[]
   const { resource: resources } = await clusterOf(change);
   return Object.values(resources.aws_cloudwatch_metric_alarm ?? {});
 }
+
+test("the worker knows where its image has the authorities of databases", () => {
+  const dockerfile = readFileSync(new URL("../images/Dockerfile", import.meta.url), "utf8");
+  expect(dockerfile).toContain(`global-bundle.pem ${workerOf({}).databaseCa}\n`);
+});
 
 test("clusters' instances get the AMI that the installation was given", async () => {
   const amiId = "ami-0aaaaaaaaaaaaaaaa";

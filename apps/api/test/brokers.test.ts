@@ -70,11 +70,14 @@ test.each([
   expect(same.status).toBe(200);
 });
 
-test("on AWS, more than one broker is planned only", async () => {
+test("on AWS, several brokers need two zones", async () => {
   const body = { name: "aws", region: "us-east-1", size: "small", brokers: 3 };
-  const refused = await ask("POST", "/v1/clusters", body);
-  expect(refused.status).toBe(422);
-  expect(refused.body).toMatchObject({ code: "limit_exceeded", errors: [{ pointer: "/brokers" }] });
+  const refused = await ask("POST", "/v1/clusters", { ...body, zones: 1 });
+  expect(refused.status).toBe(400);
+  expect(refused.body.errors).toMatchObject([{ pointer: "/zones", code: "too_small" }]);
+  // This installation has no account: nothing else is in the way.
+  const { code, errors } = (await ask("POST", "/v1/clusters", body)).body;
+  expect([code, errors[0].pointer]).toEqual(["region_unavailable", "/region"]);
 });
 
 test("one broker is restarted, or all of them", async () => {

@@ -23,7 +23,7 @@ test("a cluster on AWS is planned with its cost, without an account, and nothing
   });
   expect(preview.body.plan.id).toBeUndefined();
   expect(preview.body.cost_delta).toBe(preview.body.cost.total);
-  expect(preview.body.warnings.join(" ")).toContain("only one broker can be created");
+  expect(preview.body.warnings.join(" ")).toContain("zone of brokers 1, 2, 3.");
   const again = await ask("POST", PATH, body);
   expect(again.body.plan.digest).toBe(preview.body.plan.digest);
   expect((await ask("GET", "/v1/clusters")).body.items).toEqual([]);
@@ -72,7 +72,7 @@ test("without an account a cluster on AWS is not made, only planned", async () =
 });
 
 /** One that runs on AWS, as far as its row tells. */
-async function awsCluster(name: string) {
+async function awsCluster(name: string, brokers = 1) {
   const { db, ours } = fixture;
   const aws = {
     wal: { type: "gp3", sizeGib: 20, iops: 3000, throughputMibps: 125 },
@@ -95,11 +95,32 @@ async function awsCluster(name: string) {
     labels: {},
     conditions: [],
     zones: 3,
+    brokers,
     aws,
   });
   await db.clusters.changePhase(cluster.id, { to: "RUNNING", observed: true });
   return cluster;
 }
+
+test("several brokers on AWS change in number, and their volumes keep type and size", async () => {
+  const cluster = await awsCluster("several", 3);
+  const path = `/v1/clusters/${cluster.id}`;
+  const more = await ask("PATCH", `${path}?validate_only=true`, { brokers: 5 });
+  expect(more.status).toBe(200);
+  expect(more.body.cost_delta).toBeGreaterThan(0);
+  expect(more.body.warnings.join()).toContain("No other broker is in the zone of broker 3.");
+  const refused: [object, string][] = [
+    [{ brokers: 1 }, "/brokers"],
+    [{ wal: { type: "io2", iops: 3000 } }, "/wal/type"],
+    [{ wal: { size_gib: 40 } }, "/wal/size_gib"],
+  ];
+  for (const [body, pointer] of refused) {
+    const { status, body: answer } = await ask("PATCH", path, body);
+    expect([status, answer.errors[0].pointer]).toEqual([400, pointer]);
+  }
+  const fewer = await ask("PATCH", path, { brokers: 2 });
+  expect([fewer.status, fewer.body.spec.brokers]).toEqual([202, 2]);
+});
 
 test("a change shows what differs from now, in the stack and in money", async () => {
   const cluster = await awsCluster("cloudy");
@@ -112,7 +133,7 @@ test("a change shows what differs from now, in the stack and in money", async ()
     { address: "slot", type: "aws_launch_template", action: "update", attributes },
     { address: "wal", type: "volume", action: "update", attributes },
   ]);
-  expect(preview.body.warnings[0]).toContain("one by one");
+  expect(preview.body.warnings[0]).toContain("down for some minutes");
   expect(preview.body.cost_delta).toBe(5); // 125 MiB/s × 0.04
   expect(preview.body.warnings.join(" ")).toContain("m7g.large sustains");
   const shrunk = await ask("PATCH", `${path}?validate_only=true`, { wal: { size_gib: 10 } });

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ClusterDriver, LinkCredentials, TerraformStates } from "@millrace/provisioner";
 import {
@@ -31,7 +32,7 @@ export async function awsDriver(
   changes: Partial<Pick<AwsDriverOptions, "graceMs">> & { without?: readonly string[] } = {},
 ): Promise<ClusterDriver> {
   const { terraform: program, gateways, ...others } = env;
-  const { stateKeyArn, replacedStateKeyArns, taskAgentUri, ...account } = others;
+  const { stateKeyArn, replacedStateKeyArns, taskAgentUri, databaseCa, ...account } = others;
   const { without, ...options } = changes;
   const key =
     stateKeyArn === undefined
@@ -40,7 +41,10 @@ export async function awsDriver(
   const driver = new AwsDriver({
     home,
     program,
-    account: { ...account, without },
+    account: {
+      ...{ ...account, without },
+      databaseAuthorities: databaseCa && (await readFile(databaseCa, "utf8")),
+    },
     gateways,
     ...kept,
     seal: new StateSeal(key, [

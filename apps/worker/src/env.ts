@@ -80,6 +80,8 @@ const schema = z.object({
     .refine((topics) => topics.length <= ALARM_TOPICS_MAX, {
       error: `must be at most ${ALARM_TOPICS_MAX} topics: CloudWatch takes no more for an alarm`,
     }),
+  /** A file with the authorities of AWS's databases, in PEM; clusters of several brokers need it. */
+  MILLRACE_AWS_DATABASE_CA: optionalText,
   /** Key of KMS that wraps the keys of Terraform states; a file in the state folder where absent. */
   MILLRACE_AWS_STATE_KEY_ARN: optionalText,
   /** Keys of KMS that it has replaced, separated by commas: the worker rewraps what they have wrapped. */
@@ -108,6 +110,8 @@ export interface AwsEnv {
   /** Where brokers are called. */
   readonly gateways: Gateways;
   readonly alarmTopicArns: readonly string[];
+  /** Path of a file. */
+  readonly databaseCa: string | undefined;
   readonly stateKeyArn: string | undefined;
   readonly replacedStateKeyArns: readonly string[];
   readonly endpoint: string | undefined;
@@ -234,6 +238,7 @@ function awsEnv(env: z.infer<typeof schema>, source: NodeJS.ProcessEnv): AwsEnv 
       token: env.MILLRACE_GATEWAY_TOKEN ?? "",
     },
     alarmTopicArns: env.MILLRACE_AWS_ALARM_TOPICS,
+    databaseCa: env.MILLRACE_AWS_DATABASE_CA,
     stateKeyArn: env.MILLRACE_AWS_STATE_KEY_ARN,
     replacedStateKeyArns: env.MILLRACE_AWS_STATE_KEY_ARNS_REPLACED,
     endpoint: env.MILLRACE_AWS_ENDPOINT,

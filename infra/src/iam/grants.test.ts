@@ -36,12 +36,13 @@ describe("the boundary of a cluster's roles", () => {
     artefactBucket: SPEC.artefact.bucket,
   });
   const key = `arn:aws:kms:${SPEC.region}:${SPEC.accountId}:key/1`;
-  const policy = String(resource(clusterStack(), "aws_iam_role_policy", "role-0_policy").policy);
+  const policy = String(resource(clusterStack(), "aws_iam_role_policy", "role-1_policy").policy);
   const role = statements({ policy: policy.replaceAll(/\$\{[^}]*\}/g, key) });
   const context = {
     "aws:ResourceTag/millrace:managed-by": "millrace",
     "aws:ResourceTag/millrace:cluster": SPEC.clusterId,
-    "aws:ResourceTag/millrace:slot": "0",
+    "aws:ResourceTag/millrace:slot": "1",
+    "aws:ResourceTag/millrace:volume": "wal",
     "cloudwatch:namespace": "Millrace",
     "kms:ViaService": `ec2.${SPEC.region}.amazonaws.com`,
     "kms:GrantIsForAWSResource": "true",

@@ -20,6 +20,7 @@ export type NamedScope =
   | "alarm"
   | "autoscaling"
   | "bucket"
+  | "database"
   | "log-group"
   | "role"
   | "secret"
@@ -45,6 +46,13 @@ const elb = (
   create: prefixed("elasticloadbalancing", create),
   change: prefixed("elasticloadbalancing", change),
   scope: "tag",
+});
+
+const database = (read: readonly string[], change: readonly string[]): TypeGrants => ({
+  read: prefixed("rds", read),
+  create: [],
+  change: prefixed("rds", change),
+  scope: "database",
 });
 
 const bucketPart = (...names: readonly string[]): TypeGrants => ({
@@ -305,6 +313,39 @@ export const CLUSTER_GRANTS: Readonly<Record<string, TypeGrants>> = {
     ]),
     scope: "secret",
   },
+  aws_secretsmanager_secret_version: {
+    // Of a metadata database's password only: see the provisioner's policies.
+    read: [],
+    create: [],
+    change: [],
+    scope: "secret",
+  },
+  aws_db_subnet_group: database(
+    ["DescribeDBSubnetGroups"],
+    ["CreateDBSubnetGroup", "ModifyDBSubnetGroup", "DeleteDBSubnetGroup"],
+  ),
+  aws_db_parameter_group: database(
+    ["DescribeDBParameterGroups", "DescribeDBParameters"],
+    [
+      "CreateDBParameterGroup",
+      "ModifyDBParameterGroup",
+      "ResetDBParameterGroup",
+      "DeleteDBParameterGroup",
+    ],
+  ),
+  aws_db_instance: database(
+    ["DescribeDBInstances", "ListTagsForResource"],
+    [
+      "CreateDBInstance",
+      "ModifyDBInstance",
+      "RebootDBInstance",
+      // The last snapshot before a deletion.
+      "CreateDBSnapshot",
+      "DeleteDBInstance",
+      "AddTagsToResource",
+      "RemoveTagsFromResource",
+    ],
+  ),
   aws_cloudwatch_log_group: {
     read: prefixed("logs", ["ListTagsForResource"]),
     create: [],

@@ -13,7 +13,9 @@ import {
   type Statement,
   TENANT_TAG,
 } from "./document.ts";
-import { CLUSTER_GRANTS, type NamedScope } from "./grants.ts";
+import { actions, namedArns } from "./granted.ts";
+import type { NamedScope } from "./grants.ts";
+import { metadataStatements } from "./metadata-statements.ts";
 
 export interface ProvisionerProps {
   /** The tenant's account, twelve digits. */
@@ -37,32 +39,6 @@ const MANAGED_RESOURCE = { StringEquals: { [`aws:ResourceTag/${MANAGED_TAG}`]: M
 /** A tenant's: which one's, the session says. */
 const OF_A_TENANT = { Null: { [`aws:ResourceTag/${TENANT_TAG}`]: "false" } };
 
-/** ARNs of named resources of clusters, for services without conditions on tags. */
-function namedArns(scope: NamedScope, accountId: string): string[] {
-  const prefix = ANY_CLUSTER_PREFIX;
-  switch (scope) {
-    case "alarm":
-      return [`arn:aws:cloudwatch:*:${accountId}:alarm:${prefix}-*`];
-    case "autoscaling":
-      return [
-        `arn:aws:autoscaling:*:${accountId}:autoScalingGroup:*:autoScalingGroupName/${prefix}-*`,
-      ];
-    case "bucket":
-      return [`arn:aws:s3:::${prefix}-data-*`];
-    case "log-group":
-      return [`arn:aws:logs:*:${accountId}:log-group:/millrace/*`];
-    case "role":
-      return [
-        `arn:aws:iam::${accountId}:role/${prefix}-*`,
-        `arn:aws:iam::${accountId}:instance-profile/${prefix}-*`,
-      ];
-    case "secret":
-      return [`arn:aws:secretsmanager:*:${accountId}:secret:${prefix}/*`];
-    case "zone":
-      return ["arn:aws:route53:::hostedzone/*"];
-  }
-}
-
 /** The managed policies of the provisioner's role. The same props always give the same text. */
 export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
   return [
@@ -75,6 +51,7 @@ export function provisionerPolicies(props: ProvisionerProps): NamedPolicy[] {
     },
     { name: "compute", document: policyDocument(...compute(props)) },
     { name: "storage", document: policyDocument(...storage(props)) },
+    { name: "metadata", document: policyDocument(...metadataStatements(props.accountId)) },
     { name: "identity", document: policyDocument(...identity(props)) },
   ];
 }
@@ -137,10 +114,17 @@ export function provisionerBoundary(props: ProvisionerProps): PolicyDocument {
 }
 
 /** Whole families of descriptions, which a boundary may name as such: it has to stay short. */
-const FAMILIES = ["autoscaling:Describe*", "elasticloadbalancing:Describe*", "s3:GetBucket*"];
+const FAMILIES = [
+  "autoscaling:Describe*",
+  "elasticloadbalancing:Describe*",
+  "rds:*DB*",
+  "rds:*Tags*",
+  "s3:GetBucket*",
+];
 
 function shortened(action: string): string {
-  return FAMILIES.find((family) => action.startsWith(family.slice(0, -1))) ?? action;
+  const isOf = (family: string) => new RegExp(`^${family.replaceAll("*", ".*")}$`).test(action);
+  return FAMILIES.find(isOf) ?? action;
 }
 
 /** The resource type in ARNs that each call creates. */
@@ -171,12 +155,6 @@ const WITHOUT_ARN = [
   "sts:GetCallerIdentity",
   "tag:GetResources",
 ];
-
-/** Actions of one service in the table, in order and once each. */
-function actions(service: string, kind: "read" | "create" | "change"): string[] {
-  const all = Object.values(CLUSTER_GRANTS).flatMap((grants) => grants[kind]);
-  return [...new Set(all.filter((action) => action.startsWith(`${service}:`)))].sort();
-}
 
 function byTag(service: string, own: string): Statement[] {
   const reads = actions(service, "read");
@@ -385,6 +363,7 @@ function storage({ accountId }: ProvisionerProps): Statement[] {
         StringLike: {
           "kms:ViaService": [
             "ec2.*.amazonaws.com",
+            "rds.*.amazonaws.com",
             "s3.*.amazonaws.com",
             "secretsmanager.*.amazonaws.com",
           ],
@@ -438,7 +417,11 @@ function identity(props: ProvisionerProps): Statement[] {
       Resource: `arn:aws:iam::${accountId}:role/aws-service-role/*`,
       Condition: {
         StringEquals: {
-          "iam:AWSServiceName": ["autoscaling.amazonaws.com", "elasticloadbalancing.amazonaws.com"],
+          "iam:AWSServiceName": [
+            "autoscaling.amazonaws.com",
+            "elasticloadbalancing.amazonaws.com",
+            "rds.amazonaws.com",
+          ],
         },
       },
     },

@@ -50,6 +50,7 @@ const tagging = (cluster: string) => ({
 });
 const iam = (rest: string) => `arn:aws:iam::${ACCOUNT}:${rest}`;
 const ec2 = (rest: string) => `arn:aws:ec2:eu-west-1:${ACCOUNT}:${rest}`;
+const rds = (rest: string) => `arn:aws:rds:eu-west-1:${ACCOUNT}:${rest}`;
 const elb = (rest: string) => `arn:aws:elasticloadbalancing:eu-west-1:${ACCOUNT}:${rest}`;
 /** A request that carries this cluster's tags, for a part of the control plane. */
 const CONTROL_PLANES = { ...INSTALLATION, ...tagging(OURS) };
@@ -164,6 +165,24 @@ const allowed: Record<string, AccessRequest> = {
     resource: "arn:aws:route53:::hostedzone/Z1",
     context: { "route53:ChangeResourceRecordSetsNormalizedRecordNames": [linkHost(DOMAIN)] },
   },
+  "makes the metadata database of its cluster": {
+    action: "rds:CreateDBInstance",
+    resource: rds(`db:${prefix}`),
+    context: tagging(OURS),
+  },
+  "puts it into its own subnets": {
+    action: "rds:CreateDBInstance",
+    resource: rds(`subgrp:${prefix}`),
+  },
+  "keeps a last snapshot of it": {
+    action: "rds:CreateDBSnapshot",
+    resource: rds(`snapshot:${prefix}-final`),
+  },
+  "finds databases": { action: "rds:DescribeDBInstances", resource: rds("db:*") },
+  "reads the password that it gives the database": {
+    action: "secretsmanager:GetSecretValue",
+    resource: `arn:aws:secretsmanager:eu-west-1:${ACCOUNT}:secret:${prefix}/metadata-password-AbCdEf`,
+  },
   "gives its slots credentials of the control link": {
     action: "secretsmanager:PutSecretValue",
     resource: `arn:aws:secretsmanager:eu-west-1:${ACCOUNT}:secret:${prefix}/link-0-AbCdEf`,
@@ -247,6 +266,19 @@ const refused: Record<string, AccessRequest> = {
     context: {
       "route53:ChangeResourceRecordSetsNormalizedRecordNames": ["millrace.example.com"],
     },
+  },
+  "deletes another cluster's database": {
+    action: "rds:DeleteDBInstance",
+    resource: rds(`db:${otherPrefix}`),
+    context: tagged(OTHER),
+  },
+  "deletes a database that is not a cluster's": {
+    action: "rds:DeleteDBInstance",
+    resource: rds("db:mr-control-plane"),
+  },
+  "reads the password of another cluster's database": {
+    action: "secretsmanager:GetSecretValue",
+    resource: `arn:aws:secretsmanager:eu-west-1:${ACCOUNT}:secret:${otherPrefix}/metadata-password-AbCdEf`,
   },
   "reads a slot's credential of its own": {
     action: "secretsmanager:GetSecretValue",

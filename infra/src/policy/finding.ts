@@ -17,6 +17,11 @@ export interface PolicyContext {
   /** The tenant asked to destroy data for good: volumes and buckets may go. */
   readonly purge?: boolean;
   /**
+   * Addresses of resources with data that a change may delete, because nothing of it will be needed: the log volumes of brokers
+   * that leave their cluster before.
+   */
+  readonly leaving?: readonly string[];
+  /**
    * Addresses of security groups and of ingress rules that were asked to be open to the world, such
    * as the one of a public listener. Nothing else may have `0.0.0.0/0` or `::/0`.
    */

@@ -130,6 +130,7 @@ describe("aws:policy", () => {
       "provisioner-network",
       "provisioner-compute",
       "provisioner-storage",
+      "provisioner-metadata",
       "provisioner-identity",
       "provisioner-boundary",
       "cluster-boundary",

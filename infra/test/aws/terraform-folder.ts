@@ -77,6 +77,7 @@ export class TerraformFolder {
           TF_VAR_api_database_password: "a-password-that-must-stay-out",
           TF_VAR_worker_database_password: "a-password-that-must-stay-out",
           TF_VAR_gateway_database_password: "a-password-that-must-stay-out",
+          TF_VAR_metadata_password: "a-password-that-must-stay-out",
           TF_VAR_gateway_token: "a-token-that-must-stay-out",
           TF_VAR_external_id: "an-id-that-must-stay-out",
           TF_VAR_session_secret: "a-secret-that-must-stay-out",

@@ -1,3 +1,4 @@
+import type { AwsDatabaseClass } from "./aws-database.ts";
 import type { AwsInstanceType } from "./aws-instance.ts";
 import type { AwsRegion } from "./region.ts";
 
@@ -119,4 +120,19 @@ export const AWS_PRICES: Readonly<Record<AwsRegion, RegionPrices>> = {
     s3ReadsThousand: 0.00037,
     logsGib: 0.76,
   },
+};
+
+/** The day that the prices of RDS below are of; as above, AWS's calculator decides. */
+export const DATABASE_PRICES_AS_OF = "2026-11-28";
+
+/**
+ * RDS for PostgreSQL in two zones (Multi-AZ): list prices of us-east-1 in USD, which estimates take for every region. Elsewhere
+ * it costs up to a third more.
+ */
+export const DATABASE_PRICES: {
+  readonly hour: Readonly<Record<AwsDatabaseClass, number>>;
+  readonly gp3GibMonth: number;
+} = {
+  hour: { "db.t4g.small": 0.065, "db.t4g.medium": 0.129, "db.m7g.large": 0.337 },
+  gp3GibMonth: 0.23,
 };

@@ -2,6 +2,7 @@ export * from "./access-review.ts";
 export * from "./account.ts";
 export * from "./acl.ts";
 export * from "./audit.ts";
+export * from "./aws-database.ts";
 export * from "./aws-network.ts";
 export * from "./aws-size.ts";
 export * from "./aws-spec.ts";

@@ -1,5 +1,12 @@
+import { METADATA_STORAGE_GIB } from "./aws-database.ts";
 import { INTERFACE_ENDPOINT_SERVICES } from "./aws-network.ts";
-import { AWS_PRICES, PRICES_AS_OF, type RegionPrices } from "./aws-prices.ts";
+import {
+  AWS_PRICES,
+  DATABASE_PRICES,
+  DATABASE_PRICES_AS_OF,
+  PRICES_AS_OF,
+  type RegionPrices,
+} from "./aws-prices.ts";
 import { awsSizing } from "./aws-size.ts";
 import { type AwsSpec, defaultAwsSpec } from "./aws-spec.ts";
 import { isAwsRegion, type Region, regionFacts } from "./region.ts";
@@ -78,21 +85,32 @@ export function estimateMonthly(
   const lines = [
     ...computeLines(cluster, prices),
     ...volumeLines(aws.wal, cluster.brokers, prices),
+    ...databaseLines(cluster),
     ...networkLines(cluster, aws, zones, prices, use),
     ...storageLines(cluster, prices, use),
     ...observationLines(cluster, aws, prices),
   ].filter((line) => line.quantity > 0);
   const total = cents(lines.reduce((sum, line) => sum + line.monthly, 0));
-  return { currency: "USD", asOf: PRICES_AS_OF, total, lines, assumptions: assumptions(use) };
+  return {
+    ...{ currency: "USD", asOf: PRICES_AS_OF, total, lines },
+    assumptions: assumptions(cluster, use),
+  };
 }
 
-function assumptions(use: MonthlyUse): string[] {
+function assumptions({ brokers }: PricedCluster, use: MonthlyUse): string[] {
   return [
     `On-demand list prices of ${PRICES_AS_OF}, without taxes, discounts and free tiers. Check with ` +
       "AWS's calculator before you rely on them.",
     `${gib(use.producedGib)} produced and ${gib(use.storedGib)} stored per month, and ` +
       `${use.readsFromBucket * 100}\u00a0% of what is produced read back from the bucket.`,
-    "Clients in the brokers' zones: AWS charges for traffic between zones.",
+    ...(brokers === 1
+      ? ["Clients in the brokers' zones: AWS charges for traffic between zones."]
+      : [
+          "Clients are spread over the zones as the brokers are, and each record is produced and consumed " +
+            "once. AWS charges both zones for traffic between them.",
+          `The metadata database at the list price of us-east-1 of ${DATABASE_PRICES_AS_OF}. AWS includes ` +
+            "backups up to the size of its storage.",
+        ]),
   ];
 }
 
@@ -138,6 +156,17 @@ function volumeLines(wal: WalVolume, slots: number, prices: RegionPrices): CostL
   ];
 }
 
+/** Of several brokers. It holds data, so it stays while a cluster is paused or deleted with its data kept. */
+function databaseLines({ brokers, size }: PricedCluster): CostLine[] {
+  if (brokers === 1) return [];
+  const { metadata } = awsSizing(size);
+  const price = DATABASE_PRICES.hour[metadata];
+  return [
+    line(`RDS PostgreSQL ${metadata} in two zones`, HOURS_PER_MONTH, "hour", price),
+    line("RDS storage", METADATA_STORAGE_GIB, "GiB-month", DATABASE_PRICES.gp3GibMonth),
+  ];
+}
+
 /** Private zones with the brokers' names and with that of the gateways. */
 export const ZONES_PER_CLUSTER = 2;
 /** What the control link carries: 240 KiB of metrics every ten seconds. */
@@ -159,15 +188,19 @@ function networkLines(
   const linked = cluster.paused ? 0 : LINK_GIB_PER_SLOT * cluster.brokers;
   // A unit is one GB an hour; each record passes once when produced and once when consumed.
   const units = cluster.paused ? 0 : 2 * use.producedGib;
+  const between = cluster.brokers === 1 ? 0 : units * (1 - 1 / zonesWithSlot);
   return [
     line("Network load balancer", HOURS_PER_MONTH, "hour", prices.balancerHour),
     line("Network load balancer capacity", units, "unit-hour", prices.balancerUnitHour),
     line("VPC interface endpoints", endpoints, "endpoint-hour", prices.endpointHour),
     line("VPC interface endpoint traffic", linked, "GiB", ENDPOINT_GIB),
+    line("Traffic between zones", between, "GiB", BETWEEN_ZONES_GIB),
     line("Route 53 private zones", ZONES_PER_CLUSTER, "zone-month", HOSTED_ZONE_MONTH),
   ];
 }
 
+/** A cent for the zone that sends and one for the zone that receives. */
+const BETWEEN_ZONES_GIB = 0.02;
 /** The same in every region. */
 const HOSTED_ZONE_MONTH = 0.5;
 /** Of the first petabyte. */
@@ -208,6 +241,10 @@ function storageLines(cluster: PricedCluster, prices: RegionPrices, use: Monthly
 /** Alarms of a running cluster and of each of its slots, as its stack has them. */
 export const ALARMS_PER_CLUSTER = 1;
 export const ALARMS_PER_SLOT = 4;
+/** Of the metadata database of several. */
+export const ALARMS_OF_DATABASE = 2;
+/** The password of the metadata database, and its address with it. */
+export const SECRETS_OF_DATABASE = 2;
 /** Seven of EC2's detailed monitoring, and what a slot reports: ready, and how full its volume is. */
 const METRICS_PER_SLOT = 7 + 2;
 /** What a broker and its machine log in a month. */
@@ -216,14 +253,20 @@ const LOGS_GIB_PER_SLOT = 1;
 function observationLines(cluster: PricedCluster, aws: AwsSpec, prices: RegionPrices): CostLine[] {
   const ownKey = aws.storage.kmsKeyArn === undefined ? 1 : 0;
   const key = line("KMS key", ownKey, "key-month", KMS_KEY_MONTH);
-  if (cluster.retained) return [key];
+  const several = cluster.brokers > 1 ? 1 : 0;
+  const ofDatabase = several * SECRETS_OF_DATABASE;
+  const secrets = ofDatabase + (cluster.retained ? 0 : cluster.brokers);
+  const secretLine = line("Secrets Manager secrets", secrets, "secret-month", SECRET_MONTH);
+  if (cluster.retained) return [key, secretLine];
   const running = cluster.paused ? 0 : 1;
-  const alarms = running * (ALARMS_PER_CLUSTER + ALARMS_PER_SLOT * cluster.brokers);
+  const alarms =
+    running *
+    (ALARMS_PER_CLUSTER + ALARMS_PER_SLOT * cluster.brokers + several * ALARMS_OF_DATABASE);
   const metrics = running * METRICS_PER_SLOT * cluster.brokers;
   const logs = running * LOGS_GIB_PER_SLOT * cluster.brokers;
   return [
     key,
-    line("Secrets Manager secrets", cluster.brokers, "secret-month", SECRET_MONTH),
+    secretLine,
     line("CloudWatch alarms", alarms, "alarm-month", ALARM_MONTH),
     line("CloudWatch metrics", metrics, "metric-month", METRIC_MONTH),
     line("CloudWatch logs", logs, "GiB", prices.logsGib),

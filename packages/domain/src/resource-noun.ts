@@ -2,6 +2,7 @@
 const RESOURCE_NOUNS: readonly [noun: string, type: RegExp][] = [
   ["Write-ahead log volumes", /^aws_(ebs|volume)/],
   ["Data bucket", /^aws_s3_/],
+  ["Metadata database", /^aws_db_/],
   ["Brokers", /^aws_(autoscaling|launch_template|instance|placement)|^process$/],
   ["Endpoint", /^aws_(lb|route53|vpc_endpoint_service|acm)/],
   [

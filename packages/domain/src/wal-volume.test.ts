@@ -2,7 +2,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AWS_INSTANCES } from "./aws-instance.ts";
 import { awsSizing } from "./aws-size.ts";
+import { defaultAwsSpec } from "./aws-spec.ts";
 import { CLUSTER_SIZE_NAMES, sizingOf } from "./size.ts";
+import { walCapacityOf } from "./wal-capacity.ts";
 import {
   baselinesOf,
   checkWalVolume,
@@ -84,4 +86,10 @@ test("each size's volume is legal and holds its log, and its machine holds its b
     expect(baselinesOf(wal, instance).walCapacityBytes).toBeGreaterThanOrEqual(sizing.walBytes);
     expect(instance.memoryBytes - sizing.memoryBytes).toBeGreaterThanOrEqual(2 * GIB);
   }
+});
+
+test("one of several brokers has a log on its whole volume, one that is alone keeps room for its metadata", () => {
+  const owner = { size: "small", aws: defaultAwsSpec("small") } as const;
+  expect(walCapacityOf({ ...owner, brokers: 3 })).toBe(20 * 1024 ** 3);
+  expect(walCapacityOf(owner)).toBe(18 * 1024 ** 3);
 });

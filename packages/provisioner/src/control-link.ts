@@ -1,5 +1,5 @@
 /** How brokers and the control plane meet: at a gateway, to which the brokers connect. */
-import type { BrokerSlot, ClusterId } from "@millrace/domain";
+import { type BrokerSlot, brokerIdsOf, type ClusterId } from "@millrace/domain";
 import { type BrokerAccess, type ClusterDriver, plaintextAddress } from "./cluster-driver.ts";
 
 /** How the control plane calls brokers. The token is a secret: never log it, never store it. */
@@ -45,8 +45,12 @@ export function linkedAdmin(
 
 /** How to reach the brokers of clusters on AWS. Kafka's listeners are private to the cluster's network. */
 export function awsAccess(gateways: Gateways): ClusterDriver["access"] {
-  return async ({ clusterId, placement }, brokerId = 0) => ({
+  return async ({ clusterId, placement, brokers }, brokerId = firstOf(brokers)) => ({
     kafka: async () => plaintextAddress(placement),
     ...linkedAdmin(gateways, { clusterId: clusterId as ClusterId, brokerId }),
   });
+}
+
+function firstOf(brokers: number): number {
+  return brokerIdsOf({ brokers })[0] ?? 0;
 }

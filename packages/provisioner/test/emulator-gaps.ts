@@ -26,6 +26,18 @@ export const EMULATOR_GAPS: readonly EmulatorGap[] = [
     reason: "the setting is forgotten: it reads back as absent",
   },
   {
+    without: "aws_db_instance.performance_insights_enabled",
+    reason: "the setting is forgotten: it reads back as absent",
+  },
+  {
+    without: "aws_db_instance.performance_insights_kms_key_id",
+    reason: "the key of the setting above",
+  },
+  {
+    without: "aws_db_parameter_group.parameter",
+    reason: "parameters read back without their source, and Terraform takes them for defaults",
+  },
+  {
     without: "aws_route53_zone",
     reason: "a zone that was made with a VPC reads back as public, and refuses its VPC afterwards",
   },

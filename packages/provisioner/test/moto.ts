@@ -1,7 +1,7 @@
 /** An emulator of AWS on loopback, one per test file: it keeps everything in memory. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { openSync } from "node:fs";
+import { openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -43,6 +43,12 @@ export const CONTROL_LINK = {
   domain: "link.millrace.example.com",
   zones: ["a", "b", "c"].map((letter) => `${REGION}${letter}`),
 };
+
+/** Of no use to anybody: it has the name that RDS's authority of the region has. */
+const DATABASE_AUTHORITIES = readFileSync(
+  join(import.meta.dirname, "database-authority.pem"),
+  "utf8",
+);
 
 export interface Moto {
   readonly endpoint: string;
@@ -100,6 +106,7 @@ export function driverOptions(
       amiId: "ami-0123456789abcdef0",
       permissionsBoundaryArn: `arn:aws:iam::${ACCOUNT_ID}:policy/millrace-boundary`,
       controlLink: CONTROL_LINK,
+      databaseAuthorities: DATABASE_AUTHORITIES,
       endpoint,
       without: EMULATOR_GAPS.map((gap) => gap.without),
     },

@@ -6,7 +6,7 @@
  */
 import { homedir } from "node:os";
 import { parseArgs } from "node:util";
-import { AWS_BROKERS_MAX, awsSizing, estimateMonthly, walVolumeWarnings } from "@millrace/domain";
+import { awsSizing, estimateMonthly, walVolumeWarnings } from "@millrace/domain";
 import { OfflinePlanner } from "../src/aws/offline-planner.ts";
 import { ProvisionError } from "../src/cluster-driver.ts";
 import {
@@ -75,15 +75,8 @@ function plannerOf(): OfflinePlanner {
   });
 }
 
-function warningsOf({ size, brokers, aws }: AwsDeploymentFile): string[] {
-  const warnings = walVolumeWarnings(aws.wal, awsSizing(size).instance);
-  if (brokers > AWS_BROKERS_MAX) {
-    warnings.push(
-      `The stack has ${brokers} broker slots; a cluster that is created has ` +
-        `${AWS_BROKERS_MAX} until a stack has a metadata database for several.`,
-    );
-  }
-  return warnings;
+function warningsOf({ size, aws }: AwsDeploymentFile): string[] {
+  return walVolumeWarnings(aws.wal, awsSizing(size).instance);
 }
 
 try {

@@ -19,6 +19,7 @@ const TELLING: Readonly<Record<string, readonly string[]>> = {
   aws_autoscaling_group: ["desired_capacity", "health_check_type"],
   aws_cloudwatch_log_group: ["name", "retention_in_days"],
   aws_cloudwatch_metric_alarm: ["metric_name", "threshold"],
+  aws_db_instance: ["instance_class", "multi_az", "allocated_storage", "storage_encrypted"],
   aws_ebs_volume: ["availability_zone", "type", "size", "iops", "throughput", "encrypted"],
   aws_iam_role: ["name", "permissions_boundary"],
   aws_kms_alias: ["name"],

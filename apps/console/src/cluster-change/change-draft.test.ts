@@ -29,7 +29,7 @@ describe("a change", () => {
     expect(draft.plaintextListener).toBeUndefined();
   });
 
-  it("changes the number of several brokers on this machine, and no other", () => {
+  it("changes the number of several brokers, and not that of one", () => {
     const one = localCluster();
     expect(changeDraftOf(one).brokers).toBeUndefined();
     const several = { ...one, spec: { ...one.spec, brokers: 3 } };

@@ -19,7 +19,7 @@ export interface ChangeDraft {
   labels: string[];
   /** Undefined on AWS, where clusters have only one listener. */
   plaintextListener: boolean | undefined;
-  /** Undefined where the number cannot change: on AWS, and where one broker is alone. */
+  /** Undefined where the number cannot change, because one broker is alone. */
   brokers: number | undefined;
   /** Only on AWS. */
   wal: WalDraft | undefined;
@@ -51,7 +51,7 @@ export function changeDraftOf({ spec, metadata }: Cluster): ChangeDraft {
     size,
     labels: Object.entries(metadata.labels).map(([label, value]) => `${label}=${value}`),
     plaintextListener: isAwsRegion(spec.region) ? undefined : spec.plaintext_listener,
-    brokers: isAwsRegion(spec.region) || spec.brokers === 1 ? undefined : spec.brokers,
+    brokers: spec.brokers === 1 ? undefined : spec.brokers,
     wal: wal ? walDraftOf(walVolumeFrom(wal)) : undefined,
     reach: network
       ? {

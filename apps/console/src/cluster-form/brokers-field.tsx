@@ -10,7 +10,7 @@ interface BrokersFieldProps {
   onChange(brokers: number): void;
 }
 
-/** How many brokers a cluster on this machine has. */
+/** How many brokers a cluster has. */
 export function BrokersField({ value, description, min = 1, error, onChange }: BrokersFieldProps) {
   return (
     <NumberInput

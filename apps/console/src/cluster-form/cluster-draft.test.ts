@@ -33,10 +33,11 @@ describe("a described cluster", () => {
     expect(requestOf(inRegion(secure, "eu-central-1"))).not.toHaveProperty("plaintext_listener");
   });
 
-  it("has one broker unless more are asked for, and on AWS no choice", () => {
+  it("has one broker unless more are asked for, here and on AWS", () => {
     const several = { ...named, brokers: 3 };
+    expect(requestOf(named)).not.toHaveProperty("brokers");
     expect(requestOf(several)).toMatchObject({ brokers: 3 });
-    expect(requestOf(inRegion(several, "eu-central-1"))).not.toHaveProperty("brokers");
+    expect(requestOf(inRegion(several, "eu-central-1"))).toMatchObject({ brokers: 3 });
   });
 
   it("is protected on AWS, and keeps what was chosen from one AWS region to the next", () => {

@@ -29,7 +29,6 @@ export interface ClusterDraft {
   region: Region;
   size: ClusterSize;
   deletionProtection: boolean;
-  /** Of a cluster on this machine; on AWS there is one. */
   brokers: number;
   /** Of a cluster on this machine. */
   plaintextListener: boolean;
@@ -138,7 +137,7 @@ export function requestOf(draft: ClusterDraft): ClusterRequest {
     deletion_protection: draft.deletionProtection,
     ...(draft.requireApproval && { require_approval: true }),
     ...(!onAws(draft) && !draft.plaintextListener && { plaintext_listener: false }),
-    ...(!onAws(draft) && draft.brokers !== 1 && { brokers: draft.brokers }),
+    ...(draft.brokers !== 1 && { brokers: draft.brokers }),
     ...(onAws(draft) && {
       wal: walRequestOf(draft.wal),
       network: networkRequestOf(draft.network),

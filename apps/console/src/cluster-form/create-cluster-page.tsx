@@ -15,7 +15,7 @@ import {
   TextInput,
   Title,
 } from "@mantine/core";
-import { providerOf } from "@millrace/domain";
+import { providerOf, regionFacts } from "@millrace/domain";
 import { IconInfoCircle } from "@tabler/icons-react";
 import Link from "next/link";
 import { type FormEvent, type ReactNode, useEffect } from "react";
@@ -31,6 +31,7 @@ import { previewOnly, RegionField, useAwsRegion, useRegionAvailable } from "./re
 import { SizeCards } from "./size-cards.tsx";
 import { type ClusterForm, useClusterForm } from "./use-cluster-form.ts";
 import { WalFields } from "./wal-fields.tsx";
+import { ZoneSpread } from "./zone-spread.tsx";
 
 /** Describes a cluster, previews its resources and its cost, and creates it. */
 export function CreateClusterPage() {
@@ -141,18 +142,20 @@ function Fields({ form }: { form: ClusterForm }) {
           onChange={(size) => set(withSize(draft, size))}
         />
       </Card>
-      {onAws(draft) ? (
-        <AwsFields form={form} />
-      ) : (
-        <Card>
+      <Card>
+        <Stack gap="sm">
           <BrokersField
             value={draft.brokers}
             description={BROKERS_TEXT}
             error={errors["/brokers"]}
             onChange={(brokers) => set({ ...draft, brokers })}
           />
-        </Card>
-      )}
+          {onAws(draft) && draft.brokers > 1 && (
+            <ZoneSpread brokers={draft.brokers} zones={regionFacts(draft.region).zones} />
+          )}
+        </Stack>
+      </Card>
+      {onAws(draft) && <AwsFields form={form} />}
       <Card>
         <Stack gap="md">
           <Switch

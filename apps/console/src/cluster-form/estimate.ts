@@ -1,6 +1,5 @@
 /** What a described cluster would cost: the same sum that the API and the stack come to. */
 import {
-  AWS_BROKERS_MAX,
   type ClusterSize,
   type CostEstimate,
   DEFAULT_AWS_NETWORK,
@@ -19,7 +18,7 @@ export function estimateOf(draft: ClusterDraft): CostEstimate | undefined {
   return estimateMonthly({
     region: draft.region,
     size: draft.size,
-    brokers: AWS_BROKERS_MAX,
+    brokers: draft.brokers,
     zones: undefined,
     paused: false,
     retained: false,

@@ -4956,7 +4956,7 @@ type ClusterAccepted struct {
 
 // ClusterCreateRequest defines model for ClusterCreateRequest.
 type ClusterCreateRequest struct {
-	// Brokers Several brokers take over from each other, and their number can be changed; one broker stays alone. On AWS, more than one can only be planned for now
+	// Brokers Several brokers take over from each other, and their number can be changed; one broker stays alone. On AWS, several are spread over at least two zones and share a database of RDS
 	Brokers *int `json:"brokers,omitempty"`
 
 	// DeletionProtection Blocks deletion from the console and API
@@ -5147,7 +5147,7 @@ type ClusterStorageInput struct {
 
 // ClusterUpdateRequest defines model for ClusterUpdateRequest.
 type ClusterUpdateRequest struct {
-	// Brokers Starts new brokers, or moves the partitions of the last ones to the others and stops them. Cannot change from or to 1; in the region local only
+	// Brokers Starts new brokers, or moves the partitions of the last ones to the others and stops them. Cannot change from or to 1
 	Brokers            *int  `json:"brokers,omitempty"`
 	DeletionProtection *bool `json:"deletion_protection,omitempty"`
 
@@ -5168,7 +5168,7 @@ type ClusterUpdateRequest struct {
 	RequireApproval *bool                     `json:"require_approval,omitempty"`
 	Size            *ClusterUpdateRequestSize `json:"size,omitempty"`
 
-	// Wal AWS only; changed in place, a volume can only grow
+	// Wal AWS only; changed in place, a volume can only grow. With several brokers its type and size stay
 	Wal *WalVolumeInput `json:"wal,omitempty"`
 }
 

@@ -140,7 +140,7 @@ func arguments(ctx context.Context) map[string]schema.Attribute {
 func brokersSchema() schema.Attribute {
 	return schema.Int64Attribute{
 		Optional: true, Computed: true,
-		MarkdownDescription: "Number of brokers; `1` by default, 9 at most. Several brokers take over from each other. More are started, fewer are stopped after their partitions have moved, both in place; a change from or to `1` replaces the cluster, because one broker keeps the metadata in a file of its own. On AWS, only `1` can be created for now.",
+		MarkdownDescription: "Number of brokers; `1` by default, 9 at most. Several brokers take over from each other. More are started, fewer are stopped after their partitions have moved, both in place; a change from or to `1` replaces the cluster, because one broker keeps the metadata in a file of its own. On AWS, several are spread over at least two zones and share a database of RDS.",
 		Validators:          []validator.Int64{int64validator.Between(1, brokersMax)},
 		PlanModifiers: []planmodifier.Int64{
 			int64planmodifier.UseStateForUnknown(),

@@ -8,30 +8,44 @@
 # metadata, which says what the objects mean. So a device is formatted only if it has no signature AND the bucket
 # is empty, or the loss of a recovery from the bucket was approved. In any other case the script stops and
 # reports what it found: a slot that does not start loses nothing.
+#
+# Lines that begin with `#:` are for a slot of several, which share their metadata in a database; what is between `#{` and
+# `#}` is for a slot that is the only one.
 set -euo pipefail
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export AWS_DEFAULT_REGION="$REGION" AWS_RETRY_MODE=standard AWS_MAX_ATTEMPTS=5 AWS_PAGER=''
 
 SELF=/usr/local/sbin/millrace-slot
 VOLUME=/var/lib/millrace
+#{ single
 # Exists from a broker's exit with 65 until its recovery; its text is the id of that loss.
 LOSS=$VOLUME/loss
+#}
 RUN=/run/millrace
 ETC=/etc/millrace
+#: # In memory, because the settings have the password of the metadata database.
+#: ETC=$RUN/etc
+#: # Linux before 6.6 lets nobody else reserve a device.
+#: CAPABILITIES=
+#: [ "$WAL_FENCE" = detach ] || printf '6.6\n%s\n' "$(uname -r)" | sort -CV || CAPABILITIES=CAP_SYS_ADMIN
 OPT=/opt/millrace
 SPOOL=/var/spool/millrace
 # The same on every instance, since files on the volume carry it from one to the next.
 BROKER_UID=1644
+#{ single
 # How often, every five seconds, a volume may be found with an instance that is being ended.
 ATTACH_MAX=120
 # How often, every second, a device may be missing that is attached.
 DEVICE_MAX=60
+#}
 # Attempts at a call whose permission may be seconds old; with AWS_MAX_ATTEMPTS inside each.
 CALL_MAX=10
+#{ single
 # A fresh volume is all zeros. Every file system, partition table, RAID and write-ahead log has a signature in
 # its first or last bytes.
 HEAD_MIB=16
 TAIL_MIB=1
+#}
 
 say() { echo "millrace-slot: $*" >&2; }
 die() {
@@ -81,6 +95,31 @@ find_volume() {
   echo "${ids[0]}"
 }
 
+#: # Each io2 log volume of the zone, so that any broker there can take over a log: a reservation on its device says who writes.
+#: # A volume of another type is brought by the broker itself, from whoever has it.
+#: attach_shared() {
+#:   [ "$WAL_FENCE" = reservation ] || return 0
+#:   local instance found volume slot letters=fghijklmn
+#:   instance=$(metadata instance-id) || return 1
+#:   found=$(aws_api ec2 describe-volumes --query \
+#:     "Volumes[?!contains(Attachments[].InstanceId, '$instance')].[VolumeId,Tags[?Key=='millrace:slot']|[0].Value]" \
+#:     --filters "Name=tag:millrace:cluster,Values=$CLUSTER_ID" Name=tag:millrace:volume,Values=wal \
+#:     "Name=availability-zone,Values=$RACK" Name=status,Values=available,in-use) || return 1
+#:   while read -r volume slot; do
+#:     [ -n "$volume" ] || continue
+#:     aws_api ec2 attach-volume --volume-id "$volume" --instance-id "$instance" \
+#:       --device "/dev/sd${letters:slot-1:1}" >/dev/null || return 1
+#:   done <<<"$found"
+#: }
+#: # The broker opens log volumes, its own and those that it takes over. The system's disk has partitions.
+#: own_devices() {
+#:   cat >/etc/udev/rules.d/90-millrace.rules <<'EOF'
+#:SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", ENV{ID_MODEL}=="Amazon?Elastic?Block?Store*", ENV{ID_PART_TABLE_TYPE}=="", OWNER="millrace"
+#:EOF
+#:   udevadm control --reload
+#:   udevadm trigger --subsystem-match=block
+#: }
+#{ single
 attach_volume() {
   local volume=$1 instance=$2 attempt answer state holder
   for ((attempt = 1; attempt <= ATTACH_MAX; attempt++)); do
@@ -168,7 +207,6 @@ has_objects() {
 
 format() {
   local device=$1
-  # Of all slots: they share the bucket. BROKERS_PER_CLUSTER_MAX says what more than one would need.
   if has_objects ''; then
     has_objects "meta/nodes/$SLOT/log/" || die "the volume is blank, but $DATA_BUCKET holds data and no" \
       "metadata of this node; restore that volume from a snapshot, with the same tags"
@@ -258,8 +296,10 @@ check_marker() {
   fi
 }
 
+#}
 make_folders() { install -d -m 0700 -o millrace -g millrace "$VOLUME"/{wal,data}; }
 
+#{ single
 mount_volume() {
   local device=$1 type uuid
   install -d -m 0755 "$VOLUME"
@@ -290,6 +330,7 @@ grow() {
   if mountpoint -q "$VOLUME"; then xfs_growfs -d "$VOLUME" >/dev/null; fi
 }
 
+#}
 # ---------------------------------------------------------------------------------------------------
 # The broker
 
@@ -331,6 +372,7 @@ refresh_link() {
 
 # A log that exists keeps its capacity, whatever the settings ask for: the broker refuses to open it
 # with another, since positions in its ring follow from it.
+#{ single
 wal_capacity() {
   local wal=$VOLUME/wal/wal size
   size=$(stat -c %s "$wal" 2>/dev/null) || size=0
@@ -343,10 +385,25 @@ wal_capacity() {
   echo "$size"
 }
 
+#}
+#: # With the password; the stack writes it when it makes the database.
+#: metadata_url() {
+#:   aws_api secretsmanager get-secret-value --secret-id "$METADATA_SECRET" --query SecretString
+#: }
 write_properties() {
   local capacity next=$ETC/new.properties
+#:   local url
+#:   url=$(insist 'reading where the metadata is' metadata_url) ||
+#:     die "the secret $METADATA_SECRET cannot be read; check the role and the endpoint"
+#:   [[ $url == postgres://* ]] || die "the secret $METADATA_SECRET has no address of a database"
+#:   WAL_PARAMETERS+="&fence=$WAL_FENCE&volume=$(cat "$RUN/volume")"
+#:   # The log has the volume for itself, and all of it.
+#:   capacity=0
+#{ single
   capacity=$(wal_capacity)
+#}
   install -d -m 0755 "$ETC"
+#:   printf '%s\n' "$DATABASE_AUTHORITY" >"$ETC/database-ca.pem"
   install -m 0640 -g millrace /dev/null "$next"
   cat >"$next" <<EOF
 node.id=$SLOT
@@ -359,6 +416,8 @@ data.dir=$VOLUME/data
 shutdown.drain.ms=20000
 s3.wal.path=0@file://$VOLUME/wal/wal?capacity=$capacity$WAL_PARAMETERS
 s3.data.buckets=0@$DATA_BUCKET_URI
+#:broker.rack=$RACK
+#:metadata.database.url=$url
 $PROPERTIES
 EOF
   "$OPT/current/millrace" broker --check --config "$next" >/dev/null ||
@@ -373,23 +432,38 @@ ensure_user() {
 }
 
 prepare() {
+#:   local volume
+#{ single
   local instance volume device
+#}
   ensure_user
+#:   own_devices
+#{ single
   instance=$(insist 'reading the instance id' metadata instance-id) ||
     die 'the instance metadata does not answer'
+#}
   volume=$(find_volume)
+#:   insist 'attaching the log volumes of the zone' attach_shared || die 'they cannot be attached; check the role'
+#{ single
   RECOVERY=meta/nodes/$SLOT/recovery/$volume
   attach_volume "$volume" "$instance"
   device=$(find_device "$volume")
+#}
   fetch_broker
   install -d -m 0755 "$RUN"
+#:   echo "$volume" >"$RUN/volume"
   # The control plane writes the first one after the apply that creates the instance, and clients are served
   # without it.
   "$SELF" refresh_link || say 'no link credential yet; trying each minute'
+#:   make_folders
+#{ single
   mount_volume "$device"
+#}
   write_properties
+#{ single
   recover_volume
   say "$volume is mounted from $device"
+#}
 }
 
 # Starts within ten minutes double the wait before the next, from none to a minute.
@@ -403,6 +477,8 @@ backoff() {
   echo "$now" >>"$starts.new"
   mv "$starts.new" "$starts"
   sleep "$((wait < 60 ? wait : 60))"
+#:   # The password may be another one by now. As a child, because it ends where it fails.
+#:   "$SELF" write_properties || say 'the settings stay as they are'
 }
 
 # ---------------------------------------------------------------------------------------------------
@@ -454,7 +530,10 @@ put_events() {
 # Each part for itself: what the network refuses must not keep the volume from growing.
 tick() {
   local part failed=0
+#:   for part in attach_shared refresh_link identify report ship_logs; do
+#{ single
   for part in grow refresh_link identify report ship_logs; do
+#}
     # As a child: the shell ignores errors inside a function that is tested.
     "$SELF" "$part" || { say "$part failed"; failed=1; }
   done
@@ -517,7 +596,9 @@ User=millrace
 Group=millrace
 ExecStartPre=+$SELF backoff
 ExecStart=$OPT/current/millrace broker --config $ETC/server.properties --log-format json
+#{ single
 ExecStopPost=+$SELF ended
+#}
 Restart=always
 RestartSec=1
 # Wrong command line, data or settings: the next start would fail the same way.
@@ -536,14 +617,22 @@ ProtectSystem=strict
 ReadWritePaths=$VOLUME
 ProtectHome=yes
 PrivateTmp=yes
+#{ single
 PrivateDevices=yes
+#}
+#:DevicePolicy=closed
+#:DeviceAllow=block-blkext rw
 ProtectClock=yes
 ProtectControlGroups=yes
 ProtectHostname=yes
 ProtectKernelLogs=yes
 ProtectKernelModules=yes
 ProtectKernelTunables=yes
+#{ single
 CapabilityBoundingSet=
+#}
+#:CapabilityBoundingSet=$CAPABILITIES
+#:AmbientCapabilities=$CAPABILITIES
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
@@ -582,6 +671,7 @@ install_slot() {
 
 case "${1:-install}" in
   install) install_slot ;;
+#:   attach_shared | write_properties) "$1" ;;
   prepare | backoff | ended | tick | grow | refresh_link | identify | report | ship_logs) "$1" ;;
   *) die "unknown step $1" ;;
 esac

@@ -2,7 +2,14 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type BrokerSlotSpec, userData } from "./user-data.ts";
+import { DATABASE_AUTHORITY } from "../../../test/stack-fixture.ts";
+import {
+  AUTHORITY_FILE,
+  type BrokerSlotSpec,
+  type SeveralSettings,
+  scriptOfSeveral,
+  userData,
+} from "./user-data.ts";
 
 const SPEC: BrokerSlotSpec = {
   clusterId: "clu_01JABCDEFGHJKMNPQRSTVWXYZ0",
@@ -35,6 +42,15 @@ const SPEC: BrokerSlotSpec = {
   },
 };
 
+const SEVERAL: SeveralSettings = {
+  rack: "ap-northeast-1c",
+  fence: "detach",
+  metadataSecret: "millrace-abcdefghij/metadata-url",
+  databaseAuthority: DATABASE_AUTHORITY,
+};
+
+const OF_SEVERAL = { ...SPEC, several: SEVERAL };
+
 /** What each setting that a tenant may tune costs at most; ten more of them must fit. */
 const PROPERTY_BYTES = 60;
 const PROPERTIES_SPARE = 10;
@@ -64,6 +80,42 @@ describe("user data", () => {
     );
   });
 
+  test("of several is the same on every machine, and unpacks to the script", () => {
+    const text = userData(OF_SEVERAL);
+    expect(text).toBe(userData(OF_SEVERAL));
+    expect(Buffer.byteLength(text)).toBeLessThan(16_384 - PROPERTY_BYTES * PROPERTIES_SPARE);
+    // The shell's own words, up to where it would run what it unpacked.
+    const unpack = text.replace(/^exec bash .*$/m, 'cat "$script"; rm "$script"');
+    expect(execFileSync("bash", ["-c", unpack]).toString()).toBe(scriptOfSeveral(OF_SEVERAL));
+  });
+
+  test("of several has what one alone has not, and nothing of a recovery from the bucket", () => {
+    const [one, several] = [userData(SPEC), scriptOfSeveral(OF_SEVERAL)];
+    for (const part of [
+      "broker.rack=",
+      "metadata.database.url=",
+      "&fence=",
+      "attach_shared",
+      "own_devices",
+    ]) {
+      expect(several).toContain(part);
+      expect(one).not.toContain(part);
+    }
+    for (const part of [
+      "await_approval",
+      "recover_volume",
+      "ExecStopPost",
+      "mkfs.xfs",
+      "PrivateDevices",
+    ]) {
+      expect(one).toContain(part);
+      expect(several).not.toContain(part);
+    }
+    for (const text of [one, several]) expect(text).not.toMatch(/^\s*#[:{}]/m);
+    expect(several).toContain("ETC=$RUN/etc");
+    expect(AUTHORITY_FILE).toBe("/run/millrace/etc/database-ca.pem");
+  });
+
   test("is refused where it does not fit", () => {
     const properties = Object.fromEntries(
       Array.from({ length: 200 }, (_, index) => [`s3.some.long.property.${index}`, "1"]),
@@ -88,6 +140,12 @@ describe("user data", () => {
       { properties: { a: "1\nnode.id=7" } },
       /the property a cannot stand/,
     ],
+    [
+      "an authority that is none",
+      { several: { ...SEVERAL, databaseAuthority: "'; rm -rf /" } },
+      /must be one certificate in PEM/,
+    ],
+    ["the zone as a property", { properties: { "broker.rack": "a" } }, /broker.rack is the slot/],
     ["a property with a quote", { properties: { a: "'" } }, /the property a cannot stand/],
   ])("refuses %s", (_, change, problem) => {
     expect(() => userData({ ...SPEC, ...change })).toThrow(problem);
@@ -104,6 +162,8 @@ describe("user data", () => {
           encoding: "utf8",
         });
       expect(check(["--shell=bash", "-"], userData(SPEC))).toBe("");
+      expect(check(["--shell=bash", "-"], scriptOfSeveral(OF_SEVERAL))).toBe("");
+      expect(check(["--shell=bash", "-"], userData(OF_SEVERAL))).toBe("");
       const machine = join(import.meta.dirname, "../../../test/slot-machine");
       const fakes = readdirSync(join(machine, "bin")).map((name) => join(machine, "bin", name));
       expect(check([join(machine, "enter.sh"), ...fakes])).toBe("");

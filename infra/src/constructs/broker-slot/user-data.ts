@@ -3,11 +3,13 @@
  * head of constants that say which slot it is.
  */
 import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import type { WalFence } from "../../stacks/cluster/wal-fence.ts";
 
 /** Which slot an instance serves, and with what. Holds no secret: anyone on the instance reads it. */
 export interface BrokerSlotSpec {
   readonly clusterId: string;
-  /** From 0; the broker's node id, and the tag `millrace:slot` of its volume. */
+  /** The broker's node id, and the tag `millrace:slot` of its volume. */
   readonly slot: number;
   readonly region: string;
   /** The broker's program, one file for the instance's architecture. */
@@ -27,11 +29,27 @@ export interface BrokerSlotSpec {
   readonly logGroup: string;
   /** Properties that follow from the cluster's size, under Kafka's names and `s3.*`. */
   readonly properties: Readonly<Record<string, string>>;
+  /** Absent where the slot is the cluster's only one. */
+  readonly several?: SeveralSettings;
 }
 
-/** The write-ahead log as a file on the slot's volume. */
+/** What a slot of several has, which share their metadata in a database. */
+export interface SeveralSettings {
+  /** Its zone: `broker.rack`. */
+  readonly rack: string;
+  readonly fence: WalFence;
+  /** ARN or name of the secret whose text is `metadata.database.url`. */
+  readonly metadataSecret: string;
+  /** The certificate, in PEM, of the authority that the database's own is from. */
+  readonly databaseAuthority: string;
+}
+
+/** Where a slot of several puts that certificate. */
+export const AUTHORITY_FILE = "/run/millrace/etc/database-ca.pem";
+
+/** The write-ahead log: a file on the slot's volume, or, with several slots, the whole volume. */
 export interface WalSettings {
-  /** For a new log; an existing one keeps its capacity. */
+  /** For a new log of a slot that is alone; an existing one keeps its capacity. Others have all of their volume. */
   readonly capacityBytes: number;
   readonly ioDepth?: number;
   /** IOPS of the volume. Absent: the log is not paced. */
@@ -57,20 +75,34 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "shutdown.drain.ms",
   "s3.wal.path",
   "s3.data.buckets",
+  "broker.rack",
+  "metadata.database.url",
 ]);
+
+const SOURCE = readFileSync(new URL("./user-data.sh", import.meta.url), "utf8");
+/** What only a slot of several runs, and what only one that is alone does: see the script's head. */
+const OF_SEVERAL = /^#: ?/gm;
+const LINES_OF_SEVERAL = /^#:.*\n/gm;
+const PART_OF_ONE = /^#\{.*\n[\s\S]*?^#\}.*\n/gm;
+const MARKS_OF_ONE = /^#[{}].*\n/gm;
+
+const SCRIPT_OF_ONE = packed(SOURCE.replaceAll(LINES_OF_SEVERAL, "").replaceAll(MARKS_OF_ONE, ""));
+const SCRIPT_OF_SEVERAL = packed(SOURCE.replaceAll(PART_OF_ONE, "").replaceAll(OF_SEVERAL, ""));
 
 /**
  * Without its comments and indentation, lines unfolded: an instance has 16 KiB for the rest. Here
  * documents keep their indentation, as tabs.
  */
-const SCRIPT = readFileSync(new URL("./user-data.sh", import.meta.url), "utf8")
-  .split(/^(.*<<'?EOF'?\n[\s\S]*?^EOF$)/m)
-  .map((part, index) => (index % 2 === 0 ? withoutIndent(part) : withTabs(part)))
-  .join("")
-  .split("\n")
-  .filter((line) => !/^\s*# /.test(line) && !/^\s*#?$/.test(line))
-  .join("\n")
-  .replaceAll(/\\\n/g, "");
+function packed(source: string): string {
+  return source
+    .split(/^(.*<<'?EOF'?\n[\s\S]*?^EOF$)/m)
+    .map((part, index) => (index % 2 === 0 ? withoutIndent(part) : withTabs(part)))
+    .join("")
+    .split("\n")
+    .filter((line) => !/^\s*# /.test(line) && !/^\s*#?$/.test(line))
+    .join("\n")
+    .replaceAll(/\\\n/g, "");
+}
 
 function withoutIndent(code: string): string {
   return code.replaceAll(/^ +/gm, "");
@@ -87,7 +119,10 @@ function withTabs(document: string): string {
  * Throws if a value cannot be quoted in a script, or the script exceeds EC2's limit.
  */
 export function userData(spec: BrokerSlotSpec): string {
-  const text = `${head(spec)}${SCRIPT}\n`;
+  const text =
+    spec.several === undefined
+      ? `${head(spec)}${SCRIPT_OF_ONE}\n`
+      : unpacking(scriptOfSeveral({ ...spec, several: spec.several }));
   const bytes = Buffer.byteLength(text);
   if (bytes > USER_DATA_BYTES_MAX) {
     throw new Error(`user data has ${bytes} bytes, EC2 takes ${USER_DATA_BYTES_MAX}`);
@@ -95,7 +130,36 @@ export function userData(spec: BrokerSlotSpec): string {
   return text;
 }
 
+/** The script of a slot of several before it is compressed. Throws as `userData` does. */
+export function scriptOfSeveral(
+  spec: BrokerSlotSpec & { readonly several: SeveralSettings },
+): string {
+  const authority = `DATABASE_AUTHORITY='${pem(spec.several.databaseAuthority)}'\n`;
+  return `${head(spec)}${authority}${SCRIPT_OF_SEVERAL}\n`;
+}
+
+/**
+ * A script that unpacks `script` and runs it: with the certificate it is too long otherwise. Another version of the compressor may
+ * make other bytes of it, which replaces instances one by one at the next apply, as a new build does.
+ */
+function unpacking(script: string): string {
+  const lines =
+    gzipSync(script, { level: 9 })
+      .toString("base64")
+      .match(/.{1,120}/g) ?? [];
+  return `#!/bin/bash
+set -euo pipefail
+umask 077
+script=$(mktemp)
+base64 -d <<'EOF' | gzip -d >"$script"
+${lines.join("\n")}
+EOF
+exec bash "$script" "$@"
+`;
+}
+
 function head(spec: BrokerSlotSpec): string {
+  const isAlone = spec.several === undefined;
   const constants: Record<string, string> = {
     CLUSTER_ID: spec.clusterId,
     SLOT: whole("slot", spec.slot, 0),
@@ -103,16 +167,23 @@ function head(spec: BrokerSlotSpec): string {
     BROKER_BUCKET: spec.broker.bucket,
     BROKER_KEY: spec.broker.key,
     BROKER_SHA256: checksum(spec.broker.sha256),
-    DATA_BUCKET: spec.dataBucket.name,
+    ...(isAlone && { DATA_BUCKET: spec.dataBucket.name }),
     DATA_BUCKET_URI: spec.dataBucket.uri,
     LINK_ADDRESS: spec.link.address,
     LINK_SECRET: spec.link.credentialSecret,
     KAFKA_PORT: port("kafkaPort", spec.kafkaPort),
     ADVERTISED_HOST: spec.advertised.host,
     ADVERTISED_PORT: port("advertised.port", spec.advertised.port),
-    WAL_CAPACITY_BYTES: whole("wal.capacityBytes", spec.wal.capacityBytes, 1),
+    ...(isAlone && {
+      WAL_CAPACITY_BYTES: whole("wal.capacityBytes", spec.wal.capacityBytes, 1),
+    }),
     WAL_PARAMETERS: walParameters(spec.wal),
     LOG_GROUP: spec.logGroup,
+    ...(spec.several && {
+      RACK: spec.several.rack,
+      WAL_FENCE: spec.several.fence,
+      METADATA_SECRET: spec.several.metadataSecret,
+    }),
   };
   const lines = Object.entries(constants).map(([name, value]) => `${name}=${quoted(name, value)}`);
   return `#!/bin/bash\n${lines.join("\n")}\nPROPERTIES='${propertyLines(spec.properties)}'\n`;
@@ -142,6 +213,14 @@ function propertyLines(properties: Readonly<Record<string, string>>): string {
     return `${key}=${value}`;
   });
   return lines.join("\n");
+}
+
+function pem(certificate: string): string {
+  const text = certificate.trim();
+  if (!/^-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+\n-----END CERTIFICATE-----$/.test(text)) {
+    throw new Error("the authority of the metadata database must be one certificate in PEM");
+  }
+  return text;
 }
 
 function checksum(sha256: string): string {

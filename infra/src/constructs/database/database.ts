@@ -16,6 +16,8 @@ export interface DatabaseProps {
 }
 
 export const DATABASE_PORT = 5432;
+/** Where the images have the certificates of RDS's authorities, of all regions. */
+export const RDS_AUTHORITIES = "/etc/millrace/rds-ca.pem";
 const ENGINE_MAJOR = "17";
 const STORAGE_GIB = 50;
 /** Storage grows by itself up to this; metrics and operation logs are what grows. */
@@ -88,6 +90,6 @@ export class Database extends Construct {
 
   /** The database as this role sees it. */
   urlOf(role: string, password: string): string {
-    return `postgres://${role}:${password}@${this.#address}:${DATABASE_PORT}/${DATABASE}?sslmode=verify-full&sslrootcert=/etc/millrace/rds-ca.pem`;
+    return `postgres://${role}:${password}@${this.#address}:${DATABASE_PORT}/${DATABASE}?sslmode=verify-full&sslrootcert=${RDS_AUTHORITIES}`;
   }
 }

@@ -113,6 +113,49 @@ export class SlotAlarms extends Construct {
   }
 }
 
+export interface DatabaseAlarmsProps {
+  /** Prefix of the alarms' names. */
+  readonly name: string;
+  readonly identifier: string;
+  readonly topicArns: readonly string[];
+}
+
+const DATABASE_CPU_PERCENT_MAX = 80;
+const DATABASE_FREE_BYTES_MIN = 2 * 2 ** 30;
+
+/** Alarms for a metadata database that soon does not answer in time. */
+export class DatabaseAlarms extends Construct {
+  constructor(scope: Construct, id: string, props: DatabaseAlarmsProps) {
+    super(scope, id);
+    const own = {
+      namespace: "AWS/RDS",
+      dimensions: { DBInstanceIdentifier: props.identifier },
+      missing: "notBreaching" as const,
+    };
+    const add = (threshold: Threshold) => alarm(this, props.name, props.topicArns, threshold);
+    add({
+      ...own,
+      name: "metadata-busy",
+      description: "The metadata database's CPU is busy: choose a larger size of the cluster.",
+      metric: "CPUUtilization",
+      statistic: "Average",
+      comparison: "GreaterThanThreshold",
+      threshold: DATABASE_CPU_PERCENT_MAX,
+      minutes: 15,
+    });
+    add({
+      ...own,
+      name: "metadata-full",
+      description: "The metadata database's storage is nearly full and has reached its maximum.",
+      metric: "FreeStorageSpace",
+      statistic: "Minimum",
+      comparison: "LessThanThreshold",
+      threshold: DATABASE_FREE_BYTES_MIN,
+      minutes: 5,
+    });
+  }
+}
+
 export interface EndpointAlarmProps {
   readonly name: string;
   /** The last part of the ARNs, as CloudWatch's dimensions have them. */

@@ -6,6 +6,11 @@ export interface WalVolumeProps {
   readonly name: string;
   readonly zone: string;
   readonly shape: WalVolumeShape;
+  /**
+   * Whether instances of the same zone may attach it at the same time; for io2 only. Terraform replaces a volume to change it,
+   * so it follows from what never changes.
+   */
+  readonly multiAttach?: boolean;
   readonly kmsKeyArn: string;
   /** In addition to the stack's: the slot's instance finds its volume by them. */
   readonly tags: Readonly<Record<string, string>>;
@@ -29,6 +34,7 @@ export class WalVolume extends Construct {
       size: sizeGib,
       iops,
       ...(throughputMibps === undefined ? {} : { throughput: throughputMibps }),
+      ...(props.multiAttach ? { multiAttachEnabled: true } : {}),
       encrypted: true,
       kmsKeyId: props.kmsKeyArn,
       tags: { Name: props.name, ...props.tags },

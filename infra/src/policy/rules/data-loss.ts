@@ -15,15 +15,17 @@ export const HOLDS_DATA: readonly string[] = [
  */
 const BUILD = "aws_s3_object";
 
-/** Only a purge deletes or replaces resources with data. */
+/** Only a purge deletes or replaces resources with data, but for those that a change may delete. */
 export const dataLoss: PolicyRule = {
   name: "data-loss",
-  check: (document, { purge = false }) =>
+  check: (document, { purge = false, leaving = [] }) =>
     purge
       ? []
       : document.deletions
           .filter(
-            ({ type, replaced }) => HOLDS_DATA.includes(type) || (type === BUILD && !replaced),
+            ({ type, replaced, address }) =>
+              (HOLDS_DATA.includes(type) && (replaced || !leaving.includes(address))) ||
+              (type === BUILD && !replaced),
           )
           .map(({ address, replaced }) => ({
             address,

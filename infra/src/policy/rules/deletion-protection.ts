@@ -17,8 +17,10 @@ export const deletionProtection: PolicyRule = {
         : undefined,
     ),
     ...each(document, ["aws_db_instance"], ({ values }) => [
-      ...(isTrue(values.deletion_protection) ? [] : ["set deletion_protection to true"]),
-      ...(values.skip_final_snapshot === true ? ["set skip_final_snapshot to false"] : []),
+      ...(purge || isTrue(values.deletion_protection) ? [] : ["set deletion_protection to true"]),
+      ...(!purge && values.skip_final_snapshot === true
+        ? ["set skip_final_snapshot to false"]
+        : []),
     ]),
     // A cluster's load balancer is deleted with the cluster; the control plane's is its address.
     ...(kind === "cluster"

@@ -28,6 +28,8 @@ test.each<[string, Partial<ClusterStackSpec>]>([
   ["/zones", { zones: ["us-east-1a"] }],
   ["/zones", { zones: ["eu-central-1a", "eu-central-1a"] }],
   ["/zones", { zones: [], slots: 1 }],
+  ["/zones", { zones: ["eu-central-1a"], slots: 2 }],
+  ["/database_authority", { databaseAuthority: undefined }],
   ["/brokers", { slots: 0 }],
   ["/brokers", { slots: 10 }],
   ["/network/cidr", network({ cidr: "10.0.0.0/8" })],
@@ -62,9 +64,11 @@ test.each<[string, Partial<ClusterStackSpec>]>([
   ["/network/vpc_id", network({ vpcId: "vpc-0123456789abcdef0" })],
   ["/network/cidr", network({ cidr: "10.41.0.0/16" })],
   ["/storage/kms_key_arn", { storage: { kmsKeyArn: "arn:aws:kms:eu-central-1:1:key/a" } }],
-  ["/brokers", { slots: 2 }],
+  ["/brokers", { slots: 1 }],
+  ["/wal/type", { wal: { type: "io2", sizeGib: 20, iops: 3000, throughputMibps: undefined } }],
   ["/zones", { zones: ["eu-central-1b", "eu-central-1a", "eu-central-1c"] }],
   ["/wal/size_gib", { wal: { ...SPEC.wal, sizeGib: 19 } }],
+  ["/wal/size_gib", { wal: { ...SPEC.wal, sizeGib: 40 } }],
 ])("%s: a change that would move or lose data is refused", (pointer, change) => {
   const fields = forbiddenChanges(SPEC, { ...SPEC, ...change });
   expect(fields.map((field) => field.pointer)).toEqual([pointer]);
@@ -76,12 +80,25 @@ test("what changes in place is allowed", () => {
     mode: "paused",
     size: "medium",
     slots: 6,
-    wal: { type: "io2", sizeGib: 40, iops: 4000, throughputMibps: undefined },
+    wal: { ...SPEC.wal, iops: 4000 },
     labels: {},
     ...network({ access: "private", allowedPrincipals: [], allowedCidrs: [] }),
   };
   expect(forbiddenChanges(SPEC, after)).toEqual([]);
-  // A slot more in fewer zones may still leave every old one where it is.
+  expect(forbiddenChanges(SPEC, { ...SPEC, slots: 2 })).toEqual([]);
+  // Fewer zones may still leave every slot where it is.
   const one = { ...SPEC, slots: 1 };
   expect(forbiddenChanges(one, { ...one, zones: ["eu-central-1a"] })).toEqual([]);
+  const io2 = { type: "io2", sizeGib: 20, iops: 4000, throughputMibps: undefined } as const;
+  expect(forbiddenChanges(one, { ...one, wal: io2 })).toEqual([]);
+});
+
+test("from one broker to several and back is refused", () => {
+  for (const [from, to] of [
+    [1, 3],
+    [3, 1],
+  ] as const) {
+    const fields = forbiddenChanges({ ...SPEC, slots: from }, { ...SPEC, slots: to });
+    expect(fields.map(({ pointer }) => pointer)).toEqual(["/brokers"]);
+  }
 });

@@ -5,14 +5,15 @@
 import {
   AWS_REGIONS,
   awsSizing,
-  BROKER_SLOTS_MAX,
+  BROKERS_PER_CLUSTER_MAX,
   checkWalVolume,
   checkWalVolumeChange,
   type FieldError,
   regionFacts,
   ZONES_MAX,
+  ZONES_OF_SEVERAL_MIN,
 } from "@millrace/domain";
-import { type ClusterStackSpec, linkZonesOf, slotsOf } from "./spec.ts";
+import { type ClusterStackSpec, hasSeveral, linkZonesOf, slotsOf } from "./spec.ts";
 
 /** The spec is not valid. `fields` says what to fix. */
 export class StackSpecError extends Error {
@@ -41,6 +42,7 @@ export function checkClusterStackSpec(spec: ClusterStackSpec): void {
     })),
     ...keyErrors(spec),
     ...linkErrors(spec),
+    ...authorityErrors(spec),
   ];
   if (errors.length > 0) throw new StackSpecError(errors);
 }
@@ -61,9 +63,13 @@ function placeErrors({ accountId, region, zones, slots }: ClusterStackSpec): Fie
   if (zones.length < 1 || zones.length > ZONES_MAX || new Set(zones).size < zones.length) {
     errors.push(refuse("/zones", "out_of_range", `must be 1 to ${ZONES_MAX} different zones.`));
   }
-  if (!Number.isInteger(slots) || slots < 1 || slots > BROKER_SLOTS_MAX) {
-    const message = `is ${slots}; a stack has 1 to ${BROKER_SLOTS_MAX} broker slots.`;
+  if (!Number.isInteger(slots) || slots < 1 || slots > BROKERS_PER_CLUSTER_MAX) {
+    const message = `is ${slots}; a stack has 1 to ${BROKERS_PER_CLUSTER_MAX} broker slots.`;
     errors.push(refuse("/brokers", "out_of_range", message));
+  }
+  if (slots > 1 && zones.length < ZONES_OF_SEVERAL_MIN) {
+    const message = `must be ${ZONES_OF_SEVERAL_MIN} or more: the metadata database of several brokers has a standby in another zone.`;
+    errors.push(refuse("/zones", "out_of_range", message));
   }
   return errors;
 }
@@ -119,6 +125,12 @@ function linkErrors(spec: ClusterStackSpec): FieldError[] {
   return errors;
 }
 
+function authorityErrors(spec: ClusterStackSpec): FieldError[] {
+  if (!hasSeveral(spec) || spec.databaseAuthority !== undefined) return [];
+  const message = "is needed: brokers verify the certificate of their metadata database.";
+  return [refuse("/database_authority", "required", message)];
+}
+
 /**
  * Why the stack of `before` cannot become the one of `after` in place. Everything else
  * changes in place, without the replacement of a volume or bucket.
@@ -133,6 +145,7 @@ export function forbiddenChanges(before: ClusterStackSpec, after: ClusterStackSp
     ...fixed("/network/cidr", before.network.cidr, after.network.cidr),
     ...fixed("/storage/kms_key_arn", before.storage.kmsKeyArn, after.storage.kmsKeyArn),
     ...slotErrors(before, after),
+    ...logErrors(before, after),
     ...checkWalVolumeChange(before.wal, after.wal).map((error) => ({
       ...error,
       pointer: `/wal${error.pointer}`,
@@ -150,13 +163,27 @@ function shown(value: unknown): string {
   return value === undefined ? "none" : JSON.stringify(value);
 }
 
-/** A volume stays in its zone, and removing a slot would lose what is only in its log. */
+/**
+ * A volume stays in its zone. Of several slots the last ones may go, once their brokers have left the cluster, which the stack
+ * does not know: the policy asks for it.
+ */
 function slotErrors(before: ClusterStackSpec, after: ClusterStackSpec): FieldError[] {
-  const zonesAfter = slotsOf(after).map(({ zone }) => zone);
-  if (zonesAfter.length < before.slots) {
-    const message = `cannot shrink from ${before.slots} to ${after.slots}: a slot's log is in its volume.`;
-    return [refuse("/brokers", "cannot_shrink", message)];
+  if (hasSeveral(before) !== hasSeveral(after)) {
+    const message = `cannot change from ${before.slots} to ${after.slots}: one broker has its metadata on its volume, several in a database.`;
+    return [refuse("/brokers", "immutable", message)];
   }
-  const moved = slotsOf(before).filter(({ index, zone }) => zonesAfter[index] !== zone);
+  const zonesAfter = new Map(slotsOf(after).map(({ id, zone }) => [id, zone]));
+  const moved = slotsOf(before).filter(({ id, zone }) => (zonesAfter.get(id) ?? zone) !== zone);
   return moved.length === 0 ? [] : fixed("/zones", before.zones, after.zones);
+}
+
+/** Multi-Attach is set when a volume is made, and a log that has a whole volume is as large as that was then. */
+function logErrors(before: ClusterStackSpec, after: ClusterStackSpec): FieldError[] {
+  if (!hasSeveral(before)) return [];
+  return [
+    ...fixed("/wal/type", before.wal.type, after.wal.type),
+    ...(after.wal.sizeGib > before.wal.sizeGib
+      ? fixed("/wal/size_gib", before.wal.sizeGib, after.wal.sizeGib)
+      : []),
+  ];
 }

@@ -1,9 +1,12 @@
+import { gunzipSync } from "node:zlib";
 import {
+  ALARMS_OF_DATABASE,
   ALARMS_PER_CLUSTER,
   ALARMS_PER_SLOT,
   awsSizing,
   baselinesOf,
   INTERFACE_ENDPOINT_SERVICES,
+  SECRETS_OF_DATABASE,
   ZONES_PER_CLUSTER,
 } from "@millrace/domain";
 import { describe, expect, test } from "vitest";
@@ -14,6 +17,7 @@ import {
   reference,
   resource,
   SPEC,
+  type StackDocument,
   snapshotText,
   statements,
 } from "../../../test/stack-fixture.ts";
@@ -24,8 +28,22 @@ import { clusterNames } from "./names.ts";
 
 const NAMES = clusterNames(SPEC.clusterId, SPEC.accountId);
 
+/** What an instance of a slot runs, unpacked. */
+function scriptOf(stack: StackDocument, slot: number): string {
+  const template = resource(stack, "aws_launch_template", `slot-${slot}_template`);
+  const text = Buffer.from(String(template.user_data), "base64").toString();
+  const [, packed] = /<<'EOF' \| gzip -d [^\n]*\n([\s\S]*?)\nEOF/.exec(text) ?? [];
+  return packed === undefined ? text : gunzipSync(Buffer.from(packed, "base64")).toString();
+}
+
 test("the stack of three slots over three zones is what the snapshot shows", async () => {
   await expect(snapshotText(clusterStack())).toMatchFileSnapshot("cluster-stack.snap");
+});
+
+test("the stack of one slot is what the snapshot shows", async () => {
+  await expect(snapshotText(clusterStack({ slots: 1 }))).toMatchFileSnapshot(
+    "cluster-stack-of-one.snap",
+  );
 });
 
 test("the same spec always gives the same text, and it asks AWS nothing", () => {
@@ -84,19 +102,19 @@ test("volume, instance and subnet of a slot stand in the slot's zone", () => {
   const stack = clusterStack({ slots: 5 });
   SPEC.zones.concat(SPEC.zones.slice(0, 2)).forEach((zone, slot) => {
     const subnet = `network_subnet-${slot % 3}`;
-    expect(resource(stack, "aws_ebs_volume", `wal-${slot}_volume`).availability_zone).toBe(zone);
+    const volume = resource(stack, "aws_ebs_volume", `wal-${slot + 1}_volume`);
+    expect(volume.availability_zone).toBe(zone);
     expect(resource(stack, "aws_subnet", subnet).availability_zone).toBe(zone);
     expect(
-      resource(stack, "aws_autoscaling_group", `slot-${slot}_group`).vpc_zone_identifier,
+      resource(stack, "aws_autoscaling_group", `slot-${slot + 1}_group`).vpc_zone_identifier,
     ).toEqual([reference(`aws_subnet.${subnet}.id`)]);
   });
 });
 
 test("the volume and the machine set the broker's log and network", () => {
   const userDataOf = (throughputMibps: number) => {
-    const stack = clusterStack({ wal: { ...SPEC.wal, throughputMibps } });
-    const template = resource(stack, "aws_launch_template", "slot-0_template");
-    return Buffer.from(String(template.user_data), "base64").toString();
+    const stack = clusterStack({ slots: 1, wal: { ...SPEC.wal, throughputMibps } });
+    return scriptOf(stack, 0);
   };
   const { instance } = awsSizing("small");
   const slow = baselinesOf({ ...SPEC.wal, throughputMibps: 40 }, instance);
@@ -108,10 +126,7 @@ test("the volume and the machine set the broker's log and network", () => {
   const io2 = clusterStack({
     wal: { type: "io2", sizeGib: 20, iops: 200, throughputMibps: undefined },
   });
-  const small = Buffer.from(
-    String(resource(io2, "aws_launch_template", "slot-0_template").user_data),
-    "base64",
-  ).toString();
+  const small = scriptOf(io2, 1);
   // 200 IOPS of 256 KiB are less than the machine sustains, so the volume decides.
   expect(small).toContain(`bandwidth=${51 * 1024 ** 2}`);
   expect(userDataOf(125)).toContain(`bandwidth=${instance.ebsBaselineBytesPerSecond}`);
@@ -119,8 +134,7 @@ test("the volume and the machine set the broker's log and network", () => {
 
 test("what a tenant asked for goes before what follows from the machine", () => {
   const properties = { "s3.network.egress.baseline.bandwidth": "12345678" };
-  const template = resource(clusterStack({ properties }), "aws_launch_template", "slot-0_template");
-  const script = Buffer.from(String(template.user_data), "base64").toString();
+  const script = scriptOf(clusterStack({ properties }), 1);
   expect(script.match(/s3\.network\.egress\.baseline\.bandwidth=\d+/g)).toEqual([
     "s3.network.egress.baseline.bandwidth=12345678",
   ]);
@@ -141,7 +155,14 @@ test("no instance begins before its volume, rights, secret and ways to AWS are t
       "aws_vpc_security_group_ingress_rule.endpoints_in-network",
     ]),
   );
-  expect(group.depends_on).not.toContain("aws_ebs_volume.wal-0_volume");
+  expect(group.depends_on).toEqual(
+    expect.arrayContaining([
+      "aws_db_instance.metadata_instance",
+      "aws_secretsmanager_secret_version.metadata_url-version",
+      "aws_vpc_security_group_ingress_rule.metadata_firewall_in-brokers",
+    ]),
+  );
+  expect(group.depends_on).not.toContain("aws_ebs_volume.wal-2_volume");
 });
 
 describe("modes", () => {
@@ -151,13 +172,13 @@ describe("modes", () => {
     expect(addresses(stack)).toEqual(
       running.filter((address) => !address.startsWith("aws_cloudwatch_metric_alarm.")),
     );
-    const group = resource(stack, "aws_autoscaling_group", "slot-0_group");
+    const group = resource(stack, "aws_autoscaling_group", "slot-3_group");
     expect([group.min_size, group.desired_capacity, group.max_size]).toEqual([0, 0, 0]);
   });
 
   test("retained keeps what holds data, as it was", () => {
-    const running = clusterStack();
-    const retained = clusterStack({ mode: "retained" });
+    const running = clusterStack({ slots: 1 });
+    const retained = clusterStack({ slots: 1, mode: "retained" });
     const kept = ["aws_ebs_volume", "aws_kms_alias", "aws_kms_key", "aws_cloudwatch_log_group"];
     expect(new Set(Object.keys(retained.resource).filter((type) => !/_s3_/.test(type)))).toEqual(
       new Set(kept),
@@ -168,18 +189,36 @@ describe("modes", () => {
     expect(retained.variable).toBeUndefined();
   });
 
+  test("retained keeps the metadata of several in its network, and nobody reaches it", () => {
+    const running = clusterStack();
+    const retained = clusterStack({ mode: "retained" });
+    const types = Object.keys(retained.resource);
+    expect(types).toEqual(expect.arrayContaining(["aws_db_instance", "aws_subnet"]));
+    expect(types).not.toContain("aws_vpc_security_group_ingress_rule");
+    for (const [type, byName] of Object.entries(retained.resource))
+      for (const [name, attributes] of Object.entries(byName))
+        expect(attributes).toEqual(running.resource[type]?.[name]);
+  });
+
   test("only the purge can destroy volumes, bucket and key", () => {
-    const guarded = ["aws_ebs_volume", "aws_kms_key", "aws_s3_bucket"];
+    const guarded = ["aws_ebs_volume", "aws_kms_key", "aws_s3_bucket", "aws_db_instance"];
     const protection = (mode: "running" | "paused" | "retained" | "purge") =>
       guarded.flatMap((type) =>
         Object.values(clusterStack({ mode }).resource[type] ?? {}).map(
           ({ lifecycle }) => (lifecycle as { prevent_destroy: boolean }).prevent_destroy,
         ),
       );
-    expect(protection("running")).toEqual([true, true, true, true, true]);
-    expect(protection("paused")).toEqual([true, true, true, true, true]);
-    expect(protection("retained")).toEqual([true, true, true, true, true]);
-    expect(protection("purge")).toEqual([false, false, false, false, false]);
+    for (const mode of ["running", "paused", "retained"] as const)
+      expect(protection(mode)).toEqual(Array(6).fill(true));
+    expect(protection("purge")).toEqual(Array(6).fill(false));
+    expect(resource(clusterStack(), "aws_db_instance")).toMatchObject({
+      deletion_protection: true,
+      skip_final_snapshot: false,
+    });
+    expect(resource(clusterStack({ mode: "purge" }), "aws_db_instance")).toMatchObject({
+      deletion_protection: false,
+      skip_final_snapshot: true,
+    });
     expect(resource(clusterStack(), "aws_s3_bucket").force_destroy).toBe(false);
     expect(resource(clusterStack({ mode: "purge" }), "aws_s3_bucket").force_destroy).toBe(true);
   });
@@ -198,12 +237,24 @@ describe("who may talk to whom", () => {
     );
 
   test("clients reach the Kafka listeners, brokers the control plane, and nobody the admin HTTP", () => {
-    expect(ingress().sort()).toEqual([
+    expect(ingress({ slots: 1 }).sort()).toEqual([
       `${reference("aws_security_group.balancer_group.id")} 9092-9092`,
       `${reference("aws_security_group.brokers_group.id")} 443-443`,
       "10.40.0.0/16 443-443",
-      "10.40.0.0/16 9092-9095",
-      "10.8.0.0/16 9092-9095",
+      "10.40.0.0/16 9092-9093",
+      "10.8.0.0/16 9092-9093",
+    ]);
+  });
+
+  test("several brokers reach each other as clients do, and they alone their metadata", () => {
+    expect(ingress().sort()).toEqual([
+      `${reference("aws_security_group.balancer_group.id")} 9092-9092`,
+      `${reference("aws_security_group.brokers_group.id")} 443-443`,
+      `${reference("aws_security_group.brokers_group.id")} 5432-5432`,
+      `${reference("aws_security_group.brokers_group.id")} 9092-9102`,
+      "10.40.0.0/16 443-443",
+      "10.40.0.0/16 9092-9102",
+      "10.8.0.0/16 9092-9102",
     ]);
   });
 
@@ -227,7 +278,7 @@ describe("who may talk to whom", () => {
       expect(stack.resource[type]).toBeUndefined();
     expect(Object.keys(stack.resource.aws_vpc_endpoint ?? {})).toEqual(["control-link_endpoint"]);
     expect(resource(stack, "aws_lb").subnets).toHaveLength(3);
-    expect(resource(stack, "aws_autoscaling_group", "slot-2_group").vpc_zone_identifier).toEqual([
+    expect(resource(stack, "aws_autoscaling_group", "slot-3_group").vpc_zone_identifier).toEqual([
       "subnet-0c000000",
     ]);
     expect(checkPolicies(stack, { kind: "cluster" })).toEqual([]);
@@ -238,8 +289,42 @@ describe("what a slot may do", () => {
   const role = statements(resource(clusterStack(), "aws_iam_role_policy", "role-1_policy"));
   const of = (sid: string) => role.find((statement) => statement.Sid === sid);
 
-  test("it attaches only its own volume, to its own instance", () => {
-    expect(of("AttachVolume")?.Condition).toEqual({
+  test("the only one attaches only its own volume, to its own instance", () => {
+    const alone = clusterStack({ slots: 1 });
+    const own = statements(resource(alone, "aws_iam_role_policy", "role-0_policy"));
+    expect(own.find(({ Sid }) => Sid === "AttachVolume")?.Condition).toEqual({
+      StringEquals: {
+        "aws:ResourceTag/millrace:cluster": SPEC.clusterId,
+        "aws:ResourceTag/millrace:slot": "0",
+      },
+    });
+    expect(JSON.stringify(own)).not.toContain("DetachVolume");
+  });
+
+  test("one of several attaches log volumes of the cluster to itself, and takes them from others", () => {
+    const cluster = { "aws:ResourceTag/millrace:cluster": SPEC.clusterId };
+    expect(of("LogVolumes")).toMatchObject({
+      Action: ["ec2:AttachVolume", "ec2:DetachVolume"],
+      Resource: [expect.stringContaining(":volume/*")],
+      Condition: { StringEquals: { ...cluster, "aws:ResourceTag/millrace:volume": "wal" } },
+    });
+    expect(of("DetachFromTheDead")).toMatchObject({
+      Action: ["ec2:DetachVolume"],
+      Resource: [expect.stringContaining(":instance/*")],
+      Condition: { StringEquals: cluster },
+    });
+    expect(of("AttachToItself")?.Action).toEqual(["ec2:AttachVolume"]);
+    const tags = resource(clusterStack(), "aws_ebs_volume", "wal-1_volume").tags;
+    expect(tags).toMatchObject({ "millrace:volume": "wal", "millrace:slot": "1" });
+    // The system volume of an instance has the slot's tags as well.
+    const template = JSON.stringify(
+      resource(clusterStack(), "aws_launch_template", "slot-1_template"),
+    );
+    expect(template).not.toContain("millrace:volume");
+    expect(of("Metadata")?.Resource).toEqual([
+      `arn:aws:secretsmanager:${SPEC.region}:${SPEC.accountId}:secret:${NAMES.metadataSecrets.url}-??????`,
+    ]);
+    expect(of("AttachToItself")?.Condition).toEqual({
       StringEquals: {
         "aws:ResourceTag/millrace:cluster": SPEC.clusterId,
         "aws:ResourceTag/millrace:slot": "1",
@@ -276,7 +361,16 @@ describe("what the estimate counts is what the stack has", () => {
 
   test("alarms", () => {
     const alarms = clusterStack().resource.aws_cloudwatch_metric_alarm ?? {};
-    expect(Object.keys(alarms)).toHaveLength(ALARMS_PER_CLUSTER + 3 * ALARMS_PER_SLOT);
+    expect(Object.keys(alarms)).toHaveLength(
+      ALARMS_PER_CLUSTER + 3 * ALARMS_PER_SLOT + ALARMS_OF_DATABASE,
+    );
+    const alone = clusterStack({ slots: 1 }).resource.aws_cloudwatch_metric_alarm ?? {};
+    expect(Object.keys(alone)).toHaveLength(ALARMS_PER_CLUSTER + ALARMS_PER_SLOT);
+  });
+
+  test("secrets", () => {
+    const secrets = clusterStack().resource.aws_secretsmanager_secret ?? {};
+    expect(Object.keys(secrets)).toHaveLength(3 + SECRETS_OF_DATABASE);
   });
 
   test("interface endpoints, in the zones that have a slot", () => {
@@ -310,10 +404,9 @@ describe("the control link", () => {
     const stack = clusterStack();
     const host = NAMES.linkHost(SPEC.controlLink.domain);
     expect(host).toMatch(/^[a-z2-7]{10}\.link\.millrace\.example\.com$/);
-    const template = resource(stack, "aws_launch_template", "slot-0_template");
-    const script = Buffer.from(String(template.user_data), "base64").toString();
+    const script = scriptOf(stack, 1);
     expect(script).toContain(`LINK_ADDRESS='${host}:443'`);
-    expect(script).toContain(`LINK_SECRET='${NAMES.linkSecret(0)}'`);
+    expect(script).toContain(`LINK_SECRET='${NAMES.linkSecret(1)}'`);
     expect(script).not.toContain("admin.");
     expect(resource(stack, "aws_route53_zone", "control-link_names_zone").name).toBe(host);
     expect(resource(stack, "aws_route53_record", "control-link_names_gateways")).toMatchObject({
@@ -334,8 +427,8 @@ describe("the control link", () => {
   });
 
   test("no value of a credential is in the stack", () => {
-    const stack = clusterStack();
-    expect(Object.keys(stack.resource.aws_secretsmanager_secret ?? {})).toHaveLength(3);
+    const stack = clusterStack({ slots: 1 });
+    expect(Object.keys(stack.resource.aws_secretsmanager_secret ?? {})).toHaveLength(1);
     expect(stack.resource.aws_secretsmanager_secret_version).toBeUndefined();
     expect(stack.variable).toBeUndefined();
   });
@@ -344,9 +437,73 @@ describe("the control link", () => {
     const secret = resource(
       clusterStack(),
       "aws_secretsmanager_secret",
-      "link-credential-0_secret",
+      "link-credential-1_secret",
     );
     expect(secret.recovery_window_in_days).toBe(0);
+  });
+});
+
+describe("the metadata of several", () => {
+  test("is in PostgreSQL 17 in two zones, encrypted, backed up, over TLS only", () => {
+    const stack = clusterStack();
+    expect(resource(stack, "aws_db_instance")).toMatchObject({
+      engine_version: "17",
+      multi_az: true,
+      storage_encrypted: true,
+      kms_key_id: reference("aws_kms_key.encryption_key.arn"),
+      publicly_accessible: false,
+      backup_retention_period: 14,
+      instance_class: awsSizing("small").metadata,
+    });
+    expect(resource(stack, "aws_db_subnet_group").subnet_ids).toHaveLength(3);
+    expect(resource(stack, "aws_db_parameter_group").parameter).toContainEqual({
+      name: "rds.force_ssl",
+      value: "1",
+    });
+  });
+
+  test("has a password that no plan or state contains, and the one that its secret stores", () => {
+    const stack = clusterStack();
+    const { metadata_password } = stack.variable ?? {};
+    expect(metadata_password).toMatchObject({ ephemeral: true, sensitive: true });
+    const stored = resource(
+      stack,
+      "aws_secretsmanager_secret_version",
+      "metadata_password-version",
+    );
+    expect(stored.secret_string_wo).toBe(reference("var.metadata_password"));
+    const password =
+      "ephemeral.aws_secretsmanager_secret_version.metadata_stored-password.secret_string";
+    expect(resource(stack, "aws_db_instance")).toMatchObject({ password_wo: reference(password) });
+    const url = resource(stack, "aws_secretsmanager_secret_version", "metadata_url-version");
+    expect(url.secret_string_wo).toBe(
+      `postgres://millrace:${reference(password)}@${reference("aws_db_instance.metadata_instance.address")}:5432/millrace?sslmode=verify-full&sslrootcert=/run/millrace/etc/database-ca.pem`,
+    );
+    for (const version of [stored, url]) expect(version).not.toHaveProperty("secret_string");
+  });
+
+  test("reaches each broker with its zone, its fence and the authority that it trusts", () => {
+    const script = scriptOf(clusterStack(), 2);
+    expect(script).toContain("SLOT='2'");
+    expect(script).toContain("RACK='eu-central-1b'");
+    expect(script).toContain("WAL_FENCE='detach'");
+    expect(script).toContain(`METADATA_SECRET='${NAMES.metadataSecrets.url}'`);
+    expect(script).toContain(`DATABASE_AUTHORITY='${SPEC.databaseAuthority?.trim()}'`);
+    expect(script).toContain(`ADVERTISED_HOST='${NAMES.slotHost(2)}'\nADVERTISED_PORT='9095'`);
+    expect(resource(clusterStack(), "aws_lb_listener", "endpoint_kafka-2-listener").port).toBe(
+      9095,
+    );
+  });
+
+  test("an io2 volume may be attached by the other brokers of its zone, and a gp3 by one", () => {
+    const wal = { type: "io2", sizeGib: 20, iops: 3000, throughputMibps: undefined } as const;
+    const several = clusterStack({ wal });
+    expect(resource(several, "aws_ebs_volume", "wal-1_volume").multi_attach_enabled).toBe(true);
+    expect(scriptOf(several, 1)).toContain("WAL_FENCE='reservation'");
+    const { "wal-1_volume": gp3 } = clusterStack().resource.aws_ebs_volume ?? {};
+    expect(gp3).not.toHaveProperty("multi_attach_enabled");
+    const alone = clusterStack({ wal, slots: 1 });
+    expect(resource(alone, "aws_ebs_volume")).not.toHaveProperty("multi_attach_enabled");
   });
 });
 
@@ -354,11 +511,11 @@ test("an emulator's stack can leave types out, and a sweep can bring resources b
   const text = synthesizeCluster(SPEC, {
     endpoint: "http://127.0.0.1:1",
     without: ["aws_vpc_endpoint_service"],
-    imports: [{ to: "aws_ebs_volume.wal-0_volume", id: "vol-1" }],
+    imports: [{ to: "aws_ebs_volume.wal-1_volume", id: "vol-1" }],
   });
   const stack = JSON.parse(text);
   expect(stack.resource.aws_vpc_endpoint_service).toBeUndefined();
-  expect(stack.import).toEqual([{ to: "aws_ebs_volume.wal-0_volume", id: "vol-1" }]);
+  expect(stack.import).toEqual([{ to: "aws_ebs_volume.wal-1_volume", id: "vol-1" }]);
   expect(stack.provider.aws[0].s3_use_path_style).toBe(true);
   expect(stack.provider.aws[0].endpoints[0].ec2).toBe("http://127.0.0.1:1");
 });

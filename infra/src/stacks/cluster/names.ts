@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
+import type { MetadataSecrets } from "../../constructs/metadata-database/metadata-database.ts";
 
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
 const HASH_CHARACTERS = 10;
 
-/** Ports of the load balancer: one for all slots, then one for each, in one range. */
+/** Ports of the load balancer: one for all slots, then one for each, in one range: slot n has the first one and n. */
 export const KAFKA_PORT_BOOTSTRAP = 9092;
 export const KAFKA_PORT_SLOT_0 = 9093;
 /** Port of a broker on its instance. */
@@ -30,6 +31,8 @@ export interface ClusterNames {
   readonly bucket: string;
   /** The secret with a slot's credential of the control link. */
   readonly linkSecret: (slot: number) => string;
+  /** The secrets of the metadata database that several slots share. */
+  readonly metadataSecrets: MetadataSecrets;
   readonly logGroup: string;
   readonly dnsZone: string;
   readonly bootstrapHost: string;
@@ -47,6 +50,10 @@ export function clusterNames(clusterId: string, accountId: string): ClusterNames
   return {
     prefix,
     bucket: `${prefix}-data-${accountId}`,
+    metadataSecrets: {
+      password: `${prefix}/metadata-password`,
+      url: `${prefix}/metadata-url`,
+    },
     linkSecret: (slot) => `${prefix}/link-${slot}`,
     logGroup: `/millrace/${clusterId}`,
     dnsZone,

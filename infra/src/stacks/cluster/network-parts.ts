@@ -1,9 +1,12 @@
+import { BROKERS_PER_CLUSTER_MAX } from "@millrace/domain";
 import type { TerraformStack } from "cdktn";
 import type { Construct } from "constructs";
 import { ControlLink } from "../../constructs/control-link/control-link.ts";
+import { METADATA_DATABASE_PORT } from "../../constructs/metadata-database/metadata-database.ts";
 import { AwsAccess } from "../../constructs/network/aws-access.ts";
-import { Firewall, type Peer } from "../../constructs/network/firewall.ts";
-import { Network } from "../../constructs/network/network.ts";
+import { Firewall, type Peer, type PortRange } from "../../constructs/network/firewall.ts";
+import type { Network } from "../../constructs/network/network.ts";
+import { addNetwork, type DataParts } from "./data-parts.ts";
 import {
   BROKER_KAFKA_PORT,
   type ClusterNames,
@@ -11,8 +14,8 @@ import {
   KAFKA_PORT_SLOT_0,
   LINK_PORT,
 } from "./names.ts";
-import { ENDPOINT_ACTIONS, s3EndpointStatements } from "./slot-permissions.ts";
-import { type ClusterStackSpec, linkZonesOf, slotsOf } from "./spec.ts";
+import { endpointActions, s3EndpointStatements } from "./slot-permissions.ts";
+import { type ClusterStackSpec, hasSeveral, linkZonesOf, slotsOf } from "./spec.ts";
 
 export interface NetworkParts {
   readonly vpcId: string;
@@ -32,14 +35,9 @@ export function addNetworkParts(
   stack: TerraformStack,
   spec: ClusterStackSpec,
   names: ClusterNames,
+  { metadata }: DataParts,
 ): NetworkParts {
-  const { vpcId, subnetIds, cidr } = spec.network;
-  const network = new Network(stack, "network", {
-    prefix: names.prefix,
-    cidr,
-    zones: spec.zones,
-    ...(vpcId === undefined ? {} : { existing: { vpcId, subnetIds } }),
-  });
+  const network = metadata?.network ?? addNetwork(stack, spec, names);
   const balancer = new Firewall(stack, "balancer", {
     name: `${names.prefix}-balancer`,
     description: `Load balancer of the Kafka cluster ${spec.clusterId}`,
@@ -53,6 +51,10 @@ export function addNetworkParts(
   admitClients(balancer, spec);
   balancer.release("kafka", "Kafka of the brokers", KAFKA, { group: brokers });
   brokers.admit("kafka", "Kafka, through the balancer", KAFKA, { group: balancer });
+  if (metadata !== undefined) {
+    admitToMetadata(metadata.database.firewall, brokers);
+    admitPeers(balancer, brokers, listenersOf(spec));
+  }
   const ways = waysOut(stack, spec, names, network);
   for (const [id, description, peer] of ways.rules) brokers.release(id, description, HTTPS, peer);
   // No instance waits for it: a broker serves clients without it, and dials until it is there.
@@ -75,9 +77,26 @@ export function addNetworkParts(
   };
 }
 
+function admitToMetadata(database: Firewall, brokers: Firewall): void {
+  const ports = { from: METADATA_DATABASE_PORT, to: METADATA_DATABASE_PORT };
+  database.admit("brokers", "Brokers", ports, { group: brokers });
+  brokers.release("metadata", "Metadata database", ports, { group: database });
+}
+
+/** A broker reads and writes records over HTTP at the others' listeners, as a client. */
+function admitPeers(balancer: Firewall, brokers: Firewall, listeners: PortRange): void {
+  brokers.release("peers", "Kafka of the other brokers", listeners, { group: balancer });
+  balancer.admit("peers", "Brokers, for the other brokers", listeners, { group: brokers });
+}
+
+/** Of the load balancer. With several slots, those of the most there can be: the rules stay when slots come and go. */
+function listenersOf(spec: ClusterStackSpec): PortRange {
+  const last = hasSeveral(spec) ? BROKERS_PER_CLUSTER_MAX : 0;
+  return { from: KAFKA_PORT_BOOTSTRAP, to: KAFKA_PORT_SLOT_0 + last };
+}
+
 function admitClients(balancer: Firewall, spec: ClusterStackSpec): void {
-  const last = spec.slots - 1;
-  const kafka = { from: KAFKA_PORT_BOOTSTRAP, to: KAFKA_PORT_SLOT_0 + last };
+  const kafka = listenersOf(spec);
   const { vpcId, cidr, allowedCidrs } = spec.network;
   // EC2 rejects duplicate rules, so each range is listed once, with its first description.
   const ranges = new Map<string, readonly [id: string, description: string]>();
@@ -123,7 +142,7 @@ function waysOut(
     routeTableId: network.routeTableId,
     subnetIds: network.subnetIds.filter((_, zone) => zones.has(zone)),
     securityGroupId: endpoints.id,
-    actions: ENDPOINT_ACTIONS,
+    actions: endpointActions(spec),
     s3: s3EndpointStatements(spec, names),
   });
   return {

@@ -1,13 +1,17 @@
 import { awsSizing, baselinesOf } from "@millrace/domain";
 import { TerraformOutput, type TerraformStack } from "cdktn";
 import { BrokerSlot } from "../../constructs/broker-slot/broker-slot.ts";
-import { userData } from "../../constructs/broker-slot/user-data.ts";
+import { type SeveralSettings, userData } from "../../constructs/broker-slot/user-data.ts";
 import { LinkCredential } from "../../constructs/control-link/link-credential.ts";
 import { Endpoint } from "../../constructs/endpoint/endpoint.ts";
 import { PrivateLink } from "../../constructs/endpoint/private-link.ts";
 import { PrivateNames } from "../../constructs/endpoint/private-names.ts";
 import { SlotRole } from "../../constructs/identity/slot-role.ts";
-import { EndpointAlarm, SlotAlarms } from "../../constructs/observability/alarms.ts";
+import {
+  DatabaseAlarms,
+  EndpointAlarm,
+  SlotAlarms,
+} from "../../constructs/observability/alarms.ts";
 import type { WalVolume } from "../../constructs/wal-volume/wal-volume.ts";
 import type { Tags } from "../../tagging.ts";
 import type { DataParts } from "./data-parts.ts";
@@ -20,7 +24,8 @@ import {
 } from "./names.ts";
 import { addNetworkParts, type NetworkParts } from "./network-parts.ts";
 import { slotStatements, slotTags } from "./slot-permissions.ts";
-import { type ClusterStackSpec, type Slot, slotsOf } from "./spec.ts";
+import { type ClusterStackSpec, hasSeveral, type Slot, slotsOf } from "./spec.ts";
+import { walFence } from "./wal-fence.ts";
 
 /** Everything that serves clients, and is deleted with the cluster. */
 export function addServingParts(
@@ -30,7 +35,7 @@ export function addServingParts(
   data: DataParts,
   tags: Tags,
 ): void {
-  const network = addNetworkParts(stack, spec, names);
+  const network = addNetworkParts(stack, spec, names, data);
   const endpoint = new Endpoint(stack, "endpoint", {
     prefix: names.prefix,
     vpcId: network.vpcId,
@@ -53,6 +58,13 @@ export function addServingParts(
       targetGroupSuffix: bootstrap.arnSuffix,
       topicArns: topics,
     });
+    if (data.metadata !== undefined) {
+      new DatabaseAlarms(stack, "metadata-alarms", {
+        name: names.prefix,
+        identifier: data.metadata.database.identifier,
+        topicArns: topics,
+      });
+    }
   }
   new PrivateNames(stack, "names", {
     zone: names.dnsZone,
@@ -61,9 +73,7 @@ export function addServingParts(
     target: endpoint.balancer,
     names: {
       bootstrap: names.bootstrapHost,
-      ...Object.fromEntries(
-        slotsOf(spec).map(({ index }) => [`slot-${index}`, names.slotHost(index)]),
-      ),
+      ...Object.fromEntries(slotsOf(spec).map(({ id }) => [`slot-${id}`, names.slotHost(id)])),
     },
   });
   addOutputs(stack, spec, names, network, endpoint, data);
@@ -83,25 +93,25 @@ interface SlotSurroundings {
 
 function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string): void {
   const { stack, spec, names, data, network, endpoint } = around;
-  const { index } = slot;
-  const volume = data.volumes[index] as WalVolume;
-  const name = names.autoScalingGroup(index);
-  const role = new SlotRole(stack, `role-${index}`, {
-    name: names.roleOf(index),
+  const { id } = slot;
+  const volume = data.volumes.get(id) as WalVolume;
+  const name = names.autoScalingGroup(id);
+  const role = new SlotRole(stack, `role-${id}`, {
+    name: names.roleOf(id),
     permissionsBoundaryArn: spec.permissionsBoundaryArn,
-    statements: slotStatements(spec, names, data.kmsKeyArn, index),
+    statements: slotStatements(spec, names, data.kmsKeyArn, id),
   });
   const kafka = endpoint.listen({
-    name: `kafka-${index}`,
-    port: KAFKA_PORT_SLOT_0 + index,
+    name: `kafka-${id}`,
+    port: KAFKA_PORT_SLOT_0 + id,
     targetPort: BROKER_KAFKA_PORT,
   });
-  const credential = new LinkCredential(stack, `link-credential-${index}`, {
-    name: names.linkSecret(index),
-    description: `Credential of the control link of slot ${index} of the Kafka cluster ${spec.clusterId}`,
+  const credential = new LinkCredential(stack, `link-credential-${id}`, {
+    name: names.linkSecret(id),
+    description: `Credential of the control link of slot ${id} of the Kafka cluster ${spec.clusterId}`,
     kmsKeyArn: data.kmsKeyArn,
   });
-  new BrokerSlot(stack, `slot-${index}`, {
+  new BrokerSlot(stack, `slot-${id}`, {
     name,
     instanceType: awsSizing(spec.size).instance.type,
     amiId: spec.amiId,
@@ -109,18 +119,19 @@ function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string)
     securityGroupId: network.brokers.id,
     instanceProfileArn: role.instanceProfileArn,
     targetGroupArns: [bootstrapTargets, kafka.arn],
-    userData: slotUserData(spec, names, index),
-    tags: { ...around.tags, ...slotTags(spec.clusterId, index) },
+    userData: slotUserData(spec, names, slot),
+    tags: { ...around.tags, ...slotTags(spec.clusterId, id) },
     running: spec.mode === "running",
     needs: [
       ...[volume, data.bucket, data.logs, credential, role],
       ...[network.brokers, ...network.waysOut],
+      ...(data.metadata === undefined ? [] : [data.metadata.database]),
     ],
   });
   if (spec.mode === "running") {
-    new SlotAlarms(stack, `alarms-${index}`, {
+    new SlotAlarms(stack, `alarms-${id}`, {
       clusterId: spec.clusterId,
-      slot: index,
+      slot: id,
       groupName: name,
       volumeId: volume.id,
       name,
@@ -130,21 +141,21 @@ function addSlot(around: SlotSurroundings, slot: Slot, bootstrapTargets: string)
 }
 
 /** Broker settings that follow from the limits of volume and machine. */
-function slotUserData(spec: ClusterStackSpec, names: ClusterNames, slot: number): string {
+function slotUserData(spec: ClusterStackSpec, names: ClusterNames, { id, zone }: Slot): string {
   const baselines = baselinesOf(spec.wal, awsSizing(spec.size).instance);
   const { bucket, key, sha256 } = spec.artefact;
   return userData({
     clusterId: spec.clusterId,
-    slot,
+    slot: id,
     region: spec.region,
     broker: { bucket, key, sha256 },
     dataBucket: { name: names.bucket, uri: `s3://${names.bucket}?region=${spec.region}` },
     link: {
       address: `${names.linkHost(spec.controlLink.domain)}:${LINK_PORT}`,
-      credentialSecret: names.linkSecret(slot),
+      credentialSecret: names.linkSecret(id),
     },
     kafkaPort: BROKER_KAFKA_PORT,
-    advertised: { host: names.slotHost(slot), port: KAFKA_PORT_SLOT_0 + slot },
+    advertised: { host: names.slotHost(id), port: KAFKA_PORT_SLOT_0 + id },
     wal: {
       capacityBytes: baselines.walCapacityBytes,
       iops: baselines.walIops,
@@ -156,7 +167,21 @@ function slotUserData(spec: ClusterStackSpec, names: ClusterNames, slot: number)
       "s3.network.egress.baseline.bandwidth": String(baselines.egressBytesPerSecond),
       ...spec.properties,
     },
+    ...(hasSeveral(spec) && { several: severalSettings(spec, names, zone) }),
   });
+}
+
+function severalSettings(
+  spec: ClusterStackSpec,
+  names: ClusterNames,
+  zone: string,
+): SeveralSettings {
+  return {
+    rack: zone,
+    fence: walFence(spec.wal.type),
+    metadataSecret: names.metadataSecrets.url,
+    databaseAuthority: spec.databaseAuthority ?? "",
+  };
 }
 
 function addOutputs(

@@ -2,12 +2,12 @@
  * The specification of one tenant's cluster on AWS. It has everything that a plan depends on, so
  * that a stack can be synthesized, and planned, without asking AWS.
  */
-import type { AwsSpec, ClusterSize } from "@millrace/domain";
+import { type AwsSpec, type ClusterSize, zonedSlots } from "@millrace/domain";
 
 /**
  * - `running`   all of it;
  * - `paused`    no instance, everything else stays;
- * - `retained`  what holds data only: volumes, bucket, key and log group;
+ * - `retained`  what holds data only: volumes, bucket, key and log group, and the metadata database in its network;
  * - `purge`     the same, no longer protected: to be applied before it is destroyed.
  */
 export type ClusterStackMode = "running" | "paused" | "retained" | "purge";
@@ -43,9 +43,9 @@ export interface ClusterStackSpec extends AwsSpec {
   /** The account that the stack is applied in; twelve digits. */
   readonly accountId: string;
   readonly region: string;
-  /** One to three zones of the region, by name. Slot n is in zone n modulo their number. */
+  /** One to three zones of the region, by name; two at least for several slots. Slots go round them. */
   readonly zones: readonly string[];
-  /** Broker slots, 1 to 9. */
+  /** Broker slots, 1 to 9. Several share their metadata in a database. */
   readonly slots: number;
   readonly size: ClusterSize;
   readonly artefact: BrokerArtefact;
@@ -63,12 +63,16 @@ export interface ClusterStackSpec extends AwsSpec {
   readonly controlLink: ControlLinkService;
   /** SNS topics that alarms are sent to. Absent: alarms are only shown. */
   readonly alarmTopicArns?: readonly string[];
+  /**
+   * The certificate, in PEM, of the authority whose databases in the region brokers trust. Only several slots need it.
+   */
+  readonly databaseAuthority?: string | undefined;
 }
 
 /** One broker's place. */
 export interface Slot {
-  /** From 0. */
-  readonly index: number;
+  /** Its broker's node id: 0 where it is the only one, else from 1. */
+  readonly id: number;
   readonly zone: string;
   /** Of the zone among the spec's. */
   readonly zoneIndex: number;
@@ -90,8 +94,12 @@ export function linkZonesOf(
 }
 
 export function slotsOf(spec: Pick<ClusterStackSpec, "slots" | "zones">): Slot[] {
-  return Array.from({ length: spec.slots }, (_, index) => {
-    const zoneIndex = index % spec.zones.length;
-    return { index, zone: spec.zones[zoneIndex] as string, zoneIndex };
+  return zonedSlots(spec.slots, spec.zones.length).map(({ id, zoneIndex }) => {
+    return { id, zone: spec.zones[zoneIndex] as string, zoneIndex };
   });
+}
+
+/** Whether the slots are several, which share a metadata database. */
+export function hasSeveral({ slots }: Pick<ClusterStackSpec, "slots">): boolean {
+  return slots > 1;
 }

@@ -1,4 +1,5 @@
 import type { TerraformStack } from "cdktn";
+import { RDS_AUTHORITIES } from "../../constructs/database/database.ts";
 import {
   FargateService,
   type TaskSurroundings,
@@ -182,6 +183,7 @@ function addWorker(stack: TerraformStack, spec: ControlPlaneSpec, props: Service
       MILLRACE_AWS_ARTEFACT_KMS_KEY_ARN: props.artefact.kmsKeyArn,
       MILLRACE_AWS_AMI_ID: spec.amiId,
       MILLRACE_AWS_PERMISSIONS_BOUNDARY_ARN: props.clusterBoundaryArn,
+      MILLRACE_AWS_DATABASE_CA: RDS_AUTHORITIES,
       MILLRACE_AWS_STATE_KEY_ARN: props.stateKeyArn,
       MILLRACE_AWS_LINK_SERVICE: props.links.serviceName,
       MILLRACE_AWS_LINK_DOMAIN: linkDomain(spec),

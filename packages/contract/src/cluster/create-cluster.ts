@@ -42,7 +42,7 @@ export const createCluster = defineContract({
       .meta({
         description:
           "Several brokers take over from each other, and their number can be changed; one broker stays " +
-          "alone. On AWS, more than one can only be planned for now",
+          "alone. On AWS, several are spread over at least two zones and share a database of RDS",
       }),
     zones: z
       .int()

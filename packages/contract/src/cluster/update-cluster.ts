@@ -42,11 +42,12 @@ export const updateCluster = defineContract({
       .meta({
         description:
           "Starts new brokers, or moves the partitions of the last ones to the others and stops them. Cannot change " +
-          "from or to 1; in the region local only",
+          "from or to 1",
       }),
-    wal: walInput
-      .optional()
-      .meta({ description: "AWS only; changed in place, a volume can only grow" }),
+    wal: walInput.optional().meta({
+      description:
+        "AWS only; changed in place, a volume can only grow. With several brokers its type and size stay",
+    }),
     network: networkPatch.optional().meta({ description: "AWS only" }),
     paused: z
       .boolean()

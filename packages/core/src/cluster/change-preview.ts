@@ -1,5 +1,6 @@
 import {
   awsSizing,
+  brokersAloneInZone,
   type Cluster,
   type CostEstimate,
   isAwsRegion,
@@ -71,17 +72,26 @@ function purposeNow({ phase, paused }: Cluster): PlanPurpose {
   return paused ? "pause" : "apply";
 }
 
-export function warningsOf({ aws, size, brokers }: Cluster): string[] {
+export function warningsOf({ aws, size, brokers, zones }: Cluster): string[] {
   if (aws === undefined) return [];
   const account =
     "Quotas, permissions and manual changes were not checked. The operation plans again, " +
     "against what exists, before it applies anything.";
-  const many =
-    "On AWS only one broker can be created for now: the stack has no metadata database for several yet.";
   return [
     account,
-    ...(brokers > 1 ? [many] : []),
+    ...zoneWarnings(brokers, zones),
     ...walVolumeWarnings(aws.wal, awsSizing(size).instance),
+  ];
+}
+
+/** Where a failover has to wait for AWS. */
+function zoneWarnings(brokers: number, zones: number): string[] {
+  const alone = brokers === 1 ? [] : brokersAloneInZone(brokers, zones);
+  if (alone.length === 0) return [];
+  return [
+    `No other broker is in the zone of ${alone.length === 1 ? "broker" : "brokers"} ${alone.join(", ")}. Volumes can be ` +
+      "attached in their own zone only, so if such a broker fails, the partitions that it leads wait until its " +
+      `instance is replaced. With ${2 * zones} brokers, each zone has two, which take over from each other.`,
   ];
 }
 

@@ -1,6 +1,5 @@
 import type { TenantDatabase } from "@millrace/db";
 import {
-  AWS_BROKERS_MAX,
   type Cluster,
   type ClusterId,
   type ClusterSize,
@@ -31,7 +30,6 @@ export interface CreateClusterInput extends Omit<SpecRequest, "region"> {
   readonly environmentId?: EnvironmentId | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly deletionProtection?: boolean | undefined;
-  readonly brokers?: number | undefined;
   /** The operation waits for somebody to approve its plan. */
   readonly requireApproval?: boolean | undefined;
 }
@@ -54,7 +52,6 @@ export async function createCluster(
   input: CreateClusterInput,
 ): Promise<{ cluster: Cluster; operation: Operation }> {
   const validated = await validateCreate(core, principal, input);
-  if (validated.spec.aws !== undefined) refuseManyOnAws(input.brokers ?? 1);
   refuseUnavailable(core, validated.region);
   try {
     return await accept(core, principal, input, validated);
@@ -177,20 +174,6 @@ export async function withExistingId(
     cause: error,
     ...(existing && { existingId: existing.id }),
   });
-}
-
-function refuseManyOnAws(brokers: number): void {
-  if (brokers <= AWS_BROKERS_MAX) return;
-  throw new DomainError(
-    "limit_exceeded",
-    `On AWS a cluster runs at most ${AWS_BROKERS_MAX} broker: its stack has no metadata database for several yet.`,
-    {
-      remedy: "Create one broker, or choose the region local. validate_only can plan more.",
-      fields: [
-        { pointer: "/brokers", code: "too_large", message: `must be at most ${AWS_BROKERS_MAX}` },
-      ],
-    },
-  );
 }
 
 /** Throws `validation_failed` where there is no default, `region_unavailable` for this machine where it is none. */

@@ -39,8 +39,14 @@ export async function previewUpdate(
 function interruptions({ changes }: ChangePlan, { brokers }: Cluster): string[] {
   const touches = (type: string) =>
     changes.some((change) => change.type === type && change.action !== "create");
+  if (touches("aws_launch_template") && brokers === 1) {
+    return ["The broker's instance is replaced: it is down for some minutes."];
+  }
   if (touches("aws_launch_template")) {
-    return ["Brokers are replaced one by one. A cluster with one broker is down for some minutes."];
+    return [
+      "Instances are replaced or removed one at a time, after their partitions have moved to the other brokers. " +
+        "Clients are redirected.",
+    ];
   }
   if (touches("process") && brokers > 1) {
     return [

@@ -13,6 +13,7 @@ import {
   validationFailed,
   type WalVolume,
   type WalVolumeType,
+  ZONES_OF_SEVERAL_MIN,
 } from "@millrace/domain";
 
 /** What is asked of a volume; what is absent follows from the size and the type. */
@@ -35,6 +36,8 @@ export interface NetworkRequest {
 export interface SpecRequest {
   readonly region: Region;
   readonly size: ClusterSize;
+  /** One by default. */
+  readonly brokers?: number | undefined;
   readonly zones?: number | undefined;
   readonly wal?: WalRequest | null | undefined;
   readonly network?: NetworkRequest | null | undefined;
@@ -67,6 +70,7 @@ export function resolveSpec(request: SpecRequest): ResolvedSpec {
     ...walErrors(size, wal),
     ...networkErrors(network, request.network?.cidr !== undefined, zones),
     ...keyErrors(kmsKeyArn, region),
+    ...zonesErrors(request.brokers ?? 1, zones),
     ...plaintextErrors(request),
   ]);
   return { zones, aws: { wal, network, storage: { kmsKeyArn } } };
@@ -154,6 +158,12 @@ function networkErrors(network: AwsNetwork, namesCidr: boolean, zones: number): 
     errors.push({ pointer: "/network/cidr", code: "not_applicable", message });
   }
   return errors;
+}
+
+function zonesErrors(brokers: number, zones: number): FieldError[] {
+  if (brokers === 1 || zones >= ZONES_OF_SEVERAL_MIN) return [];
+  const message = `must be ${ZONES_OF_SEVERAL_MIN} or more with several brokers: their metadata database has a standby in another zone`;
+  return [{ pointer: "/zones", code: "too_small", message }];
 }
 
 function keyErrors(arn: string | undefined, region: Region): FieldError[] {

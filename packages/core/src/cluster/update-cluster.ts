@@ -46,7 +46,7 @@ export interface ClusterPatch {
   readonly deletionProtection?: boolean | undefined;
   /** Of a cluster on this machine. */
   readonly plaintextListener?: boolean | undefined;
-  /** Of a cluster on this machine that has several. */
+  /** Of a cluster that has several. */
   readonly brokers?: number | undefined;
   readonly wal?: WalRequest | undefined;
   readonly network?:
@@ -182,7 +182,9 @@ function isBehind(cluster: Cluster): boolean {
 /** Whether the patch speaks of what an operation makes so. */
 function asksForOperation(patch: ClusterPatch, tagged: boolean) {
   const { size, plaintextListener, brokers, wal, network, name, labels } = patch;
-  const parts = tagged ? [size, wal, network, name, labels] : [size, plaintextListener, brokers];
+  const parts = tagged
+    ? [size, brokers, wal, network, name, labels]
+    : [size, plaintextListener, brokers];
   return parts.some((part) => part !== undefined);
 }
 
@@ -204,19 +206,34 @@ function withPatch(cluster: Cluster, patch: ClusterPatch): Cluster {
     return wanted;
   }
   throwIfAny(plaintextErrors(patch));
-  return { ...wanted, aws: mergeAws(cluster.aws, size, patch) };
+  const aws = mergeAws(cluster.aws, size, patch);
+  throwIfAny(volumeErrors(cluster, aws));
+  return { ...wanted, aws };
+}
+
+/** With several brokers a log has a whole volume, which is made for one instance or for several. */
+function volumeErrors({ brokers, aws }: Cluster, wanted: AwsSpec): FieldError[] {
+  if (brokers === 1 || aws === undefined) return [];
+  const code = "not_applicable";
+  const why = "cannot be changed with several brokers";
+  const errors: FieldError[] = [];
+  if (aws.wal.type !== wanted.wal.type) {
+    const message = `${why}: whether several instances may attach a volume is set when it is created. Create another cluster`;
+    errors.push({ pointer: "/wal/type", code, message });
+  }
+  if (aws.wal.sizeGib !== wanted.wal.sizeGib) {
+    const message = `${why}: each log has a whole volume, and keeps its size. Create another cluster`;
+    errors.push({ pointer: "/wal/size_gib", code, message });
+  }
+  return errors;
 }
 
 /** Why a cluster cannot have this number of brokers instead of its own. */
-function brokersErrors({ brokers, aws }: Cluster, wanted: number): FieldError[] {
+function brokersErrors({ brokers }: Cluster, wanted: number): FieldError[] {
   if (wanted === brokers) return [];
   const alone =
     "cannot change from or to 1: a broker that is alone keeps the cluster's metadata in a file of its own, " +
     "several brokers share it in a database. Create another cluster";
-  if (aws !== undefined) {
-    const message = "cannot be changed on AWS yet";
-    return [{ pointer: "/brokers", code: "not_applicable", message }];
-  }
   if (wanted !== 1 && brokers !== 1) return [];
   return [{ pointer: "/brokers", code: "not_applicable", message: alone }];
 }

@@ -48,6 +48,8 @@ export interface AwsAccountSettings {
   readonly controlLink: ControlLinkService;
   /** SNS topics that clusters' alarms are sent to. */
   readonly alarmTopicArns?: readonly string[] | undefined;
+  /** Certificates, in PEM, of the authorities that AWS's databases have theirs from. Clusters of several brokers need them. */
+  readonly databaseAuthorities?: string | undefined;
   /** Address of an emulator of all AWS services. */
   readonly endpoint?: string | undefined;
   /** What that emulator lacks: see `SynthRun.without`. */

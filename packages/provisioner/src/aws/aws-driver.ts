@@ -10,7 +10,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BrokerHttp } from "@millrace/broker-admin";
-import type { BrokerExit, ClusterId } from "@millrace/domain";
+import { type BrokerExit, brokerIdsOf, type ClusterId } from "@millrace/domain";
 import { type ClusterNames, clusterNames, KAFKA_PORT_BOOTSTRAP } from "@millrace/infra";
 import {
   type ChangePlan,
@@ -45,12 +45,14 @@ import type { TerraformStates } from "../terraform/terraform-states.ts";
 import { Workspace } from "../terraform/workspace.ts";
 import { AwsAccount, type AwsAccountSettings } from "./aws-account.ts";
 import { type ClusterHealth, clusterHealth } from "./cluster-health.ts";
+import { lastDeployment } from "./deployment-files.ts";
 import { issueCredentials } from "./issue-credentials.ts";
 import { OfflinePlanner } from "./offline-planner.ts";
 import { askingAws } from "./sdk-errors.ts";
+import { SeveralSlots, type Waits } from "./several-slots.ts";
 import { SlotRecovery } from "./slot-recovery.ts";
 import { nextToReplace, outdatedInstances, replaceInstance } from "./slot-roll.ts";
-import { lastDeployment, StackRun } from "./stack-run.ts";
+import { StackRun } from "./stack-run.ts";
 import { modeFor } from "./stack-spec.ts";
 
 export interface AwsDriverOptions {
@@ -66,6 +68,8 @@ export interface AwsDriverOptions {
   readonly table?: ProcessTable;
   /** Time for an interrupted Terraform to end; ten minutes if absent. */
   readonly graceMs?: number;
+  /** How long brokers of several may take to give away what they lead, and to leave. */
+  readonly waits?: Waits;
 }
 
 /** An instance boots, fetches the broker and recovers its log within this. */
@@ -142,12 +146,12 @@ export class AwsDriver implements ClusterDriver {
       }
       const health = await this.#health(deployment);
       let { message } = health;
-      if (await this.#replaceOutdated(deployment, health)) {
+      if (await this.#replaceOutdated(deployment, health, options)) {
         deadline = performance.now() + timeoutMs;
       } else if (health.observation === "ready") {
-        const slot = await this.#unlinkedSlot(deployment);
-        if (slot === undefined) return;
-        message = `The broker of slot ${slot} takes connections, but is not connected to a gateway of the control plane.`;
+        const absence = await this.#absence(deployment);
+        if (absence === undefined) return;
+        message = absence;
       }
       if (performance.now() >= deadline) {
         const detail = `${message} The slot's console output and the log group ${this.#names(deployment.clusterId).logGroup} tell more.`;
@@ -158,19 +162,20 @@ export class AwsDriver implements ClusterDriver {
     }
   }
 
-  async observe(deployment: ClusterDeployment): Promise<Observation> {
+  async observe(deployment: ClusterDeployment, brokerId?: number): Promise<Observation> {
     const state = await this.#stateOf(deployment.clusterId);
     if (state === undefined || state.resources.length === 0) return "absent";
-    return (await this.#health(deployment)).observation;
+    const brokerIds = brokerId === undefined ? brokerIdsOf(deployment) : [brokerId];
+    return (await this.#health(deployment, brokerIds)).observation;
   }
 
   /**
-   * Only that a slot waits for a recovery. Otherwise the slot's own supervisor restarts the broker, and
+   * Only that the only slot waits for a recovery. Otherwise the slot's own supervisor restarts the broker, and
    * its log group has the reason.
    */
   async lastExit(clusterId: string): Promise<BrokerExit | undefined> {
     const deployment = await this.#lastDeployment(clusterId);
-    if (deployment === undefined) return undefined;
+    if (deployment === undefined || deployment.brokers > 1) return undefined;
     const volume = await this.#recovering(deployment, "not_ready_in_time", (recovery) =>
       recovery.waitingVolume(),
     );
@@ -293,6 +298,10 @@ export class AwsDriver implements ClusterDriver {
     otherwise: ProvisionErrorCode,
     work: (recovery: SlotRecovery) => Promise<T>,
   ): Promise<T> {
+    if (deployment.brokers > 1) {
+      const message = "several brokers have their metadata in a database: restore a backup of it";
+      throw new ProvisionError("not_recoverable", message);
+    }
     const clients = await this.#account.clients(deployment);
     const { clusterId } = deployment;
     const recovery = new SlotRecovery(clients, clusterId, this.#names(clusterId).bucket);
@@ -301,7 +310,10 @@ export class AwsDriver implements ClusterDriver {
 
   async #runOf(deployment: ClusterDeployment, options: RunOptions): Promise<StackRun> {
     const workspace = await this.#workspace(deployment);
-    return new StackRun({ workspace, deployment, account: this.#account, session: options });
+    return new StackRun({
+      ...{ workspace, deployment, account: this.#account, session: options },
+      retire: (brokerIds) => this.#retire(deployment, brokerIds, options),
+    });
   }
 
   async #workspace({ clusterId, organizationId }: ClusterDeployment): Promise<Workspace> {
@@ -348,41 +360,79 @@ export class AwsDriver implements ClusterDriver {
     return parseState(Buffer.from(await seal.open(stored)));
   }
 
-  async #health(deployment: ClusterDeployment) {
+  async #health(deployment: ClusterDeployment, brokerIds = brokerIdsOf(deployment)) {
     const clients = await this.#account.clients(deployment);
-    const { clusterId, brokers: slots } = deployment;
+    const { clusterId } = deployment;
     const { accountId } = this.#account;
     return await askingAws("not_ready_in_time", () =>
-      clusterHealth(clients, { clusterId, accountId, slots }),
+      clusterHealth(clients, { clusterId, accountId, brokerIds }),
     );
   }
 
   /** Whether an instance was terminated: the slot's next one uses the current template. */
-  async #replaceOutdated(deployment: ClusterDeployment, health: ClusterHealth): Promise<boolean> {
+  async #replaceOutdated(
+    deployment: ClusterDeployment,
+    health: ClusterHealth,
+    { signal }: WaitOptions,
+  ): Promise<boolean> {
     const clients = await this.#account.clients(deployment);
     const { autoScalingGroup } = this.#names(deployment.clusterId);
-    const groups = Array.from({ length: deployment.brokers }, (_, slot) => autoScalingGroup(slot));
-    return await askingAws("not_ready_in_time", async () => {
-      const next = nextToReplace(await outdatedInstances(clients, groups), health);
-      if (next !== undefined) await replaceInstance(clients, next);
-      return next !== undefined;
+    const brokerIds = brokerIdsOf(deployment);
+    const next = await askingAws("not_ready_in_time", async () =>
+      nextToReplace(await outdatedInstances(clients, brokerIds, autoScalingGroup), health),
+    );
+    if (next === undefined) return false;
+    if (brokerIds.length > 1 && health.observation === "ready") {
+      return await (await this.#several(deployment)).replace(next, signal ? { signal } : {});
+    }
+    await askingAws("not_ready_in_time", () => replaceInstance(clients, next));
+    return true;
+  }
+
+  /** Which broker the control plane or the others miss, in one sentence. */
+  async #absence(deployment: ClusterDeployment): Promise<string | undefined> {
+    for (const brokerId of brokerIdsOf(deployment)) {
+      if (await this.#broker(deployment.clusterId, brokerId).ready()) continue;
+      return `The broker of slot ${brokerId} takes connections, but is not connected to a gateway of the control plane.`;
+    }
+    if (deployment.brokers === 1) return undefined;
+    const missing = await (await this.#several(deployment)).missing();
+    return missing === undefined ? undefined : `Broker ${missing} has not joined the cluster.`;
+  }
+
+  #broker(clusterId: string, brokerId: number): BrokerHttp {
+    const slot = { clusterId: clusterId as ClusterId, brokerId };
+    return new BrokerHttp(linkedAdmin(this.#options.gateways, slot));
+  }
+
+  async #several(deployment: ClusterDeployment): Promise<SeveralSlots> {
+    const { clusterId } = deployment;
+    return new SeveralSlots({
+      clients: await this.#account.clients(deployment),
+      brokerIds: brokerIdsOf(deployment),
+      admin: (brokerId) => this.#broker(clusterId, brokerId),
+      groupOf: this.#names(clusterId).autoScalingGroup,
+      waits: this.#options.waits,
     });
   }
 
-  /** The first slot whose broker does not answer through a gateway. */
-  async #unlinkedSlot({ clusterId, brokers }: ClusterDeployment): Promise<number | undefined> {
-    for (let brokerId = 0; brokerId < brokers; brokerId++) {
-      const slot = { clusterId: clusterId as ClusterId, brokerId };
-      const broker = new BrokerHttp(linkedAdmin(this.#options.gateways, slot));
-      if (!(await broker.ready())) return brokerId;
+  /** From the highest id down: what remains is always 1 to N. */
+  async #retire(
+    deployment: ClusterDeployment,
+    brokerIds: readonly number[],
+    options: RunOptions,
+  ): Promise<void> {
+    const several = await this.#several(deployment);
+    for (const brokerId of brokerIds.toSorted((a, b) => b - a)) {
+      await several.retire(brokerId, options);
+      await this.#options.linkCredentials.revoke(deployment.clusterId as ClusterId, brokerId);
     }
-    return undefined;
   }
 
   async #issueCredentials(deployment: ClusterDeployment): Promise<void> {
-    const { clusterId, brokers } = deployment;
+    const { clusterId } = deployment;
     const { secrets } = await this.#account.clients(deployment);
-    const slots = Array.from({ length: brokers }, (_, brokerId) => ({
+    const slots = brokerIdsOf(deployment).map((brokerId) => ({
       clusterId: clusterId as ClusterId,
       brokerId,
     }));

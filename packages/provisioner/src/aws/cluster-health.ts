@@ -22,16 +22,21 @@ export interface ClusterHealth {
  */
 export async function clusterHealth(
   clients: AwsClients,
-  { clusterId, accountId, slots }: { clusterId: string; accountId: string; slots: number },
+  {
+    clusterId,
+    accountId,
+    brokerIds,
+  }: { clusterId: string; accountId: string; brokerIds: readonly number[] },
 ): Promise<ClusterHealth> {
   const names = clusterNames(clusterId, accountId);
-  const groupNames = Array.from({ length: slots }, (_, slot) => names.autoScalingGroup(slot));
+  const groupNames = brokerIds.map((slot) => names.autoScalingGroup(slot));
   const command = new DescribeAutoScalingGroupsCommand({ AutoScalingGroupNames: groupNames });
   const groups = (await clients.autoScaling.send(command)).AutoScalingGroups ?? [];
   if (groups.every((group) => group.DesiredCapacity === 0)) {
     return { observation: "stopped", message: "No broker is supposed to run." };
   }
-  for (const [slot, name] of groupNames.entries()) {
+  for (const slot of brokerIds) {
+    const name = names.autoScalingGroup(slot);
     const group = groups.find((each) => each.AutoScalingGroupName === name);
     const instances = group?.Instances ?? [];
     const inService = instances.filter((each) => each.LifecycleState === "InService");
@@ -40,7 +45,7 @@ export async function clusterHealth(
       return { observation: "starting", message: `Group ${name} has ${states}.`, slot };
     }
   }
-  for (let slot = 0; slot < slots; slot += 1) {
+  for (const slot of brokerIds) {
     const health = await targetHealth(clients, `${names.prefix}-kafka-${slot}`);
     if (health !== "healthy") {
       const message = `Slot ${slot} is ${health} for the load balancer.`;

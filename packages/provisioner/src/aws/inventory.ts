@@ -149,10 +149,16 @@ export class AwsInventory {
 
   /** Everything with the cluster's tag, and its address if it has one. */
   async #tagged(): Promise<TaggedResource[]> {
-    const [ec2, keys] = await Promise.all([this.#taggedOfEc2(), this.#taggedKeys()]);
+    const [ec2, keys, databases] = await Promise.all([
+      this.#taggedOfEc2(),
+      this.#taggedKeys(),
+      this.#taggedDatabases(),
+    ]);
     return [
       ...ec2.map(([address, id]) => ({ address, id, isLooked: isLookedAt(id) })),
       ...keys.map(([address, id]) => ({ address, id, isLooked: true })),
+      // Found by name, which Terraform does not record as a database's id: none of them is ever a stray.
+      ...databases.map(([address, id]) => ({ address, id, isLooked: false })),
     ];
   }
 
@@ -187,13 +193,28 @@ export class AwsInventory {
   /** Keys are found only by their tags. */
   async #taggedKeys(): Promise<[string, string][]> {
     const found: [string, string][] = [];
+    for (const [address, arn] of await this.#taggedByArn(["kms:key"])) {
+      const id = arn.slice(arn.lastIndexOf("/") + 1);
+      if (await this.#isKeyAlive(id)) found.push([address, id]);
+    }
+    return found;
+  }
+
+  /** A database with its groups, by their names. */
+  async #taggedDatabases(): Promise<[string, string][]> {
+    const found = await this.#taggedByArn(["rds:db", "rds:pg", "rds:subgrp"]);
+    return found.map(([address, arn]) => [address, arn.slice(arn.lastIndexOf(":") + 1)]);
+  }
+
+  /** Addresses and ARNs of what the tagging API knows. */
+  async #taggedByArn(ResourceTypeFilters: string[]): Promise<[string, string][]> {
+    const found: [string, string][] = [];
     const TagFilters = [{ Key: CLUSTER_TAG, Values: [this.#clusterId] }];
-    const input = { TagFilters, ResourceTypeFilters: ["kms:key"] };
+    const input = { TagFilters, ResourceTypeFilters };
     for await (const page of paginateGetResources({ client: this.#clients.tagging }, input)) {
       for (const { ResourceARN: arn, Tags } of page.ResourceTagMappingList ?? []) {
         const address = Tags?.find((tag) => tag.Key === ADDRESS_TAG)?.Value;
-        const id = arn?.slice(arn.lastIndexOf("/") + 1);
-        if (address && id && (await this.#isKeyAlive(id))) found.push([address, id]);
+        if (address && arn) found.push([address, arn]);
       }
     }
     return found;

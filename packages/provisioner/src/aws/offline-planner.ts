@@ -17,7 +17,7 @@ import {
   writeCliConfig,
 } from "../terraform/terraform-program.ts";
 import { newPlanId, Workspace } from "../terraform/workspace.ts";
-import { stackFindings } from "./stack-findings.ts";
+import { stackFindings, zoneFindings } from "./stack-findings.ts";
 import { modeFor, type StackAccount, stackSpec } from "./stack-spec.ts";
 
 export interface OfflinePlannerOptions {
@@ -38,6 +38,9 @@ const AT_ONCE_MAX = 2;
 const WAITING_MAX = 16;
 /** Terraform ends at once if it has made no requests. */
 const GRACE_MS = 10_000;
+
+/** Nothing that is only planned connects to a database. */
+const NO_AUTHORITY = "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n";
 
 /** Placeholders for values that only an account can provide. */
 function noAccount({ region, aws }: ClusterDeployment): StackAccount {
@@ -96,7 +99,10 @@ export class OfflinePlanner implements ClusterPlanner {
     const parent = await mkdtemp(join(temporaryFolder ?? tmpdir(), "millrace-plan-"));
     try {
       const mode = modeFor(options.purpose, deployment);
-      const spec = stackSpec(deployment, mode, account ?? noAccount(deployment));
+      const spec = stackSpec(deployment, mode, {
+        ...(account ?? noAccount(deployment)),
+        databaseAuthority: NO_AUTHORITY,
+      });
       const stack = synthesizeCluster(spec, { providerVersion, offline: true });
       const limit = AbortSignal.timeout(TIMEOUT_MS);
       const cliConfig = await writeCliConfig(program, parent);
@@ -119,7 +125,10 @@ export class OfflinePlanner implements ClusterPlanner {
         const planId = newPlanId(options.purpose);
         const json = await run.plan({ planId, offline: true });
         const purge = options.purpose === "purge";
-        const findings = stackFindings(json, stack, { kind: "cluster", purge });
+        const findings = [
+          ...stackFindings(json, stack, { kind: "cluster", purge }),
+          ...zoneFindings(spec),
+        ];
         return { plan: changePlan(planId, plannedChanges(json), findings), json };
       });
     } finally {

@@ -32,7 +32,7 @@ const READY = { observation: "ready", message: "" } as const;
 test("an instance launched from an older template is found, by its slot", async () => {
   const groups = [group(1, "3", [["i-old", "2"]]), group(0, "3", [["i-new", "3"]])];
   const { clients } = autoScaling(groups);
-  expect(await outdatedInstances(clients, ["b0", "b1"])).toEqual([
+  expect(await outdatedInstances(clients, [0, 1], (id) => `b${id}`)).toEqual([
     { slot: 1, instanceId: "i-old" },
   ]);
 });
@@ -46,7 +46,7 @@ test("instances that terminate, or whose template is unknown, are left alone", a
     change(0, { LifecycleState: "Terminating" }),
     change(1, { LaunchTemplate: undefined }),
   ]);
-  expect(await outdatedInstances(clients, ["b0", "b1"])).toEqual([]);
+  expect(await outdatedInstances(clients, [0, 1], (id) => `b${id}`)).toEqual([]);
 });
 
 test("slots are replaced one by one, and none that serves while another does not", () => {

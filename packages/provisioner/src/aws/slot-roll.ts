@@ -18,12 +18,14 @@ export interface OutdatedInstance {
 /** Instances in service that were launched from another version of the template than their group has now. */
 export async function outdatedInstances(
   { autoScaling }: Pick<AwsClients, "autoScaling">,
-  groupNames: readonly string[],
+  brokerIds: readonly number[],
+  groupOf: (brokerId: number) => string,
 ): Promise<OutdatedInstance[]> {
-  const command = new DescribeAutoScalingGroupsCommand({ AutoScalingGroupNames: [...groupNames] });
+  const AutoScalingGroupNames = brokerIds.map(groupOf);
+  const command = new DescribeAutoScalingGroupsCommand({ AutoScalingGroupNames });
   const groups = (await autoScaling.send(command)).AutoScalingGroups ?? [];
-  return groupNames.flatMap((name, slot) => {
-    const group = groups.find((each) => each.AutoScalingGroupName === name);
+  return brokerIds.flatMap((slot) => {
+    const group = groups.find((each) => each.AutoScalingGroupName === groupOf(slot));
     const wanted = group?.LaunchTemplate?.Version;
     if (wanted === undefined) return [];
     return (group?.Instances ?? []).flatMap(({ InstanceId, LifecycleState, LaunchTemplate }) => {

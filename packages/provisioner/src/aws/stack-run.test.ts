@@ -10,7 +10,8 @@ import { driverOptions } from "../../test/moto.ts";
 import type { RunOptions } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
 import { AwsAccount, type AwsClients } from "./aws-account.ts";
-import { lastDeployment, StackRun } from "./stack-run.ts";
+import { lastDeployment } from "./deployment-files.ts";
+import { StackRun } from "./stack-run.ts";
 
 const WANTED: ClusterDeployment = {
   ...{ clusterId: "clu_a", organizationId: "org_a", environmentId: "env_a", name: "orders" },

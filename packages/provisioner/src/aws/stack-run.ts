@@ -31,12 +31,14 @@ import type { StateDocument } from "../terraform/state-copy.ts";
 import { readIfThere } from "../terraform/terraform-program.ts";
 import { isPlanId, newPlanId, type Workspace, type WorkspaceRun } from "../terraform/workspace.ts";
 import type { AwsAccount, AwsClients } from "./aws-account.ts";
+import { APPLIED_FILE, ASKED_FILE, deploymentIn } from "./deployment-files.ts";
 import { emptyBucket } from "./empty-bucket.ts";
 import { rejectConnections } from "./endpoint-connections.ts";
 import { AwsInventory, resourcesOf } from "./inventory.ts";
 import { checkKeys } from "./key-preflight.ts";
-import { stackFindings } from "./stack-findings.ts";
-import { modeFor, stackSpec } from "./stack-spec.ts";
+import { leavingSlots, logVolumeAddress } from "./leaving-slots.ts";
+import { stackFindings, zoneFindings } from "./stack-findings.ts";
+import { modeFor, stackAccount, stackSpec } from "./stack-spec.ts";
 import { removeStrays } from "./strays.ts";
 import { takeBack } from "./take-back.ts";
 
@@ -45,6 +47,8 @@ export interface StackRunOptions {
   readonly deployment: ClusterDeployment;
   readonly account: AwsAccount;
   readonly session: RunOptions;
+  /** Has the brokers of these slots leave the cluster before the slots are removed. */
+  readonly retire?: (brokerIds: readonly number[]) => Promise<void>;
   /** Wait before the second search for a volume that was not found and would be created; 5 s if absent. */
   readonly secondLookMs?: number;
   /** How long a purge waits for resources that cannot be deleted yet; ten minutes if absent. */
@@ -69,17 +73,15 @@ interface PlanRecord {
   readonly additions?: readonly Addition[];
   /** Endpoint services that it deletes. */
   readonly closing: readonly string[];
+  /** Slots that it removes. */
+  readonly leaving?: readonly number[];
   readonly applied: boolean;
 }
 
-/** The deployment that was last requested, whether it was applied or not. */
-const ASKED_FILE = "asked.json";
-/** The deployment that was last applied. */
-const APPLIED_FILE = "applied.json";
 /** A new resource is not always found by its tags at once. */
 const SECOND_LOOK_MS = 5_000;
 /** Protected in every stack except a purge's. */
-const HOLDS_DATA = new Set(["aws_ebs_volume", "aws_s3_bucket", "aws_kms_key"]);
+const HOLDS_DATA = new Set(["aws_ebs_volume", "aws_s3_bucket", "aws_kms_key", "aws_db_instance"]);
 /** A purge that still finds something new after these rounds is not finding leftovers. */
 const PURGE_ROUNDS_MAX = 3;
 /** An endpoint takes AWS minutes to delete, and holds its subnet and group until it is gone. */
@@ -97,8 +99,10 @@ export class StackRun {
   readonly #session: RunOptions;
   readonly #secondLookMs: number;
   readonly #held: HeldWait;
+  readonly #options: StackRunOptions;
 
   constructor(options: StackRunOptions) {
+    this.#options = options;
     this.#workspace = options.workspace;
     this.#deployment = options.deployment;
     this.#account = options.account;
@@ -129,7 +133,8 @@ export class StackRun {
       const imports = await this.#importsFor(purpose, run);
       const { planId, json } = await this.#makePlan(purpose, run, imports);
       const additions = additionsIn(json);
-      const findings = this.#findings(withoutAdditions(json, additions), purpose);
+      const leaving = purpose === "apply" ? leavingSlots(json) : [];
+      const findings = this.#findings(withoutAdditions(json, additions), purpose, leaving);
       const planned = plannedChanges(json);
       const plan = changePlan(planId, withTakenBack(planned, additions), findings);
       const refused = findings
@@ -139,6 +144,7 @@ export class StackRun {
         ...{ purpose, digest: plan.digest, refused, applied: false },
         ...{ empty: planned.length === 0, additions },
         closing: deletedIds(json, "aws_vpc_endpoint_service"),
+        leaving,
       };
       await this.#workspace.writeJson(recordFile(planId), record);
       await this.#workspace.dropPlans(planId);
@@ -162,6 +168,8 @@ export class StackRun {
     }
     await this.#workspace.session(this.#session, async (run) => {
       if (isPurge) await this.#session.onDestroying?.();
+      const { leaving = [] } = record;
+      if (leaving.length > 0) await this.#options.retire?.(leaving);
       await this.#letGo(run, record.closing);
       await this.#takeBack(run, record.additions ?? []);
       // Only once: a later, failed apply may have created an equal rule that belongs to the stack.
@@ -276,14 +284,24 @@ export class StackRun {
   }
 
   /** Checks parts that the emulator lacks as they would be applied on AWS. */
-  #findings(json: unknown, purpose: PlanPurpose): readonly PolicyFinding[] {
+  #findings(
+    json: unknown,
+    purpose: PlanPurpose,
+    leaving: readonly number[],
+  ): readonly PolicyFinding[] {
     const spec = this.#spec(modeFor(purpose, this.#deployment));
     const { without = [], ...run } = this.#account.synthRun(this.#deployment);
     const whole = synthesizeCluster(spec, run);
     const purge = purpose === "purge";
     const lacking = new Set(without.map((each) => each.split(".")[0]));
     const isLacking = (type: string | undefined) => type !== undefined && lacking.has(type);
-    return stackFindings(json, whole, { kind: "cluster", purge, ignoredInPlan: isLacking });
+    return [
+      ...stackFindings(json, whole, {
+        ...{ kind: "cluster", purge, ignoredInPlan: isLacking },
+        leaving: leaving.map(logVolumeAddress),
+      }),
+      ...zoneFindings(spec),
+    ];
   }
 
   /** Existing resources of the running stack, whatever is requested now, that are missing from the state. */
@@ -331,12 +349,14 @@ export class StackRun {
    * bucket any more and its objects can be deleted. Resources missing from the state are deleted too.
    */
   async #purge(run: WorkspaceRun, planId: string | undefined): Promise<void> {
-    if (planId !== undefined) await this.#destroyAll(run, planId);
+    if (planId !== undefined) await this.#destroyAll(run, await this.#unprotected(run, planId));
     let heldSince: number | undefined;
     for (let rounds = 0; rounds < PURGE_ROUNDS_MAX; ) {
       const { found, strays } = await this.#survey(run.state);
       const imported = await this.#importNow(run, found);
-      if (imported.length > 0) await this.#destroyAll(run, await this.#planPurge(run));
+      if (imported.length > 0) {
+        await this.#destroyAll(run, await this.#unprotected(run, await this.#planPurge(run)));
+      }
       const { left } = await this.#removeStrays(strays, true);
       if (imported.length === 0 && left.length === 0) return;
       if (imported.length > 0) rounds += 1;
@@ -378,6 +398,22 @@ export class StackRun {
       run.events.say(`deleted ${deleted} objects of bucket ${bucket}`);
       await run.apply(await this.#planPurge(run));
     }
+  }
+
+  /**
+   * AWS itself refuses to delete a database that is protected, which a plan that only destroys does not change. Returns the
+   * plan to apply then: the change makes the one of before stale.
+   */
+  async #unprotected(run: WorkspaceRun, planId: string): Promise<string> {
+    const guarded = (run.state?.resources ?? []).find(
+      ({ type, attributes }) => type === "aws_db_instance" && attributes.deletion_protection,
+    );
+    if (guarded === undefined) return planId;
+    await run.prepare(STACK_FILE, this.#stack("purge"));
+    const release = newPlanId("release");
+    await run.plan({ planId: release, target: guarded.address });
+    await run.apply(release);
+    return await this.#planPurge(run);
   }
 
   async #planPurge(run: WorkspaceRun): Promise<string> {
@@ -424,26 +460,8 @@ export class StackRun {
   }
 
   #spec(mode: ClusterStackMode, deployment = this.#deployment): ClusterStackSpec {
-    const { settings, accountId } = this.#account;
-    return stackSpec(deployment, mode, { ...settings, accountId });
+    return stackSpec(deployment, mode, stackAccount(this.#account, deployment));
   }
-}
-
-/**
- * The deployment that was last applied, or last requested if none was applied; undefined if there was none, or
- * the folder is lost.
- */
-export async function lastDeployment(workspace: Workspace): Promise<ClusterDeployment | undefined> {
-  const applied = await deploymentIn(workspace, APPLIED_FILE);
-  return applied ?? (await deploymentIn(workspace, ASKED_FILE));
-}
-
-/** Written by this program in a folder that only it uses. */
-async function deploymentIn(
-  workspace: Workspace,
-  file: string,
-): Promise<ClusterDeployment | undefined> {
-  return (await workspace.readJson(file)) as ClusterDeployment | undefined;
 }
 
 function importIdOf(attributes: Readonly<Record<string, unknown>>): string {

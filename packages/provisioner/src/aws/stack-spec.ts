@@ -6,13 +6,28 @@ import {
 } from "@millrace/infra";
 import type { PlanPurpose } from "../change-plan.ts";
 import { type ClusterDeployment, ProvisionError } from "../cluster-driver.ts";
-import type { AwsAccountSettings } from "./aws-account.ts";
+import type { AwsAccount, AwsAccountSettings } from "./aws-account.ts";
+import { databaseAuthority } from "./database-authority.ts";
 
 /** The account's settings that a stack needs. */
 export type StackAccount = Pick<
   AwsAccountSettings,
   "roleArn" | "artefact" | "amiId" | "permissionsBoundaryArn" | "controlLink" | "alarmTopicArns"
-> & { readonly accountId: string };
+> & {
+  readonly accountId: string;
+  /** Of the region, in PEM; only several brokers need it. */
+  readonly databaseAuthority?: string | undefined;
+};
+
+/** What the stack of a deployment needs of the account. Throws `ProvisionError` `unconfigured`. */
+export function stackAccount(
+  { settings, accountId }: Pick<AwsAccount, "settings" | "accountId">,
+  { region, brokers }: Pick<ClusterDeployment, "region" | "brokers">,
+): StackAccount {
+  if (brokers === 1) return { ...settings, accountId };
+  const authority = databaseAuthority(settings.databaseAuthorities, region);
+  return { ...settings, accountId, databaseAuthority: authority };
+}
 
 /** The stack's mode for a plan of `purpose`. */
 export function modeFor(purpose: PlanPurpose, { paused }: ClusterDeployment): ClusterStackMode {
@@ -57,6 +72,7 @@ export function stackSpec(
     ...{ artefact, amiId, permissionsBoundaryArn, provisionerRoleArn: roleArn, controlLink },
     ...(alarmTopicArns === undefined ? {} : { alarmTopicArns }),
     slots: deployment.brokers,
+    ...(deployment.brokers > 1 && { databaseAuthority: account.databaseAuthority }),
     properties: deployment.properties,
   };
   try {

@@ -10,9 +10,10 @@
  *       terraform.pid, .out, .err       the current run (see terraform-process.ts)
  *       .terraform/, .terraform.lock.hcl
  */
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { METADATA_PASSWORD_VARIABLE } from "@millrace/infra";
 import type { RunFence, RunOptions } from "../change-plan.ts";
 import { ProvisionError, type ProvisionErrorCode } from "../cluster-driver.ts";
 import type { ProcessTable } from "../local/process-table.ts";
@@ -29,6 +30,7 @@ import {
 
 /** How long to wait for another run on this machine that holds Terraform's lock. */
 const LOCK_TIMEOUT = "30s";
+const PASSWORD_BYTES = 24;
 const NO_STATE: RestoredState = { state: undefined, restored: false };
 
 export interface WorkspaceOptions {
@@ -49,6 +51,8 @@ export interface TerraformPlanOptions {
   readonly refreshOnly?: boolean;
   /** Without asking AWS. */
   readonly offline?: boolean;
+  /** The address of a resource: only it and what it depends on. */
+  readonly target?: string;
 }
 
 export class Workspace {
@@ -194,6 +198,7 @@ export class WorkspaceRun {
       ...(options.destroy ? ["-destroy"] : []),
       ...(options.refreshOnly ? ["-refresh-only"] : []),
       ...(options.offline ? ["-refresh=false"] : []),
+      ...(options.target === undefined ? [] : [`-target=${options.target}`]),
     ]);
     const { code, output, errors } = await this.#plain(["show", "-json", file]);
     if (code !== 0) throw this.#failed("terraform show", "plan_failed", errors);
@@ -266,7 +271,7 @@ export class WorkspaceRun {
     return {
       bin: program.bin,
       arguments: parameters,
-      environment: environmentOf(program, cliConfig),
+      environment: { ...environmentOf(program, cliConfig), ...newSecrets() },
       fence,
       signal: this.#session.signal,
     };
@@ -295,6 +300,15 @@ export class WorkspaceRun {
   async #readState(): Promise<void> {
     this.#state = (await this.#options.state?.read()) ?? this.#state;
   }
+}
+
+/**
+ * For what a stack makes that needs a password: another one each time, which only the run that makes it stores, in Secrets
+ * Manager. Stacks without such a variable ignore it.
+ */
+function newSecrets(): Record<string, string> {
+  const password = randomBytes(PASSWORD_BYTES).toString("hex");
+  return { [`TF_VAR_${METADATA_PASSWORD_VARIABLE}`]: password };
 }
 
 /** An id for a plan of that purpose. */

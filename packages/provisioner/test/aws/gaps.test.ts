@@ -138,6 +138,50 @@ describe.skipIf(!hasEmulator)("what the emulator cannot do", () => {
     proven.add("aws_lb.enforce_security_group_inbound_rules_on_private_link_traffic");
   });
 
+  /** A call of RDS, whose client the driver does not need: the answer's text. */
+  async function rds(Action: string, parameters: Record<string, string>): Promise<string> {
+    const response = await fetch(moto.endpoint, {
+      method: "POST",
+      headers: {
+        authorization: `AWS4-HMAC-SHA256 Credential=t/20260101/${REGION}/rds/aws4_request, SignedHeaders=host, Signature=t`,
+      },
+      body: new URLSearchParams({ Action, Version: "2014-10-31", ...parameters }),
+    });
+    const text = await response.text();
+    expect(response.status, text).toBe(200);
+    return text;
+  }
+
+  test("a database's Performance Insights", async () => {
+    const DBInstanceIdentifier = "d";
+    await rds("CreateDBInstance", {
+      ...{ DBInstanceIdentifier, DBInstanceClass: "db.t4g.small", Engine: "postgres" },
+      ...{ AllocatedStorage: "20", MasterUsername: "m", MasterUserPassword: "password" },
+      ...{ EnablePerformanceInsights: "true", PerformanceInsightsKMSKeyId: "arn:key" },
+    });
+    const seen = await rds("DescribeDBInstances", { DBInstanceIdentifier });
+    expect(seen).toContain("db.t4g.small");
+    expect(seen).not.toMatch(/<PerformanceInsightsEnabled>true|<PerformanceInsightsKMSKeyId>arn/);
+    proven.add("aws_db_instance.performance_insights_enabled");
+    proven.add("aws_db_instance.performance_insights_kms_key_id");
+  });
+
+  test("the parameters of a database's group", async () => {
+    const DBParameterGroupName = "p";
+    const family = { DBParameterGroupFamily: "postgres17", Description: "d" };
+    await rds("CreateDBParameterGroup", { DBParameterGroupName, ...family });
+    await rds("ModifyDBParameterGroup", {
+      DBParameterGroupName,
+      "Parameters.Parameter.1.ParameterName": "rds.force_ssl",
+      "Parameters.Parameter.1.ParameterValue": "1",
+      "Parameters.Parameter.1.ApplyMethod": "immediate",
+    });
+    const seen = await rds("DescribeDBParameters", { DBParameterGroupName, Source: "user" });
+    expect(seen).toContain("rds.force_ssl");
+    expect(seen).not.toContain("<Source>");
+    proven.add("aws_db_parameter_group.parameter");
+  });
+
   test("a private zone, and with it its records", async () => {
     const route53 = new Route53Client(clientOptions(moto.endpoint));
     const zone = {

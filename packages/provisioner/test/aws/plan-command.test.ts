@@ -44,15 +44,18 @@ describe.skipIf(!hasTerraform)("aws:plan, with Terraform", () => {
   test("the example is three slots over three zones, with cost and policy", async () => {
     const { code, out } = await run("--example");
     expect(code).toBe(0);
-    for (const slot of [0, 1, 2]) {
-      const zone = `eu-central-1${"abc"[slot]}`;
+    for (const slot of [1, 2, 3]) {
+      const zone = `eu-central-1${"abc"[slot - 1]}`;
       expect(out).toMatch(new RegExp(`aws_ebs_volume.wal-${slot}_volume .*zone=${zone}`));
       expect(out).toContain(`aws_autoscaling_group.slot-${slot}_group`);
     }
-    expect(out).toContain("Plan: 86 to create, 0 to change, 0 to replace, 0 to delete.");
+    expect(out).toContain("Plan: 100 to create, 0 to change, 0 to replace, 0 to delete.");
     expect(out).toMatch(/EC2 instance m7g\.large +2,190 hour/);
     expect(out).toMatch(/Total +\$\d{3}\.\d\d/);
-    expect(out).toContain("Policy: all checks passed.");
+    expect(out).toContain("aws_db_instance.metadata_instance");
+    expect(out).toMatch(/RDS PostgreSQL db\.t4g\.medium in two zones +730 hour/);
+    expect(out).toContain("Policy: 3 found");
+    expect(out).toContain("warning alone-in-zone aws_ebs_volume.wal-1_volume");
     expect(out).toMatch(/S3 reads +[\d,.]+ requests +× [\d.]+ per 1,000/);
   });
 
