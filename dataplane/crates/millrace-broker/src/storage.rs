@@ -8,6 +8,7 @@ use std::{
 };
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
+use millrace_cluster::Membership;
 use millrace_limiter::{Network, NetworkConfig, Tier};
 use millrace_meta::{BrokerEndpoint, MetaStore, StoreFailure, sqlite::BackupSource};
 use millrace_model::{Classified, NodeEpoch, NodeId};
@@ -31,7 +32,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     backup::{Backup, BackupParts},
-    cluster::Membership,
     config::{BrokerConfig, StorageConfig, WalBackend, WalUri},
     folder::DataFolder,
     identity::{self, BucketCheck, BucketSilent, HeldBack, Mismatch},

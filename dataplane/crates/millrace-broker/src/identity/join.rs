@@ -6,6 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use millrace_cluster::{Lease, Membership};
 use millrace_meta::{
     BrokerEndpoint, ClusterStore as _, JoinError, Joining, MetaStore as _,
     postgres::{OpenError, PostgresMeta, PostgresOptions},
@@ -24,7 +25,6 @@ use super::{
     probe::{BUCKET_WAIT_MAX, BucketProbeError, BucketSilent, Scanned, read_mark},
 };
 use crate::{
-    cluster::{Lease, Membership},
     config::{BrokerConfig, ClusterConfig},
     storage::{Seams, StorageError, wal_config, wal_device, wal_fence},
 };

@@ -17,13 +17,13 @@ use tokio_util::task::AbortOnDropHandle;
 const RENEWALS_PER_LEASE: u32 = 3;
 
 /// A lease that is being renewed, for as long as this is kept.
-#[derive(Clone)]
-pub(crate) struct Lease {
+#[derive(Debug, Clone)]
+pub struct Lease {
     shared: Arc<Shared>,
     _renewing: Arc<AbortOnDropHandle<()>>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Shared {
     lost: OnceLock<String>,
     told: Notify,
@@ -31,7 +31,8 @@ struct Shared {
 
 impl Lease {
     /// Renews the lease of a start that has joined.
-    pub(crate) fn keep(
+    #[must_use]
+    pub fn keep(
         store: Arc<dyn ClusterStore>,
         epoch: NodeEpoch,
         ttl: Duration,
@@ -54,7 +55,7 @@ impl Lease {
     }
 
     /// Resolves with the reason once the start has been replaced.
-    pub(crate) async fn lost(&self) -> String {
+    pub async fn lost(&self) -> String {
         loop {
             let told = self.shared.told.notified();
             if let Some(reason) = self.shared.lost.get() {

@@ -8,8 +8,8 @@ use millrace_model::NodeId;
 use millrace_tasks::{Supervisor, Task};
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::{
-    Membership,
+use crate::{
+    cluster::Membership,
     takeover::{Takeover, TakeoverError},
 };
 
@@ -51,6 +51,7 @@ impl Failover {
         let interval = self.parts.membership.session_timeout / LOOKS_PER_LEASE;
         loop {
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(interval) => self.judge().await,
                 // Somebody may have been fenced, by this broker or another one. The sender lives as long as the broker.
                 _ = self.parts.brokers.changed() => {}

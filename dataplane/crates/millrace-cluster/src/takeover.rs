@@ -4,49 +4,73 @@
 //! The log's fence is raised before the log is read. From that moment its former owner acknowledges nothing, also where it
 //! still runs.
 
-use std::sync::Arc;
+use std::{error::Error, fmt::Debug, sync::Arc};
 
+use async_trait::async_trait;
 use millrace_blockcache::BlockCache;
 use millrace_meta::{Adoption, Broker, ClusterError, ClusterStore, StoreFailure};
-use millrace_model::NodeId;
+use millrace_model::{NodeId, StreamId};
 use millrace_objects::ObjectStorage;
 use millrace_stream::{
     Closed, CompactionConfig, RecoveredLog, StreamConfig, StreamParts, StreamStore,
 };
-use millrace_wal::{LogFence, UnopenedWal, Wal, WalOwner};
-
-use crate::{
-    config::{InvalidWalUri, WalUri},
-    identity::Mismatch,
-    storage::{Seams, StorageError, open_fenced_device, shared_page, wal_config},
-};
+use millrace_tasks::Supervisor;
+use millrace_time::{SharedClock, SharedRandom};
+use millrace_wal::{LogFence, UnopenedWal, Wal, WalConfig, WalOwner, device::BlockDevice};
 
 /// Memory for what is uploaded of a log that was taken over, bytes.
 const CACHE_BYTES: u64 = 64 << 20;
 /// So much of it is uploaded at once, bytes.
 const UPLOAD_BYTES: u64 = 16 << 20;
 
+/// Why a log, or its fence, cannot be opened here.
+#[derive(Debug, thiserror::Error)]
+#[error("{action}")]
+pub struct LogUnavailable {
+    /// What was tried.
+    pub action: &'static str,
+    /// What came of it.
+    #[source]
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+/// Opens logs of other brokers by the addresses that they joined with.
+#[async_trait]
+pub trait FencedLogs: Debug + Send + Sync + 'static {
+    /// The device of a log whose owner is fenced, although its process may still have it open; and the settings of the log.
+    ///
+    /// # Errors
+    /// See [`LogUnavailable`].
+    async fn open(
+        &self,
+        address: &str,
+    ) -> Result<(Arc<dyn BlockDevice>, WalConfig), LogUnavailable>;
+
+    /// The fence of the log with this id.
+    ///
+    /// # Errors
+    /// See [`LogUnavailable`].
+    fn fence(&self, address: &str, log_id: u64) -> Result<Arc<dyn LogFence>, LogUnavailable>;
+}
+
 /// Why a log was not taken over.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TakeoverError {
-    /// Where the log is, in the words of its broker.
-    #[error("its address cannot be read: {0}")]
-    Address(#[from] InvalidWalUri),
     /// Another log is where the broker said that its own is.
     #[error(
-        "the log at {path} has the id {found:016x}, but the broker had the log {expected:016x}"
+        "the log at {address} has the id {found:016x}, but the broker had the log {expected:016x}"
     )]
     OtherLog {
         /// Where.
-        path: String,
+        address: String,
         /// The id that the broker joined with.
         expected: u64,
         /// The id that is there.
         found: u64,
     },
-    /// The device.
-    #[error("its device cannot be opened")]
-    Device(#[source] Box<StorageError>),
+    /// The device, or its fence.
+    #[error(transparent)]
+    Unavailable(#[from] LogUnavailable),
     /// The log.
     #[error("it cannot be opened")]
     Wal(#[from] millrace_wal::OpenError),
@@ -54,8 +78,18 @@ pub(crate) enum TakeoverError {
     #[error(transparent)]
     Fence(#[from] millrace_wal::FenceError),
     /// It has records of streams that never existed.
-    #[error(transparent)]
-    Mismatch(#[from] Mismatch),
+    #[error(
+        "it has {records} records of {streams} streams that the metadata has never had, such as stream {first}: the two do \
+         not belong together"
+    )]
+    UnknownStreams {
+        /// How many streams.
+        streams: usize,
+        /// How many records.
+        records: usize,
+        /// The lowest of the streams.
+        first: StreamId,
+    },
     /// Its streams.
     #[error("its streams cannot be opened")]
     Streams(#[from] millrace_stream::OpenError),
@@ -71,13 +105,24 @@ pub(crate) enum TakeoverError {
 }
 
 /// Takes over logs. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Takeover {
-    pub(crate) store: Arc<dyn ClusterStore>,
-    pub(crate) cluster_id: String,
-    pub(crate) storage: ObjectStorage,
-    pub(crate) block_cache: BlockCache,
-    pub(crate) seams: Seams,
+#[derive(Debug, Clone)]
+pub struct Takeover {
+    /// The metadata of all brokers.
+    pub store: Arc<dyn ClusterStore>,
+    /// The cluster.
+    pub cluster_id: String,
+    /// Where what the log has is uploaded to.
+    pub storage: ObjectStorage,
+    /// This broker's cache of what is there.
+    pub block_cache: BlockCache,
+    /// Opens logs.
+    pub logs: Arc<dyn FencedLogs>,
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness.
+    pub random: SharedRandom,
+    /// Supervises what works for the log.
+    pub tasks: Supervisor,
 }
 
 impl Takeover {
@@ -87,7 +132,7 @@ impl Takeover {
         broker: &Broker,
         adoption: Adoption,
     ) -> Result<(), TakeoverError> {
-        let (node, started) = (broker.joined.node, self.seams.clock.now());
+        let (node, started) = (broker.joined.node, self.clock.now());
         tracing::info!(%node, log = adoption.log, "taking over the log of a fenced broker");
         let (wal, recovered) = self.open_log(broker, &adoption).await?;
         let records = recovered.records_by_stream();
@@ -99,12 +144,11 @@ impl Takeover {
                 .filter_map(|stream| records.get(stream))
                 .sum();
             let streams = unknown.len();
-            return Err(Mismatch::UnknownStreams {
+            return Err(TakeoverError::UnknownStreams {
                 streams,
                 records,
                 first,
-            }
-            .into());
+            });
         }
         let parts = self.stream_parts((wal, recovered), (node, &adoption));
         let store = StreamStore::open(parts).await?;
@@ -114,7 +158,7 @@ impl Takeover {
             closed => return Err(TakeoverError::NotUploaded(closed)),
         }
         self.store.leave(adoption.epoch).await?;
-        let took = self.seams.clock.now().saturating_sub(started);
+        let took = self.clock.now().saturating_sub(started);
         tracing::info!(%node, ?recovery, ?took, "the log of a fenced broker was taken over");
         metrics::counter!("millrace_logs_taken_over_total").increment(1);
         Ok(())
@@ -125,27 +169,23 @@ impl Takeover {
         broker: &Broker,
         adoption: &Adoption,
     ) -> Result<(Wal, RecoveredLog), TakeoverError> {
-        let uri: WalUri = adoption.log.parse()?;
-        let device = open_fenced_device(uri.clone(), self.seams.tasks.clone()).await;
-        let device = device.map_err(|error| TakeoverError::Device(Box::new(error)))?;
-        let config = || wal_config(&uri, &self.seams);
-        let found = UnopenedWal::read(Arc::clone(&device), config())
+        let address = &adoption.log;
+        let (device, config) = self.logs.open(address).await?;
+        let found = UnopenedWal::read(Arc::clone(&device), config.clone())
             .await?
             .wal_id();
         let expected = broker.joined.log_id;
         if found != expected {
-            let path = uri.path.display().to_string();
             return Err(TakeoverError::OtherLog {
-                path,
+                address: address.clone(),
                 expected,
                 found,
             });
         }
-        let fence = shared_page(&uri.path, found);
-        let fence = fence.map_err(|error| TakeoverError::Device(Box::new(error)))?;
+        let fence = self.logs.fence(address, found)?;
         fence.acquire(adoption.epoch)?;
         // Only now: what the former owner acknowledged is in the log from here on.
-        let log = UnopenedWal::read(device, config()).await?;
+        let log = UnopenedWal::read(device, config).await?;
         let mut recovered = RecoveredLog::default();
         let scanned = log.scan(&mut |record| recovered.push(&record)).await?;
         let owner = WalOwner {
@@ -153,8 +193,7 @@ impl Takeover {
             node_id: broker.joined.node,
             generation: adoption.epoch,
         };
-        let fence: Arc<dyn LogFence> = Arc::new(fence);
-        let clock = self.seams.clock.clone();
+        let clock = self.clock.clone();
         let wal = scanned.fenced_by(fence).open(Some(owner), clock).await?;
         Ok((wal, recovered))
     }
@@ -171,11 +210,11 @@ impl Takeover {
             background: self.storage.clone(),
             meta: Arc::clone(&self.store) as Arc<_>,
             block_cache: self.block_cache.clone(),
-            clock: self.seams.clock.clone(),
-            random: self.seams.random.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
             cluster_id: self.cluster_id.clone(),
             node: (node, adoption.epoch),
-            tasks: self.seams.tasks.clone(),
+            tasks: self.tasks.clone(),
             config: StreamConfig {
                 cache_bytes: CACHE_BYTES,
                 upload_threshold_bytes: UPLOAD_BYTES,
