@@ -225,7 +225,11 @@ impl BrokerParts {
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             tasks: tasks.clone(),
-            defaults: LogDefaults::default(),
+            defaults: LogDefaults {
+                // What is deleted on purpose is not simulated.
+                retention_ms: -1,
+                ..LogDefaults::default()
+            },
             shared: Some(Shared {
                 store: Arc::clone(&meta),
                 node,

@@ -60,10 +60,6 @@ impl ProcessGate {
         state.mode = Mode::Ended;
         state.waiting.clear();
     }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.state.lock().mode == Mode::Ended
-    }
 }
 
 impl Gate for ProcessGate {

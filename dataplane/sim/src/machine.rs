@@ -186,7 +186,6 @@ impl Machine {
 /// One start of a broker.
 pub(crate) struct Process {
     pub(crate) number: u64,
-    pub(crate) node: NodeId,
     pub(crate) gate: Arc<ProcessGate>,
     pub(crate) tasks: Supervisor,
     pub(crate) serving: Mutex<Option<Serving>>,
@@ -207,11 +206,10 @@ impl fmt::Debug for Process {
 }
 
 impl Process {
-    pub(crate) fn new(number: u64, node: NodeId) -> Arc<Self> {
+    pub(crate) fn new(number: u64) -> Arc<Self> {
         let gate = ProcessGate::new();
         Arc::new(Self {
             number,
-            node,
             tasks: Supervisor::gated(Arc::clone(&gate) as Arc<_>),
             gate,
             serving: Mutex::default(),

@@ -175,10 +175,12 @@ impl World {
         let is_replaced = self.is_replaced(machine, serving.epoch, partition);
         match log.read(from, FETCH_BYTES, true).await {
             Ok(read) => read.batches.iter().map(|batch| self.parse(batch)).collect(),
-            Err(ReadError::OutOfRange { log_end, .. }) if !is_replaced => {
+            Err(ReadError::OutOfRange {
+                log_start, log_end, ..
+            }) if !is_replaced => {
                 let node = machine.node;
                 self.history.violated(format!(
-                    "node {node} has partition {partition} only up to {log_end}, but a consumer was at {from}"
+                    "node {node} has partition {partition} from {log_start} to {log_end}, but a consumer was at {from}"
                 ));
                 Err(Refusal::Failed("out of range".to_owned()))
             }

@@ -136,7 +136,7 @@ async fn keep_running(machine: Arc<Machine>, world: Arc<World>, balance_interval
         while !machine.restarts.load(Ordering::Relaxed) {
             sleep(Duration::from_millis(50)).await;
         }
-        let process = Process::new(world.machines.next_process(), node);
+        let process = Process::new(world.machines.next_process());
         machine.set_process(Some(Arc::clone(&process)));
         world.note(|| format!("node {node} starts"));
         let parts = BrokerParts {
