@@ -255,6 +255,9 @@ async fn a_renewal_that_comes_late_makes_no_judge() {
                 UPDATE nodes SET lease_until = now() + INTERVAL '1 minute' WHERE node_id = 1;
                 UPDATE nodes SET lease_until = now() - INTERVAL '1 second' WHERE node_id = 2";
     PostgresServer::execute(&cluster.address, late).await;
+    // Its own lease is only the last one to run out.
+    let fenced = cluster.meta.fence_expired(epochs[0]).await.expect("judges");
+    assert!(fenced.is_empty(), "before its renewal: {fenced:?}");
     cluster.meta.renew_lease(epochs[0]).await.expect("renews");
     let fenced = cluster.meta.fence_expired(epochs[0]).await.expect("judges");
     assert!(fenced.is_empty(), "{fenced:?}");
