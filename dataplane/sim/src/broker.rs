@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_cluster::{Cluster, ClusterParts, Lease, Membership, Takeover};
+use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator, LoadError};
 use millrace_log::{LogDefaults, LogManager, LogParts, Shared};
 use millrace_meta::{ClusterStore, JoinError, Joining};
 use millrace_model::NodeEpoch;
@@ -12,6 +13,7 @@ use millrace_objects::{
     ObjectStorage,
     bucket::{RetryPolicy, TimeoutPolicy},
 };
+use millrace_purgatory::Timers;
 use millrace_stream::{CompactionConfig, RecoveredLog, StreamConfig, StreamParts, StreamStore};
 use millrace_tasks::{Failure, Supervisor};
 use millrace_wal::{UnopenedWal, WalOwner};
@@ -26,6 +28,9 @@ use crate::{
 /// The cluster's id.
 const CLUSTER: &str = "c";
 
+/// A few commits, so that logs of groups are rewritten and trimmed within a simulation.
+const REWRITE_AFTER_RECORDS: u64 = 30;
+
 /// The pause before joining is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -34,6 +39,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct Serving {
     pub(crate) epoch: NodeEpoch,
     pub(crate) logs: LogManager,
+    pub(crate) groups: GroupCoordinator,
     store: StreamStore,
     cluster: Arc<Cluster>,
 }
@@ -53,6 +59,8 @@ pub(crate) enum Ended {
     Streams(#[from] millrace_stream::OpenError),
     #[error("logs: {0}")]
     Logs(#[from] millrace_log::error::OpenError),
+    #[error("groups: {0}")]
+    Groups(#[from] LoadError),
     #[error("storage: {0}")]
     Storage(millrace_model::Cause),
     #[error("{0}")]
@@ -103,6 +111,7 @@ impl BrokerParts {
             () = self.process.stop.notified() => {}
         }
         serving.cluster.drain().await;
+        serving.groups.close().await;
         serving.logs.close().await;
         let closed = serving.store.close().await;
         serving.cluster.leave(&closed).await;
@@ -217,7 +226,10 @@ impl BrokerParts {
     ) -> Result<Serving, Ended> {
         let (seams, tasks) = (self.seams(), self.tasks());
         let Membership {
-            store: meta, node, epoch, ..
+            store: meta,
+            node,
+            epoch,
+            ..
         } = membership.clone();
         let logs = LogManager::open(LogParts {
             meta: Arc::clone(&meta) as Arc<_>,
@@ -258,11 +270,24 @@ impl BrokerParts {
             balance_interval: self.balance_interval,
             tasks: tasks.clone(),
         });
+        let cluster = Arc::new(cluster.await);
+        let groups = GroupCoordinator::open(CoordinatorParts {
+            topic: Arc::new(logs.clone()),
+            clock: seams.clock.clone(),
+            random: seams.random.clone(),
+            timers: Timers::new(seams.clock.clone(), tasks.clone()),
+            tasks: tasks.clone(),
+            config: GroupConfig {
+                rewrite_after_records: REWRITE_AFTER_RECORDS,
+                ..GroupConfig::default()
+            },
+        });
         Ok(Serving {
             epoch,
             logs,
+            groups: groups.await?,
             store,
-            cluster: Arc::new(cluster.await),
+            cluster,
         })
     }
 }
@@ -277,10 +302,15 @@ fn stream_config() -> StreamConfig {
         stream_object_split_bytes: 4 * 1024,
         reserve_wait: Duration::from_secs(5),
         close_wait: Duration::from_secs(5),
-        reclaim_interval: Duration::from_secs(5),
+        reclaim_interval: Duration::from_secs(2),
         compaction: CompactionConfig {
-            // The database does not simulate it.
-            interval: Duration::ZERO,
+            interval: Duration::from_secs(2),
+            cool_down: Duration::from_secs(1),
+            object_bytes_max: 64 * 1024,
+            set_bytes_max: 64 * 1024,
+            inputs_max: 8,
+            inputs_min: 2,
+            copy_from_bytes: 4 * 1024,
             ..CompactionConfig::default()
         },
         ..StreamConfig::default()

@@ -61,7 +61,7 @@ impl Producer {
             if is_calm {
                 after += acknowledged;
             }
-            sleep(self.world.seams.between_ms(5, 120)).await;
+            sleep(self.world.seams.between_ms(30, 350)).await;
         }
     }
 
@@ -147,7 +147,7 @@ impl Consumer {
             if self.world.seams.random.below(60) == 0 {
                 self.position = 0;
             }
-            sleep(self.world.seams.between_ms(20, 200)).await;
+            sleep(self.world.seams.between_ms(50, 400)).await;
         }
     }
 
@@ -175,6 +175,76 @@ impl Consumer {
             self.position = at + u64::from(sent.count);
         }
         Ok(batches)
+    }
+}
+
+/// A consumer group that commits ever higher offsets and asks for them.
+pub(crate) struct Group {
+    world: Arc<World>,
+    name: &'static str,
+    /// Whom it takes for its coordinator.
+    coordinator: NodeId,
+    next: Offset,
+    acknowledged: Offset,
+}
+
+impl Group {
+    pub(crate) fn new(world: Arc<World>, name: &'static str) -> Self {
+        let coordinator = any(&world);
+        Self {
+            world,
+            name,
+            coordinator,
+            next: 1,
+            acknowledged: 0,
+        }
+    }
+
+    /// Commits and asks until the world is calm and a few more commits are acknowledged.
+    pub(crate) async fn run(mut self) {
+        let mut after = 0;
+        while after < BATCHES_AFTER {
+            let (name, is_calm) = (self.name, self.world.is_calm());
+            let done = match self.world.seams.random.below(3) {
+                0 => self.ask().await,
+                _ => self
+                    .commit()
+                    .await
+                    .inspect(|()| after += u32::from(is_calm)),
+            };
+            if let Err(refusal) = done {
+                let at = self.coordinator;
+                self.world
+                    .note(|| format!("group {name} at node {at}: {refusal:?}"));
+                self.coordinator = next_leader(&self.world, &refusal);
+            }
+            sleep(self.world.seams.between_ms(50, 400)).await;
+        }
+        // The last word must stand.
+        while self.ask().await.is_err() {
+            self.coordinator = any(&self.world);
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn commit(&mut self) -> Result<(), Refusal> {
+        let (name, at, offset) = (self.name, self.coordinator, self.next);
+        self.next += 1;
+        self.world.commit(at, name.to_owned(), offset).await?;
+        self.acknowledged = offset;
+        self.world
+            .note(|| format!("node {at} acknowledged {offset} of group {name}"));
+        Ok(())
+    }
+
+    async fn ask(&mut self) -> Result<(), Refusal> {
+        let (name, at, least) = (self.name, self.coordinator, self.acknowledged);
+        let found = self.world.committed(at, name.to_owned(), least).await?;
+        if found.is_some_and(|found| found >= self.next) {
+            let what = format!("group {name} has {found:?}, which nobody committed");
+            self.world.history.violated(what);
+        }
+        Ok(())
     }
 }
 

@@ -1,12 +1,10 @@
 //! What happens to the cluster.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use millrace_meta::Move;
 use millrace_model::NodeId;
+use millrace_testkit::Crash;
 use tokio::time::sleep;
 
 use crate::{
@@ -32,6 +30,8 @@ pub(crate) enum Fault {
     /// Its way to clients is cut.
     CutClients(NodeId),
     SlowDisk(NodeId),
+    /// All machines lose power at once: the fences that there are so far are files of one machine.
+    PowerLoss,
     DatabaseOutage,
     BucketOutage,
     /// A partition is to move.
@@ -88,7 +88,7 @@ fn node_of(seams: &Seams, nodes: &[NodeId]) -> NodeId {
 
 fn draw_one(seams: &Seams, nodes: &[NodeId], partitions: u32) -> Fault {
     let node = node_of(seams, nodes);
-    match seams.random.below(16) {
+    match seams.random.below(17) {
         0..=2 => Fault::Kill(node),
         3..=5 => Fault::Pause(node),
         6..=7 => Fault::CutDatabase(node),
@@ -98,6 +98,7 @@ fn draw_one(seams: &Seams, nodes: &[NodeId], partitions: u32) -> Fault {
         11 => Fault::DatabaseOutage,
         12 => Fault::BucketOutage,
         13 => Fault::Stop(node),
+        14 => Fault::PowerLoss,
         _ => Fault::Move {
             partition: u32::try_from(seams.random.below(u64::from(partitions))).unwrap_or(0),
             to: node,
@@ -137,6 +138,7 @@ impl Planned {
                     machine.heal_bucket();
                 }
             }
+            Fault::PowerLoss => lose_power(&world, lasts).await,
             Fault::Move { partition, to } => {
                 let partition = world.partition(partition);
                 let moves = [Move { partition, to }];
@@ -161,19 +163,30 @@ impl Planned {
     }
 }
 
+async fn lose_power(world: &World, lasts: Duration) {
+    for machine in &world.machines.all {
+        machine.starts.cut();
+        machine.kill(Crash::PowerLoss);
+    }
+    sleep(lasts).await;
+    for machine in &world.machines.all {
+        machine.starts.heal();
+    }
+}
+
 /// A fault of one machine.
 async fn hurt(world: &World, machine: &Machine, (fault, lasts): (Fault, Duration)) {
     let hurt = machine.begin_hurt(world.now());
     match fault {
         Fault::Kill(_) => {
-            machine.restarts.store(false, Ordering::Relaxed);
-            machine.kill();
+            machine.starts.cut();
+            machine.kill(Crash::Killed);
             // Writes that the kernel still had.
             let soon = world.seams.between_ms(0, 300).min(lasts);
             sleep(soon).await;
             machine.disk.land_late_writes();
             sleep(lasts - soon).await;
-            machine.restarts.store(true, Ordering::Relaxed);
+            machine.starts.heal();
         }
         Fault::Pause(_) => {
             let paused = machine.process();
@@ -210,7 +223,7 @@ async fn hurt(world: &World, machine: &Machine, (fault, lasts): (Fault, Duration
                 process.stop.notify_one();
             }
         }
-        Fault::DatabaseOutage | Fault::BucketOutage | Fault::Move { .. } => {}
+        Fault::PowerLoss | Fault::DatabaseOutage | Fault::BucketOutage | Fault::Move { .. } => {}
     }
     machine.end_hurt(hurt, world.now());
 }

@@ -3,14 +3,15 @@
 //!
 //! Real: the write-ahead log, its fence and its recovery (`millrace-wal`), uploads and reads (`millrace-stream`,
 //! `millrace-blockcache`, `millrace-objects`), partitions with idempotent producers, and opening, releasing and moving them
-//! (`millrace-log`), lease, feed, failover, takeover, balancing and draining (`millrace-cluster`).
+//! (`millrace-log`), lease, feed, failover, takeover, balancing and draining (`millrace-cluster`), committed offsets of groups
+//! (`millrace-coordinator`).
 //!
 //! Simulated, each with delays and failures: the disk and the bucket (`millrace-testkit`), the database, the network to clients,
 //! the clock, and processes, which can be killed and stopped.
 //!
-//! Not simulated: Kafka's protocol and the request handlers (`millrace-api`), consumer groups, compaction of objects, trimming by
+//! Not simulated: Kafka's protocol and the request handlers (`millrace-api`), members of consumer groups, trimming by
 //! retention, topics that change, the comparison of identities at a start, SQL (the transactions of POSTGRES.md are written out in
-//! `database`; `millrace-meta` tests those of PostgreSQL), and a loss of power of the machine that all brokers of a fence share.
+//! `database`; `millrace-meta` tests those of PostgreSQL).
 //!
 //! | module | what it holds |
 //! |---|---|

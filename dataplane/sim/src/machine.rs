@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,9 +23,7 @@ use millrace_wal::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{
-    broker::Serving, gate::ProcessGate, link::Link, planted::Planted, seams::Seams,
-};
+use crate::{broker::Serving, gate::ProcessGate, link::Link, planted::Planted, seams::Seams};
 
 const DISK_BYTES: u64 = 1 << 20;
 const RECORD_BYTES_MAX: usize = 32 * 1024;
@@ -57,8 +55,8 @@ pub(crate) struct Machine {
     pub(crate) database: Link,
     /// The way to clients.
     pub(crate) clients: Link,
-    /// Whether its broker is to be started again when it has ended.
-    pub(crate) restarts: AtomicBool,
+    /// Cut while its broker is not to be started again.
+    pub(crate) starts: Link,
     fence: PathBuf,
     /// The highest epoch that has raised the fence.
     fence_epoch: Arc<AtomicU64>,
@@ -111,7 +109,7 @@ impl Machine {
             bucket: faulty,
             database: Link::default(),
             clients: Link::default(),
-            restarts: AtomicBool::new(true),
+            starts: Link::default(),
             fence: folder.join(format!("{node}.fence")),
             fence_epoch: Arc::default(),
             process: Mutex::default(),
@@ -165,10 +163,10 @@ impl Machine {
         self.hurts.lock().all.iter().any(covers)
     }
 
-    /// Ends its process, as SIGKILL would.
-    pub(crate) fn kill(&self) {
+    /// Ends its process, as SIGKILL or a loss of power would.
+    pub(crate) fn kill(&self, crash: Crash) {
         if let Some(process) = self.process() {
-            process.end();
+            process.end(crash);
             process.ended.notify_one();
         }
     }
@@ -219,11 +217,11 @@ impl Process {
         })
     }
 
-    /// It runs no more, and what it was writing is left as a killed process leaves it.
-    pub(crate) fn end(&self) {
+    /// It runs no more, and what it was writing is left as the crash leaves it.
+    pub(crate) fn end(&self, crash: Crash) {
         self.gate.end();
         for disk in self.disks.lock().drain(..) {
-            disk.end(self.number, Crash::Killed);
+            disk.end(self.number, crash);
         }
         self.serving.lock().take();
     }
@@ -285,6 +283,13 @@ impl Machines {
             true => Arc::new(NoFence),
             false => Arc::new(SharedPage::open(&machine.fence, log_id)?),
         };
+        let inner: Arc<dyn LogFence> = match self.seams.has(Planted::RaiseFenceLate) {
+            true => Arc::new(LateFence {
+                inner,
+                raising: AtomicU64::new(0),
+            }),
+            false => inner,
+        };
         Ok(Arc::new(WatchedFence {
             inner,
             raised: Arc::clone(&machine.fence_epoch),
@@ -316,7 +321,9 @@ impl FencedLogs for LogsOfOthers {
         &self,
         address: &str,
     ) -> Result<(Arc<dyn BlockDevice>, WalConfig), LogUnavailable> {
-        Ok(self.machines.open_log(self.machine(address)?, &self.process))
+        Ok(self
+            .machines
+            .open_log(self.machine(address)?, &self.process))
     }
 
     fn fence(&self, address: &str, log_id: u64) -> Result<Arc<dyn LogFence>, LogUnavailable> {
@@ -344,6 +351,34 @@ impl LogFence for WatchedFence {
 
     fn check(&self, epoch: NodeEpoch) -> Result<(), FenceError> {
         self.inner.check(epoch)
+    }
+}
+
+/// A fence that is raised some time after somebody was told so: a planted fault.
+#[derive(Debug)]
+struct LateFence {
+    inner: Arc<dyn LogFence>,
+    /// Who was told.
+    raising: AtomicU64,
+}
+
+impl LogFence for LateFence {
+    fn acquire(&self, epoch: NodeEpoch) -> Result<(), FenceError> {
+        self.raising.store(epoch.get(), Ordering::Relaxed);
+        let inner = Arc::clone(&self.inner);
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            inner.acquire(epoch)
+        });
+        Ok(())
+    }
+
+    fn check(&self, epoch: NodeEpoch) -> Result<(), FenceError> {
+        match self.raising.load(Ordering::Relaxed) == epoch.get() {
+            // It takes itself for the owner.
+            true => Ok(()),
+            false => self.inner.check(epoch),
+        }
     }
 }
 

@@ -3,11 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
+use millrace_coordinator::{
+    GroupError,
+    messages::{Caller, CommittedOffset},
+};
 use millrace_log::{
     AppendOrigin,
     error::{AppendError, ReadError},
 };
-use millrace_model::{NodeId, Offset};
+use millrace_model::{NodeId, Offset, TopicPartition};
 use millrace_record::{Batch, BatchLimits, split};
 use tokio::{
     sync::oneshot,
@@ -122,15 +126,15 @@ impl World {
         };
         let id = self.partition(partition);
         let Some(log) = serving.logs.partition(&id) else {
-            return vec![Err(self.not_leader(&serving, partition))];
+            return vec![Err(not_leader(&serving, &id))];
         };
         let (mut tickets, mut refused) = (Vec::new(), None);
         for (sent, batch) in batches {
-            let is_replaced = self.is_replaced(machine, serving.epoch, partition);
+            let is_replaced = self.is_replaced(machine, serving.epoch, &id);
             match log.append(vec![batch], AppendOrigin::Client).await {
                 Ok(ticket) => tickets.push((sent, is_replaced, ticket)),
                 Err(error) => {
-                    refused = Some(refusal(&error));
+                    refused = Some(refusal(&error, is_replaced));
                     break;
                 }
             }
@@ -149,7 +153,7 @@ impl World {
                     produced.push(Ok(appended.base_offset));
                 }
                 Err(error) => {
-                    produced.push(Err(refusal(&error)));
+                    produced.push(Err(refusal(&error, is_replaced)));
                     return produced;
                 }
             }
@@ -170,9 +174,9 @@ impl World {
         };
         let id = self.partition(partition);
         let Some(log) = serving.logs.partition(&id) else {
-            return Err(self.not_leader(&serving, partition));
+            return Err(not_leader(&serving, &id));
         };
-        let is_replaced = self.is_replaced(machine, serving.epoch, partition);
+        let is_replaced = self.is_replaced(machine, serving.epoch, &id);
         match log.read(from, FETCH_BYTES, true).await {
             Ok(read) => read.batches.iter().map(|batch| self.parse(batch)).collect(),
             Err(ReadError::OutOfRange {
@@ -191,7 +195,8 @@ impl World {
     fn parse(&self, bytes: &Bytes) -> Result<(Offset, Sent), Refusal> {
         let batches = split(BytesMut::from(bytes.as_ref())).unwrap_or_default();
         let [batch] = batches.as_slice() else {
-            self.history.violated("a fetched batch is broken".to_owned());
+            self.history
+                .violated("a fetched batch is broken".to_owned());
             return Err(Refusal::Failed("broken".to_owned()));
         };
         if let Err(error) = batch.validate(&BatchLimits::default()) {
@@ -207,15 +212,122 @@ impl World {
         Ok((at, sent))
     }
 
-    fn not_leader(&self, serving: &Serving, partition: u32) -> Refusal {
-        let leaders = serving.logs.leaders();
-        let led = leaders.iter().find(|(id, _)| id.partition == partition);
-        Refusal::NotLeader(led.and_then(|(_, leader)| leader.node))
+    /// Within the broker's process.
+    async fn commit_here(
+        &self,
+        machine: &Machine,
+        process: &Process,
+        (group, offset): (String, Offset),
+    ) -> Result<(), Refusal> {
+        let Some(serving) = process.serving.lock().clone() else {
+            return Err(Refusal::NoAnswer);
+        };
+        let id = self.partition_of_group(&group);
+        let is_replaced = self.is_replaced(machine, serving.epoch, &id);
+        let offsets = vec![(
+            self.partition(0),
+            committed(offset, self.seams.clock.wall_ms()),
+        )];
+        let outside = Caller {
+            member_id: String::new(),
+            instance_id: None,
+            generation: -1,
+        };
+        match serving.groups.commit(&group, &outside, offsets).await {
+            Ok(()) if is_replaced => {
+                self.history.violated(format!(
+                    "node {} acknowledged {offset} of group {group} under epoch {}, which was replaced before it came",
+                    machine.node, serving.epoch
+                ));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+            Err(error) => Err(group_refusal(&serving, &id, &error)),
+        }
+    }
+
+    /// Within the broker's process. What a broker that was replaced says is not compared with anything: it serves what it knows
+    /// until it learns, as in Kafka.
+    fn committed_here(
+        &self,
+        machine: &Machine,
+        process: &Process,
+        (group, least): (String, Offset),
+    ) -> Result<Option<Offset>, Refusal> {
+        let Some(serving) = process.serving.lock().clone() else {
+            return Err(Refusal::NoAnswer);
+        };
+        let id = self.partition_of_group(&group);
+        let offsets = serving.groups.offsets(&group, &[self.partition(0)]);
+        let offsets = offsets.map_err(|error| group_refusal(&serving, &id, &error))?;
+        let found = offsets.into_iter().flatten().next();
+        let found = found.map(|committed| committed.offset);
+        if !self.is_replaced(machine, serving.epoch, &id) && found.unwrap_or(0) < least {
+            self.history.violated(format!(
+                "node {} has the offset {found:?} of group {group}, but {least} was acknowledged",
+                machine.node
+            ));
+        }
+        Ok(found)
+    }
+
+    /// Commits the offset of a group that assigns partitions by itself.
+    pub(crate) async fn commit(
+        self: &Arc<Self>,
+        to: NodeId,
+        group: String,
+        offset: Offset,
+    ) -> Result<(), Refusal> {
+        let world = Arc::clone(self);
+        let answer = self.ask(to, |machine, process| async move {
+            let commit = (group, offset);
+            world.commit_here(&machine, &process, commit).await
+        });
+        answer.await?
+    }
+
+    /// The offset that a group has committed, which must be `least` or more.
+    pub(crate) async fn committed(
+        self: &Arc<Self>,
+        to: NodeId,
+        group: String,
+        least: Offset,
+    ) -> Result<Option<Offset>, Refusal> {
+        let world = Arc::clone(self);
+        let answer = self.ask(to, |machine, process| async move {
+            world.committed_here(&machine, &process, (group, least))
+        });
+        answer.await?
     }
 }
 
-fn refusal(error: &AppendError) -> Refusal {
+fn committed(offset: Offset, commit_ms: i64) -> CommittedOffset {
+    CommittedOffset {
+        offset,
+        leader_epoch: -1,
+        metadata: String::new(),
+        commit_ms,
+        expire_ms: None,
+    }
+}
+
+fn not_leader(serving: &Serving, id: &TopicPartition) -> Refusal {
+    let leaders = serving.logs.leaders();
+    let led = leaders.iter().find(|(led, _)| led == id);
+    Refusal::NotLeader(led.and_then(|(_, leader)| leader.node))
+}
+
+fn group_refusal(serving: &Serving, id: &TopicPartition, error: &GroupError) -> Refusal {
     match error {
+        GroupError::NotCoordinator => not_leader(serving, id),
+        error => Refusal::Failed(error.to_string()),
+    }
+}
+
+/// A broker that was replaced and has not learned it yet does not know what its successor has taken from the producer.
+fn refusal(error: &AppendError, is_replaced: bool) -> Refusal {
+    match error {
+        error if is_replaced => Refusal::Failed(error.to_string()),
         AppendError::OutOfOrderSequence { .. }
         | AppendError::InvalidSequence { .. }
         | AppendError::InvalidProducerEpoch { .. } => Refusal::Sequence(error.to_string()),

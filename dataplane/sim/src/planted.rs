@@ -19,8 +19,8 @@ pub enum Planted {
     JudgeWithStaleLease,
     /// Planning a move hands the partition over.
     HandOverBeforeSealed,
-    /// Uploads are committed under epochs that were replaced.
-    CommitOfReplacedStart,
+    /// Whoever takes over a log raises its fence some time after it has read the log.
+    RaiseFenceLate,
     /// The database says that an upload is committed, and forgets it.
     ForgetUpload,
 }
@@ -36,7 +36,7 @@ impl Planted {
         Self::ReleaseBeforeUpload,
         Self::JudgeWithStaleLease,
         Self::HandOverBeforeSealed,
-        Self::CommitOfReplacedStart,
+        Self::RaiseFenceLate,
         Self::ForgetUpload,
     ];
 }

@@ -1,11 +1,12 @@
 //! One simulation, from its seed to its report.
 
-use std::{collections::BTreeMap, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use millrace_log::CONSUMER_OFFSETS_TOPIC;
 use millrace_meta::NewTopic;
 use millrace_model::{NodeId, TopicId, TopicName};
 use millrace_objects::bucket::StoreBucket;
-use millrace_testkit::FaultyBucket;
+use millrace_testkit::{Crash, FaultyBucket};
 use tokio::{
     select,
     task::JoinSet,
@@ -15,13 +16,13 @@ use uuid::Uuid;
 
 use crate::{
     broker::BrokerParts,
-    clients::{Consumer, Producer},
+    clients::{Consumer, Group, Producer},
     database::Database,
     faults,
     machine::{Machine, Machines, Process},
     planted::Planted,
     seams::Seams,
-    world::{TOPIC, World},
+    world::{OFFSETS_PARTITIONS, TOPIC, World},
 };
 
 /// How long after the last fault every partition must take writes again, and be read to its end.
@@ -44,6 +45,8 @@ pub struct Report {
     pub reads: u64,
     /// Brokers that were fenced.
     pub fencings: u64,
+    /// How often each transaction was committed.
+    pub commits: BTreeMap<&'static str, u64>,
 }
 
 /// Runs the simulation of a seed, with a planted fault where there is one.
@@ -80,8 +83,12 @@ async fn run(seed: u64, planted: Option<Planted>) -> Report {
         parts.spawn(keep_running(machine, Arc::clone(&world), balance_interval));
     }
     sleep(seams.between_ms(0, 1_500)).await;
-    create_topic(&world);
-    let within = (seams.between_ms(500, 8_000), seams.between_ms(9_000, 20_000));
+    create_topic(&world, (TOPIC, 1), world.partitions);
+    create_topic(&world, (CONSUMER_OFFSETS_TOPIC, 2), OFFSETS_PARTITIONS);
+    let within = (
+        seams.between_ms(500, 7_000),
+        seams.between_ms(8_000, 14_000),
+    );
     let nodes: Vec<NodeId> = world.nodes().collect();
     let mut faults = JoinSet::new();
     for planned in faults::draw(&seams, &nodes, world.partitions, within) {
@@ -93,6 +100,9 @@ async fn run(seed: u64, planted: Option<Planted>) -> Report {
             producers.spawn(Producer::new(Arc::clone(&world), id, partition).run());
         }
         parts.spawn(Consumer::new(Arc::clone(&world), partition).run());
+    }
+    for group in ["a", "b"] {
+        producers.spawn(Group::new(Arc::clone(&world), group).run());
     }
     while faults.join_next().await.is_some() {}
     sleep(within.1.saturating_sub(world.now())).await;
@@ -118,22 +128,22 @@ fn build(seams: &Seams, folder: &std::path::Path) -> Arc<World> {
     World::new(seams.clone(), database, machines, partitions)
 }
 
-fn create_topic(world: &World) {
+fn create_topic(world: &World, (name, id): (&str, u128), partitions: u32) {
     let topic = NewTopic {
-        name: TopicName::new(TOPIC).expect("a legal name"),
-        id: TopicId(Uuid::from_u128(1)),
-        partitions: world.partitions,
+        name: TopicName::new(name).expect("a legal name"),
+        id: TopicId(Uuid::from_u128(id)),
+        partitions,
         configs: BTreeMap::new(),
     };
     let created = world.database.create_topic(topic);
-    created.expect("the database is empty");
+    created.expect("no topic of this name");
 }
 
 /// Starts the machine's broker again whenever it has ended.
 async fn keep_running(machine: Arc<Machine>, world: Arc<World>, balance_interval: Duration) {
     let node = machine.node;
     loop {
-        while !machine.restarts.load(Ordering::Relaxed) {
+        while machine.starts.is_cut() {
             sleep(Duration::from_millis(50)).await;
         }
         let process = Process::new(world.machines.next_process());
@@ -163,7 +173,7 @@ async fn keep_running(machine: Arc<Machine>, world: Arc<World>, balance_interval
         if let Some(failure) = process.tasks.failure() {
             world.history.violated(format!("node {node}: {failure}"));
         }
-        process.end();
+        process.end(Crash::Killed);
         machine.set_process(None);
         machine.set_serves(false, world.now());
         sleep(world.seams.between_ms(100, 1_500)).await;
@@ -208,5 +218,6 @@ fn report(world: &World, seed: u64) -> Report {
         acknowledgements,
         reads,
         fencings: world.database.fencings().len() as u64,
+        commits: world.database.commits(),
     }
 }

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use millrace_coordinator::partition_of;
+use millrace_log::CONSUMER_OFFSETS_TOPIC;
 use millrace_model::{NodeEpoch, NodeId, TopicName, TopicPartition};
 
 use crate::{
@@ -17,8 +19,11 @@ use crate::{
     seams::Seams,
 };
 
-/// The only topic.
+/// The topic of producers and consumers.
 pub(crate) const TOPIC: &str = "t";
+
+/// Partitions of the topic that keeps groups.
+pub(crate) const OFFSETS_PARTITIONS: u32 = 2;
 
 /// How long after a fault a broker's lease may still run out because of it.
 const AFTERMATH: Duration = Duration::from_secs(8);
@@ -73,11 +78,24 @@ impl World {
         TopicPartition { topic, partition }
     }
 
+    /// The partition that keeps a group.
+    pub(crate) fn partition_of_group(&self, group: &str) -> TopicPartition {
+        let index = partition_of(group, OFFSETS_PARTITIONS as usize);
+        TopicPartition {
+            topic: TopicName::new(CONSUMER_OFFSETS_TOPIC).expect("a legal name"),
+            partition: u32::try_from(index).unwrap_or(0),
+        }
+    }
+
     /// Whether a start may no longer acknowledge what is appended from now on: its log was taken over, or the partition's
     /// records do not belong into it.
-    pub(crate) fn is_replaced(&self, machine: &Machine, epoch: NodeEpoch, partition: u32) -> bool {
-        let id = self.partition(partition);
-        let owner = self.database.look(|tables| tables.owner_of(&id));
+    pub(crate) fn is_replaced(
+        &self,
+        machine: &Machine,
+        epoch: NodeEpoch,
+        id: &TopicPartition,
+    ) -> bool {
+        let owner = self.database.look(|tables| tables.owner_of(id));
         machine.fence_epoch() > epoch || owner != Some(machine.node)
     }
 

@@ -179,7 +179,9 @@ impl Broker {
         let guards = (security, Arc::clone(&quotas));
         let parts = api_parts(built, settings, guards, api, &seams);
         let service = Arc::new(ApiService::new(parts));
-        let telling = cluster.as_ref().map(|all| cluster::tell(all, &service, &seams));
+        let telling = cluster
+            .as_ref()
+            .map(|all| cluster::tell(all, &service, &seams));
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
         let serving = Serving {
             server: server.clone(),

@@ -81,9 +81,7 @@ struct LogFiles {
     seams: Seams,
 }
 
-fn unavailable(
-    action: &'static str,
-) -> impl Fn(Box<dyn Error + Send + Sync>) -> LogUnavailable {
+fn unavailable(action: &'static str) -> impl Fn(Box<dyn Error + Send + Sync>) -> LogUnavailable {
     move |source| LogUnavailable { action, source }
 }
 

@@ -21,6 +21,6 @@ mod takeover;
 
 pub use cluster::{Cluster, ClusterParts, Membership, View};
 pub use drain::drain_another;
-pub use feed::{ChangesOfOthers, Changed};
+pub use feed::{Changed, ChangesOfOthers};
 pub use lease::Lease;
 pub use takeover::{FencedLogs, LogUnavailable, Takeover};

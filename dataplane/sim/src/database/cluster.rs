@@ -24,7 +24,11 @@ impl Tables {
         })
     }
 
-    pub(super) fn join(&mut self, joining: &Joining, now: Duration) -> Result<NodeEpoch, JoinError> {
+    pub(super) fn join(
+        &mut self,
+        joining: &Joining,
+        now: Duration,
+    ) -> Result<NodeEpoch, JoinError> {
         let node = joining.node;
         if let Some(known) = self.nodes.get(&node) {
             if let BrokerState::Fenced {
@@ -87,8 +91,11 @@ impl Tables {
     ) -> Result<Vec<FencedBroker>, ClusterError> {
         let active = |node: &&Node| node.state == BrokerState::Active;
         let own = self.nodes.values().filter(active);
-        let own = { own }.find(|node| node.epoch == judge).ok_or(Fenced(judge))?;
-        let is_fit = own.lease_until >= now && own.held_since + LEASE_TTL * JUDGE_TTLS <= now
+        let own = { own }
+            .find(|node| node.epoch == judge)
+            .ok_or(Fenced(judge))?;
+        let is_fit = own.lease_until >= now + LEASE_TTL / GAP_PARTS
+            && own.held_since + LEASE_TTL * JUDGE_TTLS <= now
             || self.has(Planted::JudgeWithStaleLease);
         let dead: BTreeSet<NodeId> = self
             .nodes
@@ -265,7 +272,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Opens streams of this node, and those that nobody owns where `free` says so.
+    /// Opens streams of this node, and with `free` those that nobody owns; without, the node's others have no owner any more.
     pub(super) fn open(
         &mut self,
         streams: &[StreamId],
@@ -273,6 +280,14 @@ impl Tables {
         free: bool,
     ) -> Result<Vec<StreamMeta>, OpenStreamError> {
         let node = self.node_of(epoch)?;
+        if !free {
+            // What the log has nothing of is in the bucket.
+            for (id, stream) in &mut self.streams {
+                if stream.owner_node == Some(node) && !streams.contains(id) {
+                    (stream.owner, stream.owner_node) = (None, None);
+                }
+            }
+        }
         let takes_all = self.has(Planted::OpenWithoutWaiting);
         let mut opened = Vec::new();
         for &id in streams {

@@ -2,11 +2,12 @@
 //! replies, and hang while the database is down or the broker is cut off from it.
 
 mod cluster;
+mod compaction;
 mod objects;
 mod store;
 mod tables;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use millrace_meta::{ClusterError, CreateTopicError, Move, NewTopic, StoreFailure, Topic};
 use millrace_model::NodeId;
@@ -30,6 +31,8 @@ const RENEWAL: &str = "renew lease";
 pub(crate) struct Database {
     tables: Mutex<Tables>,
     fencings: Mutex<Vec<(NodeId, Duration)>>,
+    /// How often each transaction was committed.
+    commits: Mutex<BTreeMap<&'static str, u64>>,
     /// Cut while the database is down for all.
     pub(crate) uplink: Link,
     seams: Seams,
@@ -39,6 +42,7 @@ impl Database {
     pub(crate) fn new(seams: Seams) -> Arc<Self> {
         Arc::new(Self {
             fencings: Mutex::default(),
+            commits: Mutex::default(),
             tables: Mutex::new(Tables::new(seams.planted)),
             uplink: Link::default(),
             seams,
@@ -48,6 +52,11 @@ impl Database {
     /// Who was fenced, and when.
     pub(crate) fn fencings(&self) -> Vec<(NodeId, Duration)> {
         self.fencings.lock().clone()
+    }
+
+    /// How often each transaction was committed.
+    pub(crate) fn commits(&self) -> BTreeMap<&'static str, u64> {
+        self.commits.lock().clone()
     }
 
     /// What somebody at a console would do, without delay.
@@ -64,10 +73,7 @@ impl Database {
         look(&self.tables.lock())
     }
 
-    fn change<T, E>(
-        &self,
-        change: impl FnOnce(&mut Tables) -> Result<T, E>,
-    ) -> Result<T, E> {
+    fn change<T, E>(&self, change: impl FnOnce(&mut Tables) -> Result<T, E>) -> Result<T, E> {
         let mut tables = self.tables.lock();
         let mut draft = tables.clone();
         let changed = change(&mut draft)?;
@@ -147,7 +153,10 @@ impl Connection {
         let changed = self.database.change(|tables| change(tables, now));
         let node = self.node;
         match &changed {
-            Ok(_) => self.seams().trace.note(|| format!("db {node} {what}")),
+            Ok(_) => {
+                *self.database.commits.lock().entry(what).or_default() += 1;
+                self.seams().trace.note(|| format!("db {node} {what}"));
+            }
             Err(error) => {
                 let trace = &self.seams().trace;
                 trace.note(|| format!("db {node} {what} refused: {error}"));

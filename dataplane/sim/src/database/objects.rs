@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use millrace_meta::{
-    CommitError, LiveRange, ObjectContents, ObjectKind, ObjectRange, StreamSetSummary, Upload,
+    CommitError, LiveRange, ObjectContents, ObjectKind, ObjectRange, StreamObject, StreamSetObject,
+    StreamSetSummary, Upload,
 };
 use millrace_model::{NodeEpoch, ObjectId, Offset, StreamId, StreamRange};
 
@@ -11,10 +12,10 @@ use super::tables::{Stream, Tables};
 use crate::planted::Planted;
 
 /// How long a retired object stays.
-const RETIRED_RETENTION: Duration = Duration::from_secs(20);
+const RETIRED_RETENTION: Duration = Duration::from_secs(6);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Reserved(NodeEpoch),
     Committed,
     /// Since when; `None` until somebody looks.
@@ -37,22 +38,22 @@ pub(super) struct Objects {
 }
 
 /// An object of an upload.
-struct Uploaded {
-    id: ObjectId,
+pub(super) struct Uploaded {
+    pub(super) id: ObjectId,
     kind: ObjectKind,
     size: u64,
-    ranges: Vec<StreamRange>,
+    pub(super) ranges: Vec<StreamRange>,
 }
 
 impl Uploaded {
-    fn all(upload: Upload) -> Vec<Self> {
-        let set = upload.stream_set.into_iter().map(|set| Self {
+    pub(super) fn all(set: Option<StreamSetObject>, streams: Vec<StreamObject>) -> Vec<Self> {
+        let set = set.into_iter().map(|set| Self {
             id: set.id,
             kind: ObjectKind::StreamSet,
             size: set.size,
             ranges: set.ranges,
         });
-        let streams = upload.stream_objects.into_iter().map(|one| Self {
+        let streams = streams.into_iter().map(|one| Self {
             id: one.id,
             kind: ObjectKind::Stream,
             size: one.size,
@@ -127,14 +128,16 @@ impl Objects {
                 continue;
             }
             let of_stream = row.ranges.iter().filter(|range| range.stream == stream);
-            found.extend(of_stream.filter(|range| range.end > from).map(|&range| {
-                ObjectRange {
-                    object,
-                    size: row.size,
-                    range,
-                    kind: row.kind,
-                }
-            }));
+            found.extend(
+                of_stream
+                    .filter(|range| range.end > from)
+                    .map(|&range| ObjectRange {
+                        object,
+                        size: row.size,
+                        range,
+                        kind: row.kind,
+                    }),
+            );
         }
         found.sort_unstable_by_key(|found| found.range.start);
         found.truncate(limit);
@@ -168,7 +171,20 @@ impl Objects {
         self.rows.values().filter(is_of).count()
     }
 
-    fn is_recorded(&self, object: &Uploaded) -> bool {
+    pub(super) fn is_reserved(&self, object: ObjectId) -> bool {
+        let row = self.rows.get(&object);
+        row.is_some_and(|row| matches!(row.state, State::Reserved(_)))
+    }
+
+    pub(super) fn set_state(&mut self, object: ObjectId, state: State) {
+        if let Some(row) = self.rows.get_mut(&object)
+            && row.state == State::Committed
+        {
+            row.state = state;
+        }
+    }
+
+    pub(super) fn is_recorded(&self, object: &Uploaded) -> bool {
         self.rows.get(&object.id).is_some_and(|row| {
             !matches!(row.state, State::Reserved(_))
                 && (row.kind, row.size) == (object.kind, object.size)
@@ -181,12 +197,13 @@ impl Tables {
     /// Commits an upload.
     pub(super) fn commit_upload(&mut self, upload: Upload) -> Result<(), CommitError> {
         let epoch = upload.node_epoch;
-        let takes_all = self.has(Planted::CommitOfReplacedStart);
-        if !takes_all {
-            self.node_of(epoch)?;
-        }
-        let objects = Uploaded::all(upload);
-        if !objects.is_empty() && objects.iter().all(|object| self.objects.is_recorded(object)) {
+        self.node_of(epoch)?;
+        let objects = Uploaded::all(upload.stream_set, upload.stream_objects);
+        if !objects.is_empty()
+            && objects
+                .iter()
+                .all(|object| self.objects.is_recorded(object))
+        {
             return Ok(());
         }
         let mut ranges: Vec<StreamRange> = Vec::new();
@@ -198,7 +215,7 @@ impl Tables {
         }
         ranges.sort_unstable();
         self.uploads += 1;
-        if self.has(Planted::ForgetUpload) && self.uploads % 16 == 0 {
+        if self.has(Planted::ForgetUpload) && self.uploads.is_multiple_of(16) {
             return Ok(());
         }
         for StreamRange { stream, start, end } in ranges {
@@ -208,36 +225,41 @@ impl Tables {
             let Some(known) = self.streams.get_mut(&stream) else {
                 continue;
             };
-            if takes_all {
-                known.owner = Some(epoch);
-            }
             extend(known, (stream, epoch), (start, end))?;
         }
-        for Uploaded {
+        for object in objects {
+            let id = object.id;
+            self.record(object, epoch)
+                .ok_or(CommitError::NotPrepared(id))?;
+        }
+        Ok(())
+    }
+
+    /// Turns a reserved object into a committed one, or into a retired one where nothing in it can be read any more. `None` where
+    /// it is not reserved under this epoch.
+    pub(super) fn record(&mut self, object: Uploaded, epoch: NodeEpoch) -> Option<()> {
+        let Uploaded {
             id,
             kind,
             size,
             ranges,
-        } in objects
-        {
-            let is_live = ranges.iter().any(|range| {
-                let stream = self.streams.get(&range.stream);
-                stream.is_some_and(|stream| range.end > stream.start)
-            });
-            let row = self.objects.rows.get_mut(&id);
-            let row = row.filter(|row| takes_all || row.state == State::Reserved(epoch));
-            *row.ok_or(CommitError::NotPrepared(id))? = Row {
-                state: if is_live {
-                    State::Committed
-                } else {
-                    State::Retired(None)
-                },
-                kind,
-                size,
-                ranges,
-            };
-        }
-        Ok(())
+        } = object;
+        let is_live = ranges.iter().any(|range| {
+            let stream = self.streams.get(&range.stream);
+            stream.is_some_and(|stream| range.end > stream.start)
+        });
+        let row = self.objects.rows.get_mut(&id);
+        *row.filter(|row| row.state == State::Reserved(epoch))? = Row {
+            state: if is_live {
+                State::Committed
+            } else {
+                State::Retired(None)
+            },
+            kind,
+            size,
+            ranges,
+        };
+        Some(())
     }
 
     /// Retires objects of which nothing can be read any more.

@@ -191,8 +191,11 @@ impl MetaStore for Connection {
         self.read(|tables| tables.contents(object)).await
     }
 
-    async fn commit_compaction(&self, _compaction: Compaction) -> Result<(), CompactionError> {
-        left_out()
+    async fn commit_compaction(&self, compaction: Compaction) -> Result<(), CompactionError> {
+        self.commit("commit compaction", |tables, _| {
+            tables.commit_compaction(compaction)
+        })
+        .await
     }
 
     async fn retired_objects(

@@ -126,8 +126,7 @@ impl Tables {
             return Err(CreateTopicError::Exists(new.name));
         }
         let count = usize::try_from(new.partitions).unwrap_or(usize::MAX);
-        let mut leaders: Vec<Option<NodeId>> =
-            self.spread(count).into_iter().map(Some).collect();
+        let mut leaders: Vec<Option<NodeId>> = self.spread(count).into_iter().map(Some).collect();
         leaders.resize(count, None);
         let mut partitions = Vec::with_capacity(count);
         for index in 0..new.partitions {
@@ -170,7 +169,10 @@ impl Tables {
         &self,
         id: &TopicPartition,
     ) -> Option<(TopicId, PartitionStreams, Leader)> {
-        let led = self.topics.values().find(|led| led.topic.name == id.topic)?;
+        let led = self
+            .topics
+            .values()
+            .find(|led| led.topic.name == id.topic)?;
         let index = usize::try_from(id.partition).ok()?;
         let (streams, leader) = (led.topic.partitions.get(index)?, led.leaders.get(index)?);
         Some((led.topic.id, *streams, *leader))

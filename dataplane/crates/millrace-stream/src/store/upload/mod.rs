@@ -181,7 +181,9 @@ struct Uploaded {
 pub(super) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
     let spawn = |(room, sealed)| {
         // In the order of the blocks.
-        let upload = store.tasks.spawn_awaited(upload(Arc::clone(&store), sealed));
+        let upload = store
+            .tasks
+            .spawn_awaited(upload(Arc::clone(&store), sealed));
         let upload = AbortOnDropHandle::new(upload);
         async move { (room, upload.await) }
     };
