@@ -131,8 +131,9 @@ impl World {
         let (mut tickets, mut refused) = (Vec::new(), None);
         for (sent, batch) in batches {
             let is_replaced = self.is_replaced(machine, serving.epoch, &id);
+            let end = log.end_offset();
             match log.append(vec![batch], AppendOrigin::Client).await {
-                Ok(ticket) => tickets.push((sent, is_replaced, ticket)),
+                Ok(ticket) => tickets.push((sent, is_replaced.then_some(end), ticket)),
                 Err(error) => {
                     refused = Some(refusal(&error, is_replaced));
                     break;
@@ -140,10 +141,11 @@ impl World {
             }
         }
         let mut produced = Vec::new();
-        for (sent, is_replaced, ticket) in tickets {
+        for (sent, replaced_at, ticket) in tickets {
             match ticket.await {
                 Ok(appended) => {
-                    if is_replaced {
+                    // What it had before may be acknowledged again: its successor has read it.
+                    if replaced_at.is_some_and(|end| appended.base_offset >= end) {
                         self.history.violated(format!(
                             "node {} acknowledged {sent:?} of partition {partition} under epoch {}, which was replaced \
                              before the batch came",
@@ -153,7 +155,7 @@ impl World {
                     produced.push(Ok(appended.base_offset));
                 }
                 Err(error) => {
-                    produced.push(Err(refusal(&error, is_replaced)));
+                    produced.push(Err(refusal(&error, replaced_at.is_some())));
                     return produced;
                 }
             }
