@@ -26,6 +26,7 @@ const ROWS: Record<string, number> = {
   "millrace-stream": 4,
   "millrace-log": 5,
   "millrace-security": 5,
+  "millrace-cluster": 6,
   "millrace-coordinator": 6,
   "millrace-api": 7,
   "millrace-net": 7,
@@ -34,7 +35,7 @@ const ROWS: Record<string, number> = {
 };
 
 /** Development crates: any crate's tests may use them, no crate's code may. */
-const DEVELOPMENT = new Set(["millrace-testkit", "millrace-bench"]);
+const DEVELOPMENT = new Set(["millrace-testkit", "millrace-bench", "millrace-sim"]);
 
 /** The client library serves users' programs: it must not drag a server crate along. */
 const CLIENT_MAY = new Set(["millrace-model", "millrace-time", "millrace-record", "millrace-wire"]);

@@ -51,8 +51,8 @@ impl Inner {
                 in_flight,
                 is_settled: false,
             };
-            // Not supervised: where it panics, those who wait for its blocks get an error.
-            tokio::spawn(request.run());
+            // Where it panics, those who wait for its blocks get an error.
+            self.tasks.spawn_awaited(request.run());
         }
     }
 }

@@ -321,8 +321,8 @@ impl Inner {
             return;
         };
         let inner = Arc::clone(self);
-        // Not supervised: where it panics, this reader prefetches nothing more.
-        tokio::spawn(async move {
+        // Where it panics, this reader prefetches nothing more.
+        self.tasks.spawn_awaited(async move {
             let located = inner
                 .locator
                 .locate(stream, stretch, OBJECTS_PER_ASK_MAX)

@@ -7,6 +7,7 @@ use millrace_api::{
     client_quotas, delegation_tokens, scram_users,
 };
 use millrace_client::{Client, ClientConfig};
+use millrace_cluster::Cluster;
 use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
 use millrace_log::{LogManager, LogParts, Shared};
 use millrace_meta::BrokerEndpoint;
@@ -23,7 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     admin::{Admin, AdminError, AdminListener, AdminState, Token},
     catch_up::{CatchUp, Pressure, Tracker},
-    cluster::Cluster,
+    cluster,
     config::{BrokerConfig, Endpoint, HostPort, INTER_BROKER, InjectedPanic},
     control_link::{ControlLink, LinkParts},
     folder::{DataFolder, FolderError},
@@ -180,7 +181,9 @@ impl Broker {
         let guards = (security, Arc::clone(&quotas));
         let parts = api_parts(built, settings, guards, api, &seams);
         let service = Arc::new(ApiService::new(parts));
-        let telling = cluster.as_ref().map(|all| all.tell(&service, &seams.tasks));
+        let telling = cluster
+            .as_ref()
+            .map(|all| cluster::tell(all, &service, &seams));
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
         let own_client = || own_client(&server, &advertised, &storage);
         let elsewhere = tracker.elsewhere().clone();
@@ -611,7 +614,7 @@ async fn join_cluster(
 ) -> Option<Cluster> {
     let membership = storage.membership.clone()?;
     let interval = config.cluster.as_ref()?.balance_interval;
-    Some(Cluster::start(membership, logs, storage, (seams, interval)).await)
+    Some(cluster::start(membership, logs, storage, (seams, interval)).await)
 }
 
 /// What the other brokers tell clients.

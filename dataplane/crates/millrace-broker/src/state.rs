@@ -9,6 +9,7 @@ use std::{
 };
 
 use millrace_api::ApiService;
+use millrace_cluster::View;
 use millrace_coordinator::{GroupCoordinator, config::GROUPS_MAX};
 use millrace_log::{LogManager, PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_model::{Cause, Classified, NodeEpoch, NodeId, TopicPartition};
@@ -26,7 +27,6 @@ use crate::{
         OfflinePartition, QuotasAnswer, Status, StorageStatus,
     },
     catch_up::{CatchUp, CatchUpAnswer, Elsewhere},
-    cluster::View,
     config::BrokerConfig,
     control_link::LinkState,
     identity::HeldBack,

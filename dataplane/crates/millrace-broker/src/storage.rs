@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig, Sources};
+use millrace_cluster::Membership;
 use millrace_ec2::{InstanceError, MoveError, VolumeId};
 use millrace_limiter::{Network, NetworkConfig, Tier};
 use millrace_meta::{BrokerEndpoint, MetaStore, StoreFailure, sqlite::BackupSource};
@@ -27,7 +28,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     backup::{Backup, BackupParts},
-    cluster::Membership,
     config::{BrokerConfig, StorageConfig},
     folder::DataFolder,
     identity::{self, BucketCheck, BucketSilent, HeldBack, Mismatch},

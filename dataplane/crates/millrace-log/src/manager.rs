@@ -654,6 +654,7 @@ impl Inner {
             clock: Arc::clone(&self.clock),
             debt: Arc::clone(&self.debt),
             deletions: Arc::clone(&self.deletions),
+            tasks: self.tasks.clone(),
         };
         PartitionLog::open(parts, patience).await
     }

@@ -24,6 +24,7 @@ use metrics::Counter;
 use millrace_budget::{Budget, Charge};
 use millrace_model::{Cause, Offset, TopicId, TopicPartition};
 use millrace_stream::Stream;
+use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use parking_lot::{Mutex, RwLock};
 
@@ -60,6 +61,7 @@ pub(crate) struct PartitionParts {
     pub(crate) clock: SharedClock,
     pub(crate) debt: Arc<ReplayDebt>,
     pub(crate) deletions: Arc<DeletionMetrics>,
+    pub(crate) tasks: Supervisor,
 }
 
 /// One partition of a topic.
@@ -76,6 +78,7 @@ pub struct PartitionLog {
     clock: SharedClock,
     debt: Arc<ReplayDebt>,
     deletions: Arc<DeletionMetrics>,
+    tasks: Supervisor,
     state: Mutex<State>,
     /// What the producers cost here. Locked under `state`.
     producer_charge: Mutex<Charge>,

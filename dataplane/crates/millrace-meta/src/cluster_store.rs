@@ -26,7 +26,8 @@ pub trait ClusterStore: MetaStore {
     async fn renew_lease(&self, node_epoch: NodeEpoch) -> Result<(), ClusterError>;
 
     /// Fences every broker whose lease has run out, and spreads what they led over the others. Does nothing where the caller's
-    /// own lease has run out, or had within the last two times of a lease: the database was away then.
+    /// own lease was not renewed for half of its time, or had not been within the last two times of a lease: the database was away
+    /// then.
     ///
     /// # Errors
     /// See [`ClusterError`].

@@ -137,7 +137,8 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     ) -> Result<Vec<StreamMeta>, OpenStreamError>;
 
     /// Opens those of the streams that belong to this node already, from an earlier start of it. Its log has records of others
-    /// as well, that were released or handed over since; they are left out.
+    /// as well, that were released or handed over since; they are left out. Streams of this node that are not named have no owner
+    /// any more: its log has nothing of them, so all of them is in the bucket.
     ///
     /// # Errors
     /// See [`OpenStreamError`]; never [`OpenStreamError::Unknown`].

@@ -7,12 +7,17 @@
 //! the process. Nothing is restarted in place, because a panic may leave a part's state half changed;
 //! the next process recovers from the log, as it does after a crash.
 //!
-//! A task whose caller awaits it (a request's work, a change of the metadata) needs no supervisor:
+//! A task whose caller awaits it (a request's work, a change of the metadata) needs no supervision:
 //! its panic reaches the caller.
+//!
+//! When tasks run can be decided by a [`Gate`]: a simulation stops and ends the brokers that it runs in one process. A part that
+//! runs in simulations spawns all of its tasks here, also those that it awaits.
 
+mod gate;
 mod supervised;
 mod supervisor;
 mod task;
 
+pub use gate::{Gate, Gated};
 pub use supervisor::{Failure, Outcome, Supervisor};
 pub use task::{Task, UnknownTask};

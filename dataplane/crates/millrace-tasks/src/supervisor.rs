@@ -9,9 +9,14 @@ use std::{
     thread,
 };
 
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    task::{JoinError, JoinHandle},
+};
 
 use crate::{
+    gate::{Gate, Gated},
     supervised::{Fault, Supervised},
     task::Task,
 };
@@ -71,6 +76,8 @@ struct Shared {
     failure: watch::Sender<Option<Failure>>,
     /// The task that shall panic; empty unless a test asked for it.
     fault: OnceLock<watch::Sender<Option<Task>>>,
+    /// When tasks run; `None` outside of simulations: whenever they can.
+    gate: Option<Arc<dyn Gate>>,
 }
 
 impl Supervisor {
@@ -78,6 +85,19 @@ impl Supervisor {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// FOR SIMULATIONS: a supervisor whose tasks run while the gate is open. Computations run where they are asked for, since a
+    /// thread of their own would end them in an order that no seed repeats.
+    #[must_use]
+    pub fn gated(gate: Arc<dyn Gate>) -> Self {
+        let shared = Shared {
+            gate: Some(gate),
+            ..Shared::default()
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     /// Spawns a task on the current tokio runtime. Aborting it is not a failure.
@@ -108,7 +128,34 @@ impl Supervisor {
         let shared = Arc::clone(&self.shared);
         let fault = shared.fault.get().map(|fault| expected(fault, task));
         let supervised = Supervised { future, fault };
-        async move { shared.ended(task, supervised.await) }
+        let gate = self.shared.gate.clone();
+        Gated::new(async move { shared.ended(task, supervised.await) }, gate)
+    }
+
+    /// Spawns a task that the caller awaits: its end, and its panic, are the caller's.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn spawn_awaited<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        // Not supervised: awaited.
+        tokio::spawn(Gated::new(future, self.shared.gate.clone()))
+    }
+
+    /// Computes for long on a thread that serves no requests.
+    ///
+    /// # Errors
+    /// The computation panicked, or the runtime stops.
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        match self.shared.gate {
+            Some(_) => Ok(work()),
+            None => tokio::task::spawn_blocking(work).await,
+        }
     }
 
     /// Starts a thread that is named after its task.

@@ -12,7 +12,12 @@
 //! A write that was answered is durable: that is the contract of `BlockDevice`, and the only
 //! promise that this disk keeps.
 
-use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use millrace_time::SharedRandom;
@@ -40,7 +45,6 @@ pub struct SimDisk {
     medium: Arc<Mutex<Medium>>,
     random: SharedRandom,
     capacity: u64,
-    latency_max: Duration,
 }
 
 /// What is on the disk and on its way there.
@@ -55,8 +59,11 @@ struct Medium {
     late: Vec<Write>,
     /// Answers that dead processes wait for: they stay unanswered.
     graveyard: Vec<oneshot::Sender<io::Result<()>>>,
-    /// Counts the processes that have ended; only operations of the present one take effect.
+    /// Counts the processes that [`SimDisk::crash`] has ended.
     process: u64,
+    /// Processes that run; only their operations take effect.
+    running: BTreeSet<u64>,
+    latency_max: Duration,
     operations: u64,
     writes_until_failure: Option<u64>,
     reads_fail: bool,
@@ -64,6 +71,7 @@ struct Medium {
 
 #[derive(Debug)]
 struct Write {
+    process: u64,
     offset: usize,
     data: Vec<u8>,
     reply: Option<oneshot::Sender<io::Result<()>>>,
@@ -81,6 +89,8 @@ impl SimDisk {
             late: Vec::new(),
             graveyard: Vec::new(),
             process: 0,
+            running: BTreeSet::new(),
+            latency_max,
             operations: 0,
             writes_until_failure: None,
             reads_fail: false,
@@ -89,7 +99,6 @@ impl SimDisk {
             medium: Arc::new(Mutex::new(medium)),
             random,
             capacity,
-            latency_max,
         }
     }
 
@@ -97,22 +106,45 @@ impl SimDisk {
     #[must_use]
     pub fn attach(&self) -> Arc<dyn BlockDevice> {
         let process = self.medium.lock().process;
+        self.attach_as(process)
+    }
+
+    /// The disk as one of several processes sees it, which [`SimDisk::end`] ends. Its number must be its own.
+    #[must_use]
+    pub fn attach_as(&self, process: u64) -> Arc<dyn BlockDevice> {
+        self.medium.lock().running.insert(process);
         Arc::new(Attachment {
             disk: self.clone(),
             process,
         })
     }
 
-    /// Ends the present process: none of its operations is ever answered from now on.
+    /// Ends all processes: none of their operations is ever answered from now on.
     pub fn crash(&self, crash: Crash) {
+        let running: Vec<u64> = {
+            let medium = &mut *self.medium.lock();
+            medium.process += 1;
+            medium.running.iter().copied().collect()
+        };
+        for process in running {
+            self.end(process, crash);
+        }
+    }
+
+    /// Ends one process. A loss of power ends the others as well, so the caller ends them.
+    pub fn end(&self, process: u64, crash: Crash) {
         let medium = &mut *self.medium.lock();
-        medium.process += 1;
+        medium.running.remove(&process);
         for write in std::mem::take(&mut medium.late) {
             self.tear(medium, &write, false);
         }
         medium.writes_until_failure = None;
         medium.reads_fail = false;
-        for (_, mut write) in std::mem::take(&mut medium.in_flight) {
+        let (ended, others) = std::mem::take(&mut medium.in_flight)
+            .into_iter()
+            .partition(|(_, write)| write.process == process);
+        medium.in_flight = others;
+        for (_, mut write) in ended {
             medium.graveyard.extend(write.reply.take());
             if crash == Crash::Killed && self.random.below(4) == 0 {
                 medium.late.push(write);
@@ -128,6 +160,11 @@ impl SimDisk {
                 }
             }
         }
+    }
+
+    /// From now on, operations take up to this long, and one in eight up to ten times as long.
+    pub fn set_latency_max(&self, latency_max: Duration) {
+        self.medium.lock().latency_max = latency_max;
     }
 
     /// Lets the writes of killed processes land, whole or torn. Returns how many there were.
@@ -172,7 +209,8 @@ impl SimDisk {
     }
 
     fn latency(&self) -> Duration {
-        let bound_us = u64::try_from(self.latency_max.as_micros()).expect("a short time");
+        let latency_max = self.medium.lock().latency_max;
+        let bound_us = u64::try_from(latency_max.as_micros()).expect("a short time");
         let usual = Duration::from_micros(self.random.below(bound_us + 1));
         // Now and then others overtake an operation many times.
         if self.random.below(8) == 0 {
@@ -270,7 +308,7 @@ impl Attachment {
     /// Takes the time of one operation; never ends once the process is dead.
     async fn pass_time(disk: SimDisk, process: u64) {
         tokio::time::sleep(disk.latency()).await;
-        if disk.medium.lock().process != process {
+        if !disk.medium.lock().running.contains(&process) {
             std::future::pending::<()>().await;
         }
     }
@@ -314,13 +352,14 @@ impl BlockDevice for Attachment {
         let (reply, answer) = oneshot::channel();
         let number = {
             let mut medium = self.disk.medium.lock();
-            if medium.process != self.process {
+            if !medium.running.contains(&self.process) {
                 return std::future::pending().boxed();
             }
             medium.operations += 1;
             let number = medium.operations;
             let offset = usize::try_from(offset).expect("fits memory");
             let write = Write {
+                process: self.process,
                 offset,
                 data: data.to_vec(),
                 reply: Some(reply),

@@ -7,6 +7,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
+use millrace_cluster::{View, drain_another};
 use millrace_meta::{Broker, BrokerState, ClusterError, ClusterEvent, StoreFailure};
 use millrace_model::NodeId;
 use millrace_wire::error_code::ErrorCode;
@@ -16,7 +17,6 @@ use super::{
     AdminState,
     kafka::{Refused, body},
 };
-use crate::cluster::{View, drain_another};
 
 /// Events that are listed, the newest first.
 const EVENTS_MAX: usize = 200;

@@ -6,8 +6,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use millrace_cluster::{Lease, Membership};
 use millrace_meta::{
-    BrokerEndpoint, BrokerState, ClusterStore as _, JoinError, Joining, MetaStore as _, StoreFailure,
+    BrokerEndpoint, BrokerState, ClusterStore as _, JoinError, Joining, MetaStore as _,
+    StoreFailure,
     postgres::{OpenError, PostgresMeta, PostgresOptions},
 };
 use millrace_model::{Classified as _, NodeEpoch, NodeId};
@@ -24,7 +26,6 @@ use super::{
     probe::{BUCKET_WAIT_MAX, BucketProbeError, BucketSilent, Scanned, read_mark},
 };
 use crate::{
-    cluster::{Lease, Membership},
     config::{BrokerConfig, ClusterConfig},
     log_device::{bring_own_volume, require_fence, wal_config, wal_device, wal_fence},
     storage::{Seams, StorageError},

@@ -30,7 +30,7 @@ const DEVICE_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct AdoptedDevice {
     /// Not to be read before its fence is acquired.
     pub(crate) device: Arc<dyn BlockDevice>,
-    pub(crate) path: PathBuf,
+    path: PathBuf,
     fence: WalFence,
 }
 

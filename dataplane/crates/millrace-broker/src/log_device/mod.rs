@@ -25,7 +25,7 @@ use millrace_wal::{
 
 pub use self::host::LogDevices;
 pub(crate) use self::{
-    adopted::{AdoptedDevice, give_back, open_adopted},
+    adopted::{give_back, open_adopted},
     host::ThisHost,
     own::{bring_own_volume, require_fence, wal_device, wal_fence},
 };

@@ -14,6 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
+use millrace_cluster::{AdoptedLog, LogUnavailable, TakeoverError};
 use millrace_ec2::{InstanceError, MoveError, MovePace, VolumeId, VolumeMover};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_stream::RecoveredLog;
@@ -26,10 +27,7 @@ use millrace_wal::{
 use parking_lot::Mutex;
 
 use super::*;
-use crate::{
-    BrokerConfig, Properties,
-    cluster::{AdoptedLog, TakeoverError},
-};
+use crate::{BrokerConfig, Properties, cluster::LogsOfOthers};
 
 const CAPACITY: u64 = 4 << 20;
 const OLD: NodeEpoch = NodeEpoch(1);
@@ -145,7 +143,16 @@ async fn adopt(
     seams: &Seams,
 ) -> Result<(Wal, RecoveredLog), TakeoverError> {
     let owner = owner(epoch);
-    AdoptedLog { uri, log_id, owner }.open(seams).await
+    let logs = LogsOfOthers {
+        seams: seams.clone(),
+    };
+    let log = AdoptedLog {
+        logs: &logs,
+        address: &uri.to_string(),
+        log_id,
+        owner,
+    };
+    log.open(seams.clock.clone()).await
 }
 
 /// Appends until the log ends; gives what was acknowledged, and how the log ended.
@@ -323,9 +330,12 @@ async fn a_broker_of_another_zone_says_who_must_take_the_log_over() {
     let id = log_id(&uri, &of_owner).await;
     let elsewhere = seams(Host::Instance(ebs.instance("i-9", "zone-b")));
     let refused = adopt(&uri, id, NEW, &elsewhere).await.map(drop);
-    let Err(TakeoverError::Device(error)) = refused else {
+    let Err(TakeoverError::Unavailable(LogUnavailable { source, .. })) = refused else {
         panic!("{refused:?}");
     };
+    let error = source
+        .downcast::<StorageError>()
+        .expect("it is the storage's");
     assert!(matches!(
         *error,
         StorageError::Volume(MoveError::OtherZone { .. })

@@ -142,6 +142,7 @@ impl PartitionLog {
             clock,
             debt,
             deletions,
+            tasks,
         } = parts;
         let opening = || i32::try_from(data.epoch().get()).unwrap_or(i32::MAX);
         let topic = id.topic.to_string();
@@ -160,6 +161,7 @@ impl PartitionLog {
             clock,
             debt,
             deletions,
+            tasks,
             state: Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
             closed: AtomicBool::new(false),

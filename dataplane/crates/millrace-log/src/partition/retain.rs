@@ -93,8 +93,8 @@ impl PartitionLog {
     ) -> Result<Offset, TrimError> {
         let log = Arc::clone(self);
         // Apart from the caller: once the metadata has it, what is known here has to follow.
-        // Not supervised: awaited.
-        let trimmed = tokio::spawn(async move { log.trim_whole(new_start, reason).await });
+        let trimming = async move { log.trim_whole(new_start, reason).await };
+        let trimmed = self.tasks.spawn_awaited(trimming);
         let stopped =
             |error: JoinError| TrimError::Storage(Cause::of(FailureClass::Transient, error));
         trimmed.await.map_err(stopped)?

@@ -3,7 +3,8 @@
 //! The lease of a start is judged by the database's clock only, and by a start whose own lease was renewed without a gap for
 //! [`JUDGE_TTLS`]: after an outage of the database, when all leases have run out, nobody is fit to judge, and by the time
 //! somebody is, the others have renewed theirs. Half the time of a lease is a gap: after an outage that is a little shorter than
-//! a lease, the first broker that gets through would otherwise fence those that wait behind it.
+//! a lease, the first broker that gets through would otherwise fence those that wait behind it. For the same reason a judge that
+//! has not renewed its lease for so long does not judge: its own lease may only be the last one to run out.
 
 use millrace_model::{NodeEpoch, NodeId};
 use sqlx::Row;
@@ -149,12 +150,14 @@ pub(super) async fn fence_expired(
     // Who renewed while this waited for its row is not among them: PostgreSQL looks at the row again.
     let rows: Vec<(i64, i64, bool)> = sqlx::query_as(
         "SELECT node_id, epoch,
-                lease_until >= now() AND held_since <= now() - make_interval(secs => $2)
+                lease_until >= now() + make_interval(secs => $3)
+                  AND held_since <= now() - make_interval(secs => $2)
          FROM nodes WHERE state = 1 AND (epoch = $1 OR lease_until < now())
          ORDER BY node_id FOR UPDATE",
     )
     .bind(to_sql(judge.get())?)
     .bind((meta.lease_ttl * JUDGE_TTLS).as_secs_f64())
+    .bind((meta.lease_ttl / GAP_PARTS).as_secs_f64())
     .fetch_all(&mut *tx)
     .await
     .map_err(failure)?;

@@ -105,6 +105,9 @@ pub(super) async fn open(
     let mut tx = meta.begin().await?;
     let node = node_of(&mut tx, node_epoch).await?;
     // In the order of their ids, which an update alone does not keep to.
+    if node.has_joined && matches!(take, Take::Own) {
+        give_up_others(&mut tx, streams, node.id).await?;
+    }
     load(&mut tx, streams.iter().copied(), Lock::Update).await?;
     let taken = match node.has_joined {
         true => takeable(&mut tx, streams, node.id, take).await?,
@@ -152,6 +155,29 @@ async fn node_of(tx: &mut Tx, node_epoch: NodeEpoch) -> Result<Opener, OpenStrea
     .map_err(failure)?;
     let (id, has_joined) = node.ok_or(Fenced(node_epoch))?;
     Ok(Opener { id, has_joined })
+}
+
+/// What the node's log has nothing of has no owner any more: all of it is in the bucket. Others may have been given the lead of it
+/// while the node was fenced, and would wait for it for ever.
+async fn give_up_others(
+    tx: &mut Tx,
+    streams: &[StreamId],
+    node: i64,
+) -> Result<(), OpenStreamError> {
+    // Those that are kept as well, so that all are locked in one order.
+    sqlx::query(
+        "UPDATE streams SET owner_epoch = NULL, owner_node = NULL
+         FROM (SELECT stream_id FROM streams WHERE owner_node = $1 OR stream_id = ANY($2)
+               ORDER BY stream_id FOR UPDATE) AS locked
+         WHERE streams.stream_id = locked.stream_id AND owner_node = $1
+           AND streams.stream_id <> ALL($2)",
+    )
+    .bind(node)
+    .bind(ids_to_sql(streams.iter().copied())?)
+    .execute(&mut **tx)
+    .await
+    .map_err(failure)?;
+    Ok(())
 }
 
 /// Those of the streams that the node may open. What another node has not uploaded is in that one's log.

@@ -256,10 +256,31 @@ async fn a_renewal_that_comes_late_makes_no_judge() {
                 UPDATE nodes SET lease_until = now() + INTERVAL '1 minute' WHERE node_id = 1;
                 UPDATE nodes SET lease_until = now() - INTERVAL '1 second' WHERE node_id = 2";
     PostgresServer::execute(&cluster.address, late).await;
+    // Its own lease is only the last one to run out.
+    let fenced = cluster.meta.fence_expired(epochs[0]).await.expect("judges");
+    assert!(fenced.is_empty(), "before its renewal: {fenced:?}");
     cluster.meta.renew_lease(epochs[0]).await.expect("renews");
     let fenced = cluster.meta.fence_expired(epochs[0]).await.expect("judges");
     assert!(fenced.is_empty(), "{fenced:?}");
     cluster.meta.renew_lease(epochs[1]).await.expect("renews");
+}
+
+/// Its lead was given to others, and nobody has taken its log over before it came back.
+#[tokio::test]
+async fn a_restart_gives_up_what_its_log_has_nothing_of() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
+    let streams = streams_of(&cluster.topic("t", 3).await);
+    let meta = &cluster.meta;
+    meta.open_streams(&streams[..4], one).await.expect("opens");
+    cluster.expire(&[1]).await;
+    meta.fence_expired(two).await.expect("judges");
+    let again = cluster.join(1, "a").await;
+    let kept = meta.reopen_streams(&streams[2..3], again).await;
+    assert_eq!(kept.expect("reopens").len(), 1);
+    let opened = meta.open_streams(&streams[..4], two).await.expect("opens");
+    let ids: Vec<StreamId> = opened.iter().map(|stream| stream.id).collect();
+    assert_eq!(ids, [streams[0], streams[1], streams[3]]);
 }
 
 #[tokio::test]

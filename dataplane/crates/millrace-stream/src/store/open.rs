@@ -150,16 +150,15 @@ async fn watch_device(store: Arc<StoreInner>) {
 }
 
 /// Opens the streams that the log has records of and that are still this node's. Of streams that no longer exist,
-/// or that were given up since, the log has nothing that is not in objects.
+/// or that were given up since, the log has nothing that is not in objects. The metadata is told also where there are none: what the
+/// log has nothing of is given up.
 async fn identify(
     parts: &StreamParts,
     located: &[LocatedEntry],
 ) -> Result<HashMap<StreamId, StreamMeta>, OpenError> {
     let ids: HashSet<StreamId> = located.iter().map(|located| located.stream).collect();
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let ids: Vec<StreamId> = ids.into_iter().collect();
+    let mut ids: Vec<StreamId> = ids.into_iter().collect();
+    ids.sort_unstable();
     let opened = parts.meta.reopen_streams(&ids, parts.node.1).await;
     Ok(opened?.into_iter().map(|meta| (meta.id, meta)).collect())
 }

@@ -116,6 +116,7 @@ impl StoreInner {
                 self.make_room();
                 let wait = timeout(self.config.reserve_wait, place);
                 tokio::select! {
+                    biased;
                     admitted = wait => {
                         admitted.map_err(|_| AppendError::Overloaded(Bottleneck::LogCache))?
                     }

@@ -116,6 +116,7 @@ impl StoreInner {
         let _flushing = self.upload.pace.flushing();
         let mut committed = self.upload.committed.subscribe();
         tokio::select! {
+            biased;
             reached = committed.wait_for(|&next| next >= goal) => {
                 reached.map(|_| ()).map_err(|_| FlushError::Closed)
             }
@@ -179,8 +180,10 @@ struct Uploaded {
 /// Uploads and commits the blocks that come out of `queue`, until the store stops.
 pub(super) async fn run(store: Arc<StoreInner>, queue: UnboundedReceiver<Arc<SealedBlock>>) {
     let spawn = |(room, sealed)| {
-        // Not supervised: awaited, in the order of the blocks.
-        let upload = tokio::spawn(upload(Arc::clone(&store), sealed));
+        // In the order of the blocks.
+        let upload = store
+            .tasks
+            .spawn_awaited(upload(Arc::clone(&store), sealed));
         let upload = AbortOnDropHandle::new(upload);
         async move { (room, upload.await) }
     };
@@ -277,8 +280,8 @@ async fn write_object(
 ) -> Result<(ObjectId, Built), Fatal> {
     let (source, block_bytes) = (Arc::clone(block), store.config.object_block_bytes);
     // Checksums over megabytes: not on a thread that serves requests.
-    let built =
-        tokio::task::spawn_blocking(move || build(&source, &streams, block_bytes)).await??;
+    let building = move || build(&source, &streams, block_bytes);
+    let built = store.tasks.compute(building).await??;
     let mut id = reserve_object(store).await?;
     let mut write = start_write(store, id, &built);
     let mut retry = Retry::new(store);

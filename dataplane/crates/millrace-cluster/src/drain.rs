@@ -7,7 +7,7 @@ use millrace_meta::{Broker, ClusterError, ClusterStore, Leader, Move, Preferred}
 use millrace_model::{NodeEpoch, NodeId, TopicPartition};
 use tokio::sync::watch;
 
-use super::Membership;
+use crate::cluster::Membership;
 
 /// Partitions that one transaction plans to move.
 const MOVES_PER_TRANSACTION: usize = 200;
@@ -57,7 +57,7 @@ pub(crate) async fn drain(
 ///
 /// # Errors
 /// See [`ClusterError`].
-pub(crate) async fn drain_another(
+pub async fn drain_another(
     store: &dyn ClusterStore,
     (node, epoch): (NodeId, NodeEpoch),
     logs: &LogManager,

@@ -13,17 +13,21 @@ use millrace_time::SharedClock;
 use tokio::{sync::Notify, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Renewals within the time of a lease: two of them may fail.
+/// Renewals within the time of a lease.
 const RENEWALS_PER_LEASE: u32 = 3;
 
+/// One that fails, or has no answer by the time of the next one, is tried again after this part of that time, so that two may fail
+/// before the lease runs out, also where the first one hangs.
+const RETRIES_PER_RENEWAL: u32 = 4;
+
 /// A lease that is being renewed, for as long as this is kept.
-#[derive(Clone)]
-pub(crate) struct Lease {
+#[derive(Debug, Clone)]
+pub struct Lease {
     shared: Arc<Shared>,
     _renewing: Arc<AbortOnDropHandle<()>>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Shared {
     lost: OnceLock<String>,
     told: Notify,
@@ -31,7 +35,8 @@ struct Shared {
 
 impl Lease {
     /// Renews the lease of a start that has joined.
-    pub(crate) fn keep(
+    #[must_use]
+    pub fn keep(
         store: Arc<dyn ClusterStore>,
         epoch: NodeEpoch,
         ttl: Duration,
@@ -54,7 +59,7 @@ impl Lease {
     }
 
     /// Resolves with the reason once the start has been replaced.
-    pub(crate) async fn lost(&self) -> String {
+    pub async fn lost(&self) -> String {
         loop {
             let told = self.shared.told.notified();
             if let Some(reason) = self.shared.lost.get() {
@@ -75,9 +80,12 @@ async fn renew(
     let since_renewed = metrics::gauge!("millrace_lease_age_seconds");
     let mut renewed_at = clock.now();
     loop {
-        let renewal = timeout(interval * RENEWALS_PER_LEASE, store.renew_lease(epoch));
-        match renewal.await {
-            Ok(Ok(())) => renewed_at = clock.now(),
+        let mut pause = interval / RETRIES_PER_RENEWAL;
+        match timeout(interval, store.renew_lease(epoch)).await {
+            Ok(Ok(())) => {
+                renewed_at = clock.now();
+                pause = interval;
+            }
             Ok(Err(ClusterError::Fenced(fenced))) => {
                 let reason = format!(
                     "{fenced}; another broker takes over the log of this one, so restart it"
@@ -96,6 +104,6 @@ async fn renew(
         }
         let age = clock.now().saturating_sub(renewed_at);
         since_renewed.set(age.as_secs_f64());
-        tokio::time::sleep(interval).await;
+        tokio::time::sleep(pause).await;
     }
 }

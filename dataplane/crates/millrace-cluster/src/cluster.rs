@@ -1,24 +1,7 @@
-//! The broker among the other brokers of its cluster.
-//!
-//! | module | what it does |
-//! |---|---|
-//! | `lease` | renews the lease; a broker that was replaced ends |
-//! | `feed` | keeps topics, leaders and brokers as the metadata has them |
-//! | `failover` | fences brokers whose lease has run out, and has their logs taken over |
-//! | `takeover` | uploads what the log of a fenced broker has |
-//! | `balance` | evens out how many partitions each broker leads |
-//! | `drain` | gives everything away before the broker stops |
-
-mod balance;
-mod drain;
-mod failover;
-mod feed;
-mod lease;
-mod takeover;
+//! The cluster as one broker takes part in it.
 
 use std::{sync::Arc, time::Duration};
 
-use millrace_api::ApiService;
 use millrace_log::LogManager;
 use millrace_meta::{Broker, ClusterStore};
 use millrace_model::{NodeEpoch, NodeId};
@@ -27,15 +10,13 @@ use millrace_tasks::{Supervisor, Task};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-#[cfg(test)]
-pub(crate) use self::takeover::{AdoptedLog, TakeoverError};
-pub(crate) use self::{drain::drain_another, lease::Lease};
-use self::{
+use crate::{
+    balance, drain,
     failover::{Failover, FailoverParts},
     feed::{ChangesOfOthers, Feed},
+    lease::Lease,
     takeover::Takeover,
 };
-use crate::storage::{Seams, Storage};
 
 /// How long a start waits for the partitions that it leads. Those that another broker still has come later.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
@@ -47,47 +28,71 @@ const PAUSE: Duration = Duration::from_millis(20);
 const DRAIN_WAIT: Duration = Duration::from_secs(60);
 
 /// A broker that has joined its cluster.
-#[derive(Clone)]
-pub(crate) struct Membership {
+#[derive(Debug, Clone)]
+pub struct Membership {
     /// The metadata of all brokers.
-    pub(crate) store: Arc<dyn ClusterStore>,
+    pub store: Arc<dyn ClusterStore>,
     /// This broker.
-    pub(crate) node: NodeId,
+    pub node: NodeId,
     /// Its present start.
-    pub(crate) epoch: NodeEpoch,
+    pub epoch: NodeEpoch,
     /// What the brokers sign in with at each other.
-    pub(crate) secret: Arc<str>,
+    pub secret: Arc<str>,
     /// How long its lease lasts.
-    pub(crate) session_timeout: Duration,
+    pub session_timeout: Duration,
     /// Its lease.
-    pub(crate) lease: Lease,
+    pub lease: Lease,
 }
 
 /// The cluster as this broker knows it.
-#[derive(Clone)]
-pub(crate) struct View {
-    pub(crate) membership: Membership,
-    pub(crate) logs: LogManager,
-    pub(crate) brokers: watch::Receiver<Arc<Vec<Broker>>>,
+#[derive(Debug, Clone)]
+pub struct View {
+    /// This broker.
+    pub membership: Membership,
+    /// Its logs, which know who leads what.
+    pub logs: LogManager,
+    /// All brokers.
+    pub brokers: watch::Receiver<Arc<Vec<Broker>>>,
 }
 
 /// What keeps the broker a part of its cluster, for as long as this is kept.
-pub(crate) struct Cluster {
+#[derive(Debug)]
+pub struct Cluster {
     view: View,
     changes: Arc<ChangesOfOthers>,
     _tasks: [AbortOnDropHandle<()>; 4],
 }
 
+/// What a broker takes part in its cluster with.
+#[derive(Debug)]
+pub struct ClusterParts {
+    /// This broker, which has joined.
+    pub membership: Membership,
+    /// Its logs.
+    pub logs: LogManager,
+    /// What they are built on.
+    pub store: StreamStore,
+    /// How logs are taken over.
+    pub takeover: Takeover,
+    /// How often partitions are evened out; zero: never.
+    pub balance_interval: Duration,
+    /// Supervises all of it.
+    pub tasks: Supervisor,
+}
+
 impl Cluster {
     /// Reads what there is, and follows it from now on. Resolves when the partitions that this broker leads are open, as far as
     /// no other broker has them.
-    pub(crate) async fn start(
-        membership: Membership,
-        logs: &LogManager,
-        storage: &Storage,
-        (seams, balance_interval): (&Seams, Duration),
-    ) -> Self {
-        let mut feed = Feed::new(membership.clone(), logs.clone(), storage.store.clone());
+    pub async fn start(parts: ClusterParts) -> Self {
+        let ClusterParts {
+            membership,
+            logs,
+            store,
+            takeover,
+            balance_interval,
+            tasks,
+        } = parts;
+        let mut feed = Feed::new(membership.clone(), logs.clone(), store.clone());
         while let Err(error) = feed.step().await {
             tracing::warn!(%error, "waiting for the metadata database");
             tokio::time::sleep(PAUSE).await;
@@ -96,22 +101,15 @@ impl Cluster {
         let failover = Failover::new(FailoverParts {
             membership: membership.clone(),
             brokers: brokers.clone(),
-            takeover: Takeover {
-                store: Arc::clone(&membership.store),
-                cluster_id: storage.cluster_id.clone(),
-                storage: storage.bucket.clone(),
-                block_cache: storage.block_cache.clone(),
-                seams: seams.clone(),
-            },
-            tasks: seams.tasks.clone(),
+            takeover,
+            tasks: tasks.clone(),
         });
-        let ending = end_when_replaced(membership.lease.clone(), storage.store.clone());
+        let ending = end_when_replaced(membership.lease.clone(), store);
         let view = View {
             membership,
-            logs: logs.clone(),
+            logs,
             brokers,
         };
-        let tasks = &seams.tasks;
         let handles = [
             tasks.spawn(Task::MetadataFeed, feed.run()),
             tasks.spawn(Task::Failover, failover.run()),
@@ -122,7 +120,7 @@ impl Cluster {
             ),
         ];
         let opened = async {
-            while !logs.is_all_open() {
+            while !view.logs.is_all_open() {
                 tokio::time::sleep(PAUSE).await;
             }
         };
@@ -137,22 +135,19 @@ impl Cluster {
     }
 
     /// The cluster as it is known, and as it will be.
-    pub(crate) fn view(&self) -> &View {
+    #[must_use]
+    pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// Has the service take over what other brokers change, for as long as the handle is kept.
-    pub(crate) fn tell(
-        &self,
-        service: &Arc<ApiService>,
-        tasks: &Supervisor,
-    ) -> AbortOnDropHandle<()> {
-        let telling = Arc::clone(&self.changes).tell(Arc::clone(service));
-        AbortOnDropHandle::new(tasks.spawn(Task::MetadataFeed, telling))
+    /// What other brokers change and parts of this one have to take over.
+    #[must_use]
+    pub fn changes_of_others(&self) -> Arc<ChangesOfOthers> {
+        Arc::clone(&self.changes)
     }
 
     /// Gives everything that this broker leads to the others, within bounds, while clients are served.
-    pub(crate) async fn drain(&self) {
+    pub async fn drain(&self) {
         let View {
             membership,
             logs,
@@ -168,7 +163,7 @@ impl Cluster {
     }
 
     /// Leaves the cluster, where nothing is left that other brokers would have to take over.
-    pub(crate) async fn leave(&self, storage: &Closed) {
+    pub async fn leave(&self, storage: &Closed) {
         if *storage != Closed::Uploaded {
             return;
         }

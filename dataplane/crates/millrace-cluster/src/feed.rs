@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
 
-use millrace_api::ApiService;
 use millrace_log::LogManager;
 use millrace_meta::{Broker, BrokerState, Changes, StoreFailure};
 use millrace_model::TopicName;
@@ -10,7 +9,7 @@ use millrace_stream::{Share, StreamStore};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use super::Membership;
+use crate::cluster::Membership;
 
 /// How often the revision is looked at where nobody waits for it: one query of one row.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -87,6 +86,7 @@ impl Feed {
                 }
             };
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(pause) => {}
                 () = self.logs.hurried() => {}
             }
@@ -96,7 +96,7 @@ impl Feed {
 
 /// What other brokers, or this one, have changed and parts of the broker have not taken over yet.
 #[derive(Debug, Default)]
-pub(crate) struct ChangesOfOthers {
+pub struct ChangesOfOthers {
     pending: Mutex<Pending>,
     told: Notify,
 }
@@ -121,21 +121,30 @@ impl ChangesOfOthers {
         self.told.notify_one();
     }
 
-    /// Has the service take over what changes, for ever.
-    pub(crate) async fn tell(self: Arc<Self>, service: Arc<ApiService>) -> Infallible {
+    /// Waits until something has changed.
+    pub async fn next(&self) -> Changed {
         loop {
             self.told.notified().await;
             let Pending { deleted, security } = std::mem::take(&mut *self.pending.lock());
-            if !deleted.is_empty() {
-                service.topics_deleted_elsewhere(&deleted).await;
-            }
-            if security && let Err(error) = service.reload_security().await {
-                tracing::warn!(%error, "credentials, quotas and access control lists cannot be read; trying again");
-                tokio::time::sleep(FAILURE_PAUSE).await;
-                self.note(BTreeSet::new(), true);
+            if security || !deleted.is_empty() {
+                return Changed { deleted, security };
             }
         }
     }
+
+    /// Credentials, quotas and access control lists are to be read again.
+    pub fn note_security(&self) {
+        self.note(BTreeSet::new(), true);
+    }
+}
+
+/// What other brokers, or this one, have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Topics that were deleted.
+    pub deleted: BTreeSet<TopicName>,
+    /// Whether credentials, quotas, access control lists or delegation tokens may have changed.
+    pub security: bool,
 }
 
 /// The active brokers share the work on objects equally.

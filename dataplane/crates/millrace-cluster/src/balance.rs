@@ -11,7 +11,7 @@ use std::{
 use millrace_meta::{Broker, BrokerState, Leader, Move, Preferred};
 use millrace_model::{NodeEpoch, NodeId, TopicName, TopicPartition};
 
-use super::View;
+use crate::cluster::View;
 
 /// Moves that are planned at once. The next ones are planned when these are done.
 const MOVES_MAX: usize = 50;

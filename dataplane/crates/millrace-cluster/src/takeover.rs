@@ -4,50 +4,83 @@
 //! The log's fence is raised before the log is read. From that moment its former owner acknowledges nothing, also where it
 //! still runs.
 
-use std::sync::Arc;
+use std::{error::Error, fmt::Debug, sync::Arc};
 
+use async_trait::async_trait;
 use millrace_blockcache::BlockCache;
 use millrace_meta::{Adoption, Broker, ClusterError, ClusterStore, StoreFailure};
-use millrace_model::NodeId;
+use millrace_model::{NodeId, StreamId};
 use millrace_objects::ObjectStorage;
 use millrace_stream::{
     Closed, CompactionConfig, RecoveredLog, StreamConfig, StreamParts, StreamStore,
 };
-use millrace_wal::{UnopenedWal, Wal, WalOwner};
-
-use crate::{
-    config::{InvalidWalUri, WalUri},
-    identity::Mismatch,
-    log_device::{AdoptedDevice, give_back, open_adopted, wal_config},
-    storage::{Seams, StorageError},
-};
+use millrace_tasks::Supervisor;
+use millrace_time::{SharedClock, SharedRandom};
+use millrace_wal::{LogFence, UnopenedWal, Wal, WalConfig, WalOwner, device::BlockDevice};
 
 /// Memory for what is uploaded of a log that was taken over, bytes.
 const CACHE_BYTES: u64 = 64 << 20;
 /// So much of it is uploaded at once, bytes.
 const UPLOAD_BYTES: u64 = 16 << 20;
 
+/// Why a log, or its fence, cannot be opened here.
+#[derive(Debug, thiserror::Error)]
+#[error("{action}")]
+pub struct LogUnavailable {
+    /// What was tried.
+    pub action: &'static str,
+    /// What came of it.
+    #[source]
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+/// Gives the fence of the log with this id.
+pub type FenceOf = Box<dyn Fn(u64) -> Result<Arc<dyn LogFence>, LogUnavailable> + Send + Sync>;
+
+/// A log of another broker.
+pub struct FencedLog {
+    /// Its device, which its former owner's process may still have open. Not to be read before the fence is acquired.
+    pub device: Arc<dyn BlockDevice>,
+    /// Its settings.
+    pub config: WalConfig,
+    /// Its fence.
+    pub fence: FenceOf,
+}
+
+/// Opens logs of other brokers by the addresses that they joined with.
+#[async_trait]
+pub trait FencedLogs: Debug + Send + Sync + 'static {
+    /// Opens a log whose owner is fenced. May be repeated, by this broker or another one.
+    ///
+    /// # Errors
+    /// See [`LogUnavailable`].
+    async fn open(&self, address: &str) -> Result<FencedLog, LogUnavailable>;
+
+    /// Whether only brokers of its own broker's zone can open the log.
+    fn is_zonal(&self, address: &str) -> bool;
+
+    /// The log was taken over: its own broker can have it back.
+    async fn give_back(&self, address: &str);
+}
+
 /// Why a log was not taken over.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TakeoverError {
-    /// Where the log is, in the words of its broker.
-    #[error("its address cannot be read: {0}")]
-    Address(#[from] InvalidWalUri),
+pub enum TakeoverError {
     /// Another log is where the broker said that its own is.
     #[error(
-        "the log at {path} has the id {found:016x}, but the broker had the log {expected:016x}"
+        "the log at {address} has the id {found:016x}, but the broker had the log {expected:016x}"
     )]
     OtherLog {
         /// Where.
-        path: String,
+        address: String,
         /// The id that the broker joined with.
         expected: u64,
         /// The id that is there.
         found: u64,
     },
-    /// The device.
-    #[error("its device cannot be opened")]
-    Device(#[source] Box<StorageError>),
+    /// The device, or its fence.
+    #[error(transparent)]
+    Unavailable(#[from] LogUnavailable),
     /// The log.
     #[error("it cannot be opened")]
     Wal(#[from] millrace_wal::OpenError),
@@ -55,8 +88,18 @@ pub(crate) enum TakeoverError {
     #[error(transparent)]
     Fence(#[from] millrace_wal::FenceError),
     /// It has records of streams that never existed.
-    #[error(transparent)]
-    Mismatch(#[from] Mismatch),
+    #[error(
+        "it has {records} records of {streams} streams that the metadata has never had, such as stream {first}: the two do \
+         not belong together"
+    )]
+    UnknownStreams {
+        /// How many streams.
+        streams: usize,
+        /// How many records.
+        records: usize,
+        /// The lowest of the streams.
+        first: StreamId,
+    },
     /// Its streams.
     #[error("its streams cannot be opened")]
     Streams(#[from] millrace_stream::OpenError),
@@ -72,13 +115,24 @@ pub(crate) enum TakeoverError {
 }
 
 /// Takes over logs. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Takeover {
-    pub(crate) store: Arc<dyn ClusterStore>,
-    pub(crate) cluster_id: String,
-    pub(crate) storage: ObjectStorage,
-    pub(crate) block_cache: BlockCache,
-    pub(crate) seams: Seams,
+#[derive(Debug, Clone)]
+pub struct Takeover {
+    /// The metadata of all brokers.
+    pub store: Arc<dyn ClusterStore>,
+    /// The cluster.
+    pub cluster_id: String,
+    /// Where what the log has is uploaded to.
+    pub storage: ObjectStorage,
+    /// This broker's cache of what is there.
+    pub block_cache: BlockCache,
+    /// Opens logs.
+    pub logs: Arc<dyn FencedLogs>,
+    /// Time.
+    pub clock: SharedClock,
+    /// Randomness.
+    pub random: SharedRandom,
+    /// Supervises what works for the log.
+    pub tasks: Supervisor,
 }
 
 impl Takeover {
@@ -88,11 +142,11 @@ impl Takeover {
         broker: &Broker,
         adoption: Adoption,
     ) -> Result<(), TakeoverError> {
-        let (node, started) = (broker.joined.node, self.seams.clock.now());
+        let (node, started) = (broker.joined.node, self.clock.now());
         tracing::info!(%node, log = adoption.log, "taking over the log of a fenced broker");
-        let uri: WalUri = adoption.log.parse()?;
         let log = AdoptedLog {
-            uri: &uri,
+            logs: &*self.logs,
+            address: &adoption.log,
             log_id: broker.joined.log_id,
             owner: WalOwner {
                 cluster_id: self.cluster_id.clone(),
@@ -100,7 +154,7 @@ impl Takeover {
                 generation: adoption.epoch,
             },
         };
-        let (wal, recovered) = log.open(&self.seams).await?;
+        let (wal, recovered) = log.open(self.clock.clone()).await?;
         let records = recovered.records_by_stream();
         let streams: Vec<_> = records.keys().copied().collect();
         let unknown = self.store.never_created(&streams).await?;
@@ -110,12 +164,11 @@ impl Takeover {
                 .filter_map(|stream| records.get(stream))
                 .sum();
             let streams = unknown.len();
-            return Err(Mismatch::UnknownStreams {
+            return Err(TakeoverError::UnknownStreams {
                 streams,
                 records,
                 first,
-            }
-            .into());
+            });
         }
         let parts = self.stream_parts((wal, recovered), (node, &adoption));
         let store = StreamStore::open(parts).await?;
@@ -127,10 +180,10 @@ impl Takeover {
         // The device is closed before its volume is detached.
         drop(store);
         self.store.leave(adoption.epoch).await?;
-        let took = self.seams.clock.now().saturating_sub(started);
+        let took = self.clock.now().saturating_sub(started);
         tracing::info!(%node, ?recovery, ?took, "the log of a fenced broker was taken over");
         metrics::counter!("millrace_logs_taken_over_total").increment(1);
-        give_back(&uri, &self.seams).await;
+        self.logs.give_back(&adoption.log).await;
         Ok(())
     }
 
@@ -146,11 +199,11 @@ impl Takeover {
             background: self.storage.clone(),
             meta: Arc::clone(&self.store) as Arc<_>,
             block_cache: self.block_cache.clone(),
-            clock: self.seams.clock.clone(),
-            random: self.seams.random.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
             cluster_id: self.cluster_id.clone(),
             node: (node, adoption.epoch),
-            tasks: self.seams.tasks.clone(),
+            tasks: self.tasks.clone(),
             config: StreamConfig {
                 cache_bytes: CACHE_BYTES,
                 upload_threshold_bytes: UPLOAD_BYTES,
@@ -166,39 +219,43 @@ impl Takeover {
 }
 
 /// A log that is to be taken over.
-pub(crate) struct AdoptedLog<'a> {
+pub struct AdoptedLog<'a> {
+    /// Opens it.
+    pub logs: &'a dyn FencedLogs,
     /// Where it is, in the words of its former owner.
-    pub(crate) uri: &'a WalUri,
+    pub address: &'a str,
     /// The id that its former owner joined with.
-    pub(crate) log_id: u64,
+    pub log_id: u64,
     /// On whose behalf it is opened, and under which epoch.
-    pub(crate) owner: WalOwner,
+    pub owner: WalOwner,
 }
 
 impl AdoptedLog<'_> {
     /// Fences the former owner, then reads the log and opens it.
-    pub(crate) async fn open(self, seams: &Seams) -> Result<(Wal, RecoveredLog), TakeoverError> {
-        let in_device = |error| TakeoverError::Device(Box::new(error));
-        let adopted = open_adopted(self.uri, seams).await.map_err(in_device)?;
-        let config = || wal_config(self.uri, seams);
-        let AdoptedDevice { device, path, .. } = &adopted;
-        let unopened = UnopenedWal::read(Arc::clone(device), config()).await?;
+    ///
+    /// # Errors
+    /// See [`TakeoverError`].
+    pub async fn open(self, clock: SharedClock) -> Result<(Wal, RecoveredLog), TakeoverError> {
+        let FencedLog {
+            device,
+            config,
+            fence,
+        } = self.logs.open(self.address).await?;
+        let unopened = UnopenedWal::read(Arc::clone(&device), config.clone()).await?;
         let (found, expected) = (unopened.wal_id(), self.log_id);
         if found != expected {
-            let path = path.display().to_string();
             return Err(TakeoverError::OtherLog {
-                path,
+                address: self.address.to_owned(),
                 expected,
                 found,
             });
         }
-        let fence = adopted.fence(found, seams).map_err(in_device)?;
+        let fence = fence(found)?;
         fence.acquire(self.owner.generation)?;
         // Only now: what the former owner acknowledged is in the log from here on.
-        let log = UnopenedWal::read(Arc::clone(device), config()).await?;
+        let log = UnopenedWal::read(device, config).await?;
         let mut recovered = RecoveredLog::default();
         let scanned = log.scan(&mut |record| recovered.push(&record)).await?;
-        let clock = seams.clock.clone();
         let wal = scanned
             .fenced_by(fence)
             .open(Some(self.owner), clock)

@@ -13,11 +13,10 @@ use millrace_model::{NodeEpoch, NodeId};
 use millrace_tasks::{Supervisor, Task};
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::{
-    Membership,
+use crate::{
+    cluster::Membership,
     takeover::{Takeover, TakeoverError},
 };
-use crate::config::{WalFence, WalUri};
 
 /// Looks at the leases within the time of one.
 const LOOKS_PER_LEASE: u32 = 12;
@@ -60,6 +59,7 @@ impl Failover {
         let interval = self.parts.membership.session_timeout / LOOKS_PER_LEASE;
         loop {
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(interval) => self.judge().await,
                 // Somebody may have been fenced, by this broker or another one. The sender lives as long as the broker.
                 _ = self.parts.brokers.changed() => {}
@@ -106,7 +106,8 @@ impl Failover {
         if by_another || self.running.contains_key(&node) {
             return;
         }
-        match reach(broker, self.parts.membership.epoch, all) {
+        let is_zonal = self.parts.takeover.logs.is_zonal(&broker.joined.log);
+        match reach((broker, is_zonal), self.parts.membership.epoch, all) {
             Reach::Here => {}
             Reach::Others => return,
             Reach::Nobody => {
@@ -154,14 +155,12 @@ enum Reach {
 }
 
 /// Volumes are attached in their own zone only, which is that of the broker that had them (`broker.rack`).
-fn reach(fenced: &Broker, own_epoch: NodeEpoch, all: &[Broker]) -> Reach {
-    let uri = fenced.joined.log.parse::<WalUri>().ok();
-    let fence = uri.and_then(|uri| uri.fence);
+fn reach((fenced, is_zonal): (&Broker, bool), own_epoch: NodeEpoch, all: &[Broker]) -> Reach {
     let in_zone = |broker: &&Broker| broker.joined.rack == fenced.joined.rack;
     let mut able = all
         .iter()
         .filter(|broker| broker.state == BrokerState::Active)
-        .filter(|broker| !fence.is_some_and(WalFence::is_zonal) || in_zone(broker))
+        .filter(|broker| !is_zonal || in_zone(broker))
         .peekable();
     if able.peek().is_none() {
         Reach::Nobody
@@ -184,14 +183,13 @@ mod tests {
     use super::*;
 
     fn broker(node: u32, zone: &str, state: BrokerState) -> Broker {
-        let fence = "fence=detach&volume=vol-0123456789abcdef0";
         Broker {
             joined: Joining {
                 node: NodeId(node),
                 endpoints: Vec::new(),
                 rack: Some(zone.to_owned()),
                 version: String::new(),
-                log: format!("0@file:///dev/nvme1n1?{fence}"),
+                log: String::new(),
                 log_id: 1,
             },
             epoch: NodeEpoch(u64::from(node)),
@@ -210,12 +208,10 @@ mod tests {
             broker(4, "c", FENCED),
         ];
         let [of_a, .., of_c] = &all;
-        assert_eq!(reach(of_a, NodeEpoch(2), &all), Reach::Here);
-        assert_eq!(reach(of_a, NodeEpoch(3), &all), Reach::Others);
-        assert_eq!(reach(of_c, NodeEpoch(2), &all), Reach::Nobody);
+        assert_eq!(reach((of_a, true), NodeEpoch(2), &all), Reach::Here);
+        assert_eq!(reach((of_a, true), NodeEpoch(3), &all), Reach::Others);
+        assert_eq!(reach((of_c, true), NodeEpoch(2), &all), Reach::Nobody);
         // A file of one machine has no zone.
-        let mut of_c = of_c.clone();
-        of_c.joined.log = "0@file:///wal".to_owned();
-        assert_eq!(reach(&of_c, NodeEpoch(2), &all), Reach::Here);
+        assert_eq!(reach((of_c, false), NodeEpoch(2), &all), Reach::Here);
     }
 }

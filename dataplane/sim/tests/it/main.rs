@@ -1,0 +1,4 @@
+//! Seeded simulations of clusters.
+
+mod planted;
+mod seeds;
