@@ -180,6 +180,10 @@ impl World {
         };
         let is_replaced = self.is_replaced(machine, serving.epoch, &id);
         match log.read(from, FETCH_BYTES, true).await {
+            // It takes its own end for the partition's, until it learns who has gone on.
+            Ok(read) if is_replaced && read.batches.is_empty() => {
+                Err(Refusal::Failed("replaced".to_owned()))
+            }
             Ok(read) => read.batches.iter().map(|batch| self.parse(batch)).collect(),
             Err(ReadError::OutOfRange {
                 log_start, log_end, ..
