@@ -53,7 +53,7 @@ beforeEach(() => {
     `args=(); while (($#)); do case $1 in -g | -o) shift ;; *) args+=("$1") ;; esac; shift; done
 exec /usr/bin/install "\${args[@]}"`,
   );
-  program("curl", "echo i-2");
+  program("curl", `case "$*" in *local-ipv4*) echo 10.40.1.7 ;; *) echo i-2 ;; esac`);
   program("millrace", "exit 0");
   execFileSync("cp", [join(folder, "bin/millrace"), join(folder, "opt/current/millrace")]);
   program(
@@ -76,6 +76,7 @@ test("settings name the zone, the fence with the log's volume, and the metadata"
     expect.arrayContaining([
       "node.id=2",
       "broker.rack=eu-central-1b",
+      "inter.broker.listener=10.40.1.7:9103",
       `metadata.database.url=${URL_TEXT}`,
       "s3.wal.path=0@file:///var/lib/millrace/wal/wal?capacity=0&iops=3000&fence=detach&volume=vol-2",
       "s3.wal.cache.size=1",

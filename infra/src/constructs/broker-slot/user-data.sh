@@ -392,10 +392,11 @@ wal_capacity() {
 #: }
 write_properties() {
   local capacity next=$ETC/new.properties
-#:   local url
+#:   local url address
 #:   url=$(insist 'reading where the metadata is' metadata_url) ||
 #:     die "the secret $METADATA_SECRET cannot be read; check the role and the endpoint"
 #:   [[ $url == postgres://* ]] || die "the secret $METADATA_SECRET has no address of a database"
+#:   address=$(metadata local-ipv4) || die 'the address of the instance cannot be read'
 #:   WAL_PARAMETERS+="&fence=$WAL_FENCE&volume=$(cat "$RUN/volume")"
 #:   # The log has the volume for itself, and all of it.
 #:   capacity=0
@@ -417,6 +418,7 @@ shutdown.drain.ms=20000
 s3.wal.path=0@file://$VOLUME/wal/wal?capacity=$capacity$WAL_PARAMETERS
 s3.data.buckets=0@$DATA_BUCKET_URI
 #:broker.rack=$RACK
+#:inter.broker.listener=$address:$INTER_BROKER_PORT
 #:metadata.database.url=$url
 $PROPERTIES
 EOF

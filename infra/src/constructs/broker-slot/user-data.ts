@@ -77,7 +77,11 @@ const RESERVED_KEYS: ReadonlySet<string> = new Set([
   "s3.data.buckets",
   "broker.rack",
   "metadata.database.url",
+  "inter.broker.listener",
 ]);
+
+/** Where brokers of one cluster reach each other. */
+export const INTER_BROKER_PORT = 9103;
 
 const SOURCE = readFileSync(new URL("./user-data.sh", import.meta.url), "utf8");
 /** What only a slot of several runs, and what only one that is alone does: see the script's head. */
@@ -180,6 +184,7 @@ function head(spec: BrokerSlotSpec): string {
     WAL_PARAMETERS: walParameters(spec.wal),
     LOG_GROUP: spec.logGroup,
     ...(spec.several && {
+      INTER_BROKER_PORT: `${INTER_BROKER_PORT}`,
       RACK: spec.several.rack,
       WAL_FENCE: spec.several.fence,
       METADATA_SECRET: spec.several.metadataSecret,

@@ -246,12 +246,12 @@ describe("who may talk to whom", () => {
     ]);
   });
 
-  test("several brokers reach each other as clients do, and they alone their metadata", () => {
+  test("several brokers reach each other at a port of their own, and they alone their metadata", () => {
     expect(ingress().sort()).toEqual([
       `${reference("aws_security_group.balancer_group.id")} 9092-9092`,
       `${reference("aws_security_group.brokers_group.id")} 443-443`,
       `${reference("aws_security_group.brokers_group.id")} 5432-5432`,
-      `${reference("aws_security_group.brokers_group.id")} 9092-9102`,
+      `${reference("aws_security_group.brokers_group.id")} 9103-9103`,
       "10.40.0.0/16 443-443",
       "10.40.0.0/16 9092-9102",
       "10.8.0.0/16 9092-9102",

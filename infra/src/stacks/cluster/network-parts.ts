@@ -1,6 +1,7 @@
 import { BROKERS_PER_CLUSTER_MAX } from "@millrace/domain";
 import type { TerraformStack } from "cdktn";
 import type { Construct } from "constructs";
+import { INTER_BROKER_PORT } from "../../constructs/broker-slot/user-data.ts";
 import { ControlLink } from "../../constructs/control-link/control-link.ts";
 import { METADATA_DATABASE_PORT } from "../../constructs/metadata-database/metadata-database.ts";
 import { AwsAccess } from "../../constructs/network/aws-access.ts";
@@ -53,7 +54,7 @@ export function addNetworkParts(
   brokers.admit("kafka", "Kafka, through the balancer", KAFKA, { group: balancer });
   if (metadata !== undefined) {
     admitToMetadata(metadata.database.firewall, brokers);
-    admitPeers(balancer, brokers, listenersOf(spec));
+    admitPeers(brokers);
   }
   const ways = waysOut(stack, spec, names, network);
   for (const [id, description, peer] of ways.rules) brokers.release(id, description, HTTPS, peer);
@@ -83,10 +84,11 @@ function admitToMetadata(database: Firewall, brokers: Firewall): void {
   brokers.release("metadata", "Metadata database", ports, { group: database });
 }
 
-/** A broker reads and writes records over HTTP at the others' listeners, as a client. */
-function admitPeers(balancer: Firewall, brokers: Firewall, listeners: PortRange): void {
-  brokers.release("peers", "Kafka of the other brokers", listeners, { group: balancer });
-  balancer.admit("peers", "Brokers, for the other brokers", listeners, { group: brokers });
+/** Brokers reach each other at a listener of their own, where they sign in with the cluster's secret. */
+function admitPeers(brokers: Firewall): void {
+  const ports = { from: INTER_BROKER_PORT, to: INTER_BROKER_PORT };
+  brokers.release("peers", "The other brokers", ports, { group: brokers });
+  brokers.admit("peers", "The other brokers", ports, { group: brokers });
 }
 
 /** Of the load balancer. With several slots, those of the most there can be: the rules stay when slots come and go. */
