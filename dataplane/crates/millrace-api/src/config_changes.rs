@@ -145,13 +145,32 @@ pub(crate) async fn answer<M: Encodable + HeaderVersion>(
     reply.with(&message(changed), error)
 }
 
+/// Settings of Kafka that bound the copying between replicas. `kafka-reassign-partitions --verify` deletes them from all brokers and
+/// topics, whether they are set or not; here nothing is copied, and they never are.
+const REPLICATION_THROTTLES: [&str; 5] = [
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+];
+
 /// Changes a resource, or says what would be wrong with that.
 async fn change(
     context: &Context,
     resource: Resource,
-    asked: Asked,
+    mut asked: Asked,
     validate_only: bool,
 ) -> Result<(), Refused> {
+    if let Asked::Some(operations) = &mut asked {
+        let before = operations.len();
+        operations.retain(|name, operation| {
+            *operation != ConfigOperation::Delete || !REPLICATION_THROTTLES.contains(&name.as_str())
+        });
+        if operations.is_empty() && before > 0 {
+            return Ok(());
+        }
+    }
     match resource {
         Resource::Topic(topic) => change_topic(context, &topic, asked, validate_only).await,
         Resource::Broker(scope) => {

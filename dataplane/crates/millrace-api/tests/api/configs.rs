@@ -311,3 +311,20 @@ async fn to_validate_is_not_to_change() {
         Some(("100".into(), 5))
     );
 }
+
+/// As `kafka-reassign-partitions --verify` does, which fails otherwise.
+#[tokio::test]
+async fn what_bounds_replication_can_be_deleted_and_not_set() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let rates = [
+        ("leader.replication.throttled.rate", DELETE, None),
+        ("follower.replication.throttled.rate", DELETE, None),
+    ];
+    assert_eq!(alter(&world, BROKER, "5", &rates).await.0, 0);
+    let replicas = [("leader.replication.throttled.replicas", DELETE, None)];
+    assert_eq!(alter(&world, TOPIC, "t", &replicas).await.0, 0);
+    let set = [("leader.replication.throttled.rate", SET, Some("1"))];
+    let refused = alter(&world, BROKER, "5", &set).await.0;
+    assert_eq!(refused, Code::InvalidConfig.code());
+}
