@@ -111,7 +111,7 @@ export function BrokerTable({
           <Table.Tr key={broker.broker_id}>
             <Table.Td className="number">{broker.broker_id}</Table.Td>
             <Table.Td>
-              <Badge variant="light" color={stateOf(broker).color}>
+              <Badge variant="dot" tt="none" c="inherit" color={stateOf(broker).color}>
                 {stateOf(broker).text}
               </Badge>
             </Table.Td>

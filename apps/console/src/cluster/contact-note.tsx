@@ -17,10 +17,17 @@ export function ContactNote({ cluster }: { cluster: Cluster }) {
     })
     .join(", ");
   return (
-    <Alert color="orange" icon={<IconPlugConnectedX size={18} />} role="status" title={title}>
+    <Alert
+      color="orange"
+      icon={<IconPlugConnectedX size={18} />}
+      role="status"
+      title={title}
+      // Orange on light orange is hard to read.
+      styles={{ title: { color: "var(--mantine-color-text)" } }}
+    >
       {only
         ? "The broker's connection to the control plane is down. Clients may still be served. Current values, topics and settings are available when it is connected again."
-        : "Their connections to the control plane are down. Clients may still be served."}
+        : "The connection to the control plane is down. Clients may still be served."}
     </Alert>
   );
 }

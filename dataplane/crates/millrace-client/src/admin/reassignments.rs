@@ -18,6 +18,9 @@ use crate::{
 /// The preferred replica is to lead, as opposed to any that is there.
 const PREFERRED: i8 = 0;
 
+/// A partition's index, and the brokers that it is to move to; nothing cancels.
+type Wanted<'a> = (i32, &'a Option<Vec<i32>>);
+
 /// Where a partition is moving.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,8 +42,8 @@ impl Admin {
         wanted: &BTreeMap<TopicPartition, Option<Vec<i32>>>,
     ) -> Result<Results<TopicPartition, ()>, RequestError> {
         let topics = by_topic(wanted.iter().map(|(name, to)| (name, (name.partition, to))));
-        let topic = |(name, partitions): (&&str, &Vec<(i32, &Option<Vec<i32>>)>)| {
-            let partition = |(index, to): &(i32, &Option<Vec<i32>>)| {
+        let topic = |(name, partitions): (&&str, &Vec<Wanted<'_>>)| {
+            let partition = |(index, to): &Wanted<'_>| {
                 let to = to.as_ref();
                 let replicas = to.map(|to| to.iter().copied().map(BrokerId).collect());
                 ReassignablePartition::default()

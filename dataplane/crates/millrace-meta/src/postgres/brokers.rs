@@ -263,16 +263,20 @@ async fn is_active(tx: &mut Tx, epoch: i64) -> Result<bool, StoreFailure> {
 
 pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
     let mut tx = meta.begin().await?;
-    let node: Option<i64> = sqlx::query_scalar(
-        "UPDATE nodes SET draining = true WHERE epoch = $1 AND state = 1 RETURNING node_id",
+    let node: Option<(i64, bool)> = sqlx::query_as(
+        "UPDATE nodes SET draining = true
+         FROM (SELECT node_id, draining FROM nodes WHERE epoch = $1 AND state = 1 FOR UPDATE) AS before
+         WHERE nodes.node_id = before.node_id RETURNING nodes.node_id, before.draining",
     )
     .bind(to_sql(epoch.get())?)
     .fetch_optional(&mut *tx)
     .await
     .map_err(failure)?;
-    let node = node.ok_or(Fenced(epoch))?;
-    let text = format!("Node {node} gives its partitions away.");
-    events::record(&mut tx, ClusterEventKind::Draining, Some(node), &text).await?;
+    let (node, is_draining) = node.ok_or(Fenced(epoch))?;
+    if !is_draining {
+        let text = format!("Node {node} gives its partitions away.");
+        events::record(&mut tx, ClusterEventKind::Draining, Some(node), &text).await?;
+    }
     // What is on its way to it stays where it is.
     let staying: Vec<(Vec<u8>,)> = sqlx::query_as(
         "UPDATE partitions SET moving_to = NULL WHERE moving_to = $1 RETURNING topic_id",
