@@ -23,7 +23,11 @@ export async function freePort(): Promise<number> {
  * clients' traffic.
  */
 export async function untilHealthy(kafkaPort: number): Promise<void> {
-  const group = resource(clusterStack(), "aws_lb_target_group", "endpoint_kafka-0-targets");
+  const group = resource(
+    clusterStack({ slots: 1 }),
+    "aws_lb_target_group",
+    "endpoint_kafka-0-targets",
+  );
   const check = group.health_check as { protocol: string; port?: string };
   if (check.protocol !== "TCP" || check.port !== undefined) {
     throw new Error(`the load balancer checks ${JSON.stringify(check)}`);

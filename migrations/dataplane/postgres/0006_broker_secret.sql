@@ -1,3 +1,4 @@
--- What the brokers of the cluster sign in with at each other: 244 random bits. Whoever reads this database is one of them.
+-- The secret with which the brokers of the cluster authenticate to each other: 244 random bits. Anyone who can read this database can
+-- sign in as a broker.
 ALTER TABLE cluster
     ADD COLUMN broker_secret TEXT NOT NULL DEFAULT gen_random_uuid()::text || gen_random_uuid()::text;

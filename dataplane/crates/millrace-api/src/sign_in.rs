@@ -50,6 +50,8 @@ pub struct SaslListener {
     pub plain: PlainUsers,
     /// Who verifies the tokens of OAUTHBEARER, where that is enabled.
     pub tokens: Option<Arc<Tokens>>,
+    /// Only these sign in, by SCRAM: neither the cluster's users nor delegation tokens.
+    pub only: Option<Arc<ScramUsers>>,
     /// `connections.max.reauth.ms`: after this long, a client has to authenticate again.
     pub session_max: Option<Duration>,
 }
@@ -133,9 +135,12 @@ impl SignIn {
         Users {
             mechanisms: &listener.mechanisms,
             plain: &listener.plain,
-            scram: &self.security.scram,
+            scram: listener.only.as_deref().unwrap_or(&self.security.scram),
             tokens: listener.tokens.as_deref(),
-            delegation: self.security.delegation.as_deref(),
+            delegation: match listener.only {
+                Some(_) => None,
+                None => self.security.delegation.as_deref(),
+            },
         }
     }
 
@@ -280,6 +285,7 @@ mod tests {
     #[test]
     fn connections_do_not_wait_for_each_others_authentication() {
         let listener = SaslListener {
+            only: None,
             mechanisms: vec![Mechanism::Plain],
             plain: PlainUsers::new([("alice".to_owned(), "secret".to_owned())]),
             tokens: None,

@@ -15,7 +15,7 @@ use millrace_model::Cause;
 use millrace_net::{BindError, ListenerConfig, ListenerSecurity, Listeners, Server};
 use millrace_purgatory::Timers;
 use millrace_records::Records;
-use millrace_security::quota::LiveQuotas;
+use millrace_security::{credentials::ScramUsers, quota::LiveQuotas};
 use millrace_stream::Closed;
 use millrace_tasks::{Failure, Supervisor, Task};
 use tokio::time::timeout;
@@ -181,12 +181,9 @@ impl Broker {
         let guards = (security, Arc::clone(&quotas));
         let parts = api_parts(built, settings, guards, api, &seams);
         let service = Arc::new(ApiService::new(parts));
-        let telling = cluster
-            .as_ref()
-            .map(|all| cluster::tell(all, &service, &seams));
+        let telling = tell_changes(cluster.as_ref(), &service, &seams);
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
         let own_client = || own_client(&server, &advertised, &storage);
-        let elsewhere = tracker.elsewhere().clone();
         let serving = Serving {
             server: server.clone(),
             logs: logs.clone(),
@@ -199,15 +196,10 @@ impl Broker {
             cluster: cluster.as_ref().map(|all| all.view().clone()),
             catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
             service: service.clone(),
-            records: config
-                .admin_records
-                .then(|| Records::new(own_client(), service.inspection_places())),
-            elsewhere: elsewhere.clone(),
+            records: records(&config, own_client(), &service),
+            elsewhere: tracker.elsewhere().clone(),
         };
-        let asking = cluster.is_some().then(|| {
-            let asking = tracker.elsewhere().clone().run(Client::new(own_client()));
-            AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, asking))
-        });
+        let asking = ask_others(cluster.as_ref(), &tracker, own_client(), tasks);
         let _ = state.serving.set(serving);
         ready(&state, &addresses);
         Ok(Self {
@@ -457,7 +449,13 @@ async fn security(
         };
         let oauth = settings.oauth.as_ref();
         let tokens = oauth.map(|oauth| key_sets.add(name, oauth)).transpose()?;
+        let of_brokers = storage
+            .membership
+            .as_ref()
+            .filter(|_| name == INTER_BROKER)
+            .map(|membership| ScramUsers::new([]).with_brokers(&membership.secret));
         let listener = SaslListener {
+            only: of_brokers.map(Arc::new),
             mechanisms: settings.mechanisms,
             plain: settings.plain,
             tokens,
@@ -473,10 +471,6 @@ async fn security(
     let users = users.map_err(StorageError::MetaUse)?;
     let users = match control_plane_token(config)?.secret() {
         Some(password) => users.with_control_plane(password),
-        None => users,
-    };
-    let users = match &storage.membership {
-        Some(membership) => users.with_brokers(&membership.secret),
         None => users,
     };
     let authorizer = match &config.authorizer {
@@ -519,6 +513,35 @@ fn serve(
 ) -> Result<Server, BindError> {
     let (net, service, clock) = (config.net.clone(), service.clone(), seams.clock.clone());
     listeners.serve(net, service, clock, timers, (quotas, &seams.tasks))
+}
+
+/// Asks the other brokers, where there are any, where their partitions end.
+fn ask_others(
+    cluster: Option<&Cluster>,
+    tracker: &Tracker,
+    client: ClientConfig,
+    tasks: &Supervisor,
+) -> Option<AbortOnDropHandle<()>> {
+    cluster.map(|_| {
+        let asking = tracker.elsewhere().clone().run(Client::new(client));
+        AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, asking))
+    })
+}
+
+/// Has the service take over what other brokers change.
+fn tell_changes(
+    cluster: Option<&Cluster>,
+    service: &Arc<ApiService>,
+    seams: &Seams,
+) -> Option<AbortOnDropHandle<()>> {
+    cluster.map(|cluster| cluster::tell(cluster, service, seams))
+}
+
+/// Records over the admin HTTP; nothing where they are disabled.
+fn records(config: &BrokerConfig, client: ClientConfig, service: &ApiService) -> Option<Records> {
+    config
+        .admin_records
+        .then(|| Records::new(client, service.inspection_places()))
 }
 
 /// How the broker's own client reaches the broker, or all brokers of its cluster.

@@ -167,8 +167,14 @@ fn next(
             .map(|(_, count)| count)
             .sum()
     };
+    // What has its preferred leader stays there.
+    let has_free = |node: &NodeId| {
+        led.get(node)
+            .is_some_and(|led| led.free.values().any(|free| !free.is_empty()))
+    };
     let (&from, &most) = counts
         .iter()
+        .filter(|(node, _)| has_free(node))
         .max_by_key(|&(&node, &count)| (count, of_zone(node), node))?;
     let (&to, &fewest) = counts
         .iter()

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const DRAIN_WAIT: Duration = Duration::from_secs(60);
 
 /// A broker that has joined its cluster.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Membership {
     /// The metadata of all brokers.
     pub store: Arc<dyn ClusterStore>,
@@ -42,6 +42,16 @@ pub struct Membership {
     pub session_timeout: Duration,
     /// Its lease.
     pub lease: Lease,
+}
+
+/// The secret is not shown.
+impl std::fmt::Debug for Membership {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Membership")
+            .field("node", &self.node)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The cluster as this broker knows it.

@@ -126,7 +126,7 @@ impl PartitionLog {
     }
 
     /// Why one of its streams is halted, if so.
-    fn halted(&self) -> Option<&Cause> {
+    pub(crate) fn halted(&self) -> Option<&Cause> {
         self.data.halted().or_else(|| self.meta.halted())
     }
 

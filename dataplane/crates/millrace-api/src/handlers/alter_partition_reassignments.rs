@@ -32,8 +32,11 @@ use crate::{
     topics::Refused,
 };
 
+/// A partition's index, and its move where it needs one.
+type Checked = (i32, Result<Option<Move>, Refused>);
+
 /// Partitions of a request, by topic, in its order.
-type Asked = Vec<(WireTopic, Vec<(i32, Result<Option<Move>, Refused>)>)>;
+type Asked = Vec<(WireTopic, Vec<Checked>)>;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: AlterPartitionReassignmentsRequest = decode(&call.request)?;
@@ -191,7 +194,7 @@ pub(super) fn refused(error: &ClusterError) -> Refused {
 
 fn topic(
     rights: &Rights,
-    (name, partitions): (WireTopic, Vec<(i32, Result<Option<Move>, Refused>)>),
+    (name, partitions): (WireTopic, Vec<Checked>),
 ) -> ReassignableTopicResponse {
     let partitions = partitions.into_iter().map(|(index, checked)| {
         let (error, message) = Refused::parts(&checked);

@@ -32,12 +32,16 @@ use crate::{
 /// The first version with an error of the whole request.
 const FIRST_WITH_ERROR: i16 = 1;
 const PREFERRED: i8 = 0;
+const UNCLEAN: i8 = 1;
 
 /// How long a client may wait for the moves.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Partitions, by topic, each with the move that its election takes.
-type Elections = Vec<(WireTopic, Vec<(i32, Result<Move, Refused>)>)>;
+/// A partition's index, and the move that its election takes.
+type Election = (i32, Result<Move, Refused>);
+
+/// Partitions, by topic.
+type Elections = Vec<(WireTopic, Vec<Election>)>;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: ElectLeadersRequest = decode(&call.request)?;
@@ -49,6 +53,10 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             _ => denied(&request, code),
         };
         return reply.now(&response, code.code());
+    }
+    if !matches!(request.election_type, PREFERRED | UNCLEAN) && reply.version >= FIRST_WITH_ERROR {
+        let code = ErrorCode::InvalidRequest.code();
+        return reply.now(&ElectLeadersResponse::default().with_error_code(code), code);
     }
     let wait = u64::try_from(request.timeout_ms).unwrap_or(0);
     let wait = Duration::from_millis(wait).min(WAIT_MAX);
@@ -122,7 +130,7 @@ fn all_of(
     context: &Context,
     topic: &Topic,
     election_type: i8,
-) -> Option<(WireTopic, Vec<(i32, Result<Move, Refused>)>)> {
+) -> Option<(WireTopic, Vec<Election>)> {
     let partitions = (0_u32..).zip(&topic.partitions);
     let elections = partitions.map(|(index, partition)| {
         let id = TopicPartition {
@@ -194,7 +202,7 @@ async fn plan(context: &Context, elections: &mut Elections) {
     let Err(error) = planned else {
         tracing::info!(
             partitions = moves.len(),
-            "a client has preferred leaders elected"
+            "a client requested preferred leader election"
         );
         return;
     };
@@ -250,7 +258,7 @@ fn is_led(context: &Context, wanted: &Move) -> bool {
 
 fn result(
     rights: &Rights,
-    (topic, elections): (WireTopic, Vec<(i32, Result<Move, Refused>)>),
+    (topic, elections): (WireTopic, Vec<Election>),
 ) -> ReplicaElectionResult {
     let partitions = elections.into_iter().map(|(index, election)| {
         let (error, message) = Refused::parts(&election);

@@ -259,6 +259,34 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
     }
 }
 
+/// The same of requests that concern leaders.
+async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+    match key {
+        ApiKey::AlterPartitionReassignments => {
+            ask!(
+                world as peer,
+                1,
+                AlterPartitionReassignmentsRequest::default(),
+                |a| vec![a.error_code]
+            )
+        }
+        ApiKey::ListPartitionReassignments => {
+            ask!(
+                world as peer,
+                0,
+                ListPartitionReassignmentsRequest::default(),
+                |a| vec![a.error_code]
+            )
+        }
+        ApiKey::ElectLeaders => {
+            ask!(world as peer, 2, ElectLeadersRequest::default(), |a| vec![
+                a.error_code
+            ])
+        }
+        other => panic!("{other:?} does not concern leaders"),
+    }
+}
+
 async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
     match key {
         ApiKey::ListGroups => ask!(world as peer, 5, ListGroupsRequest::default(), |a| vec![
@@ -304,27 +332,9 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
                 AlterUserScramCredentialsRequest::default().with_deletions(vec![deletion]);
             ask!(world as peer, 0, request, |a| vec![a.results[0].error_code])
         }
-        ApiKey::AlterPartitionReassignments => {
-            ask!(
-                world as peer,
-                1,
-                AlterPartitionReassignmentsRequest::default(),
-                |a| vec![a.error_code]
-            )
-        }
-        ApiKey::ListPartitionReassignments => {
-            ask!(
-                world as peer,
-                0,
-                ListPartitionReassignmentsRequest::default(),
-                |a| vec![a.error_code]
-            )
-        }
-        ApiKey::ElectLeaders => {
-            ask!(world as peer, 2, ElectLeadersRequest::default(), |a| vec![
-                a.error_code
-            ])
-        }
+        ApiKey::AlterPartitionReassignments
+        | ApiKey::ListPartitionReassignments
+        | ApiKey::ElectLeaders => leader_errors(world, peer, key).await,
         ApiKey::CreateDelegationToken => {
             ask!(world as peer, 3, create_token(OTHER, &[]), |a| vec![
                 a.error_code

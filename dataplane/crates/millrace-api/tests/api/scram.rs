@@ -33,6 +33,7 @@ const UNACCEPTABLE_CREDENTIAL: i16 = 93;
 
 pub(crate) fn security() -> Security {
     let listener = SaslListener {
+        only: None,
         mechanisms: vec![Mechanism::Scram(ScramHash::Sha256)],
         plain: PlainUsers::new([]),
         tokens: None,

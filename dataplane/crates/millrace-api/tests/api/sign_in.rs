@@ -32,6 +32,7 @@ const SESSION: Duration = Duration::from_millis(300);
 fn listener(session_max: Option<Duration>) -> SaslListener {
     let user = |name: &str| (name.to_owned(), "secret".to_owned());
     SaslListener {
+        only: None,
         mechanisms: vec![Mechanism::Plain],
         plain: PlainUsers::new([user("alice"), user("bob")]),
         tokens: None,

@@ -95,9 +95,9 @@ pub(super) fn add_listener(
     };
     let told = cluster.listener.clone();
     let told = told.unwrap_or_else(|| free(host_of(advertised)));
-    let bound = HostPort {
-        host: host_of(listeners).unwrap_or_default(),
-        port: told.port,
+    let bound = match &cluster.listener {
+        Some(at) => at.clone(),
+        None => free(host_of(listeners)),
     };
     listeners.push(endpoint(bound));
     advertised.push(endpoint(told));

@@ -440,7 +440,14 @@ impl Inner {
             let mut given_up = following.given_up.lock();
             let led = self.led_streams(following);
             let open = self.store.open_ids();
-            let is_left = |id: &StreamId| !led.contains(id) && !given_up.moving.contains(id);
+            // What follows a damaged record is in this broker's log alone, so a halted stream is kept.
+            let is_halted = |id: StreamId| {
+                let stream = self.store.opened(id);
+                stream.is_some_and(|stream| stream.halted().is_some())
+            };
+            let is_left = |id: &StreamId| {
+                !led.contains(id) && !given_up.moving.contains(id) && !is_halted(*id)
+            };
             given_up.streams = open.into_iter().filter(is_left).collect();
             given_up.streams.clone()
         };
@@ -490,7 +497,9 @@ impl Inner {
         let due = self.led_partitions(following).into_iter();
         let due = due.filter_map(|(led, log)| {
             let to = led.leader.moving_to.filter(|&to| to != node)?;
-            Some((led, log?, to))
+            // What follows a damaged record is in this broker's log alone.
+            let log = log.filter(|log| log.halted().is_none())?;
+            Some((led, log, to))
         });
         let due: Vec<_> = due.take(MOVES_AT_ONCE).collect();
         if due.is_empty() {
@@ -516,6 +525,10 @@ impl Inner {
                 HashSet::new()
             }
         };
+        if gone.is_empty() {
+            // Their targets may not lead now, or the bucket did not answer.
+            tokio::time::sleep(FAILURE_PAUSE).await;
+        }
         let moved = due.into_iter().map(|(led, _, to)| {
             let to = gone.contains(&led.id()).then_some(to);
             (led, to)
@@ -569,14 +582,18 @@ enum ReleaseError {
 }
 
 /// Gives the partitions to other brokers. Gives those that are not this broker's any more.
+///
+/// After a failure it is not known whose they are: the transaction may have been committed, and another broker may acknowledge
+/// records of them. So they stay shut until an answer says so.
 async fn hand_over(following: &Following, moves: &[Move]) -> HashSet<TopicPartition> {
     let Shared { store, epoch, .. } = &following.cluster;
-    let gone: HashSet<_> = match store.hand_over(moves, *epoch).await {
-        Ok(gone) => gone.into_iter().collect(),
-        Err(error) => {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, partitions = moves.len(), "partitions were not moved");
-            return HashSet::new();
+    let gone: HashSet<_> = loop {
+        match store.hand_over(moves, *epoch).await {
+            Ok(gone) => break gone.into_iter().collect(),
+            Err(error) => {
+                tracing::warn!(%error, partitions = moves.len(), "whether partitions have moved is not known; asking again");
+                tokio::time::sleep(FAILURE_PAUSE).await;
+            }
         }
     };
     for Move { partition, to } in moves {

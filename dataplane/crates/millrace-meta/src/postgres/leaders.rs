@@ -207,7 +207,10 @@ pub(super) async fn plan_moves(
     .await
     .map_err(failure)?;
     for (node, partitions) in counts {
-        let text = format!("{partitions} partitions move to node {node}.");
+        let text = match partitions {
+            1 => format!("1 partition moves to node {node}."),
+            _ => format!("{partitions} partitions move to node {node}."),
+        };
         let node = Some(i64::from(node.get()));
         events::record(&mut tx, ClusterEventKind::Moving, node, &text).await?;
     }

@@ -679,11 +679,9 @@ async fn who_follows_the_feed_knows_what_who_reads_everything_knows() {
         .await
         .expect("opens");
     let at = partition(&topic, 1);
-    let to_two = Move {
-        partition: at,
-        to: NodeId(2),
-    };
-    let handed = cluster.meta.hand_over(&[to_two], one).await;
+    let to = NodeId(2);
+    let moves = [Move { partition: at, to }];
+    let handed = cluster.meta.hand_over(&moves, one).await;
     assert_eq!(handed.expect("hands over").len(), 1);
     let (_, none) = follow("handed over").await;
     cluster
