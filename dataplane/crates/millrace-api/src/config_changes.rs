@@ -145,14 +145,12 @@ pub(crate) async fn answer<M: Encodable + HeaderVersion>(
     reply.with(&message(changed), error)
 }
 
-/// Settings of Kafka that bound the copying between replicas. `kafka-reassign-partitions --verify` deletes them from all brokers and
-/// topics, whether they are set or not; here nothing is copied, and they never are.
-const REPLICATION_THROTTLES: [&str; 5] = [
+/// Settings of Kafka's brokers that bound the copying between replicas. `kafka-reassign-partitions --verify` deletes them from all
+/// brokers, whether they are set or not; here nothing is copied, and they cannot be set.
+const REPLICATION_THROTTLES: [&str; 3] = [
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
 ];
 
 /// Changes a resource, or says what would be wrong with that.
