@@ -74,6 +74,7 @@ impl Contender {
                     work,
                     brokers: count,
                     database: Some(database.clone()),
+                    has_links: false,
                     wal_bytes: WAL_BYTES,
                     lines: LINES.to_owned(),
                 };

@@ -1,6 +1,7 @@
 //! Several brokers of one cluster, on one database and one bucket, with clients whose histories are checked.
 //!
 //! - `brokers`: the processes: started, killed, stopped, drained, and started again where they ended by themselves
+//! - `link`: a broker's way to the database, which can be cut
 //! - `load`: idempotent producers that write numbered records to all partitions
 //! - `history`: what the clients were told
 //! - `follower`, `groups`: consumers that check while they read, and groups that commit
@@ -14,6 +15,7 @@ mod follower;
 mod groups;
 mod history;
 mod leaders;
+mod link;
 mod load;
 mod reading;
 mod timings;

@@ -8,7 +8,8 @@ use millrace_bench::{
 };
 
 pub(crate) const USAGE: &str = "\
-usage: npm run drill:cluster -- [--brokers N] [--kills N] [--double-kills N] [--stops N] [--drains N]
+usage: npm run drill:cluster -- [--brokers N] [--kills N] [--double-kills N] [--stops N] [--cuts N]
+                                [--drains N] [--outage-seconds N]
                                 [--database-restarts N] [--moves N] [--seconds N] [--quick]
                                 [--partitions N] [--producers N] [--rate N] [--seed N]
                                 [--work DIR] [--bin FILE] [--json FILE]
@@ -17,8 +18,10 @@ usage: npm run drill:cluster -- [--brokers N] [--kills N] [--double-kills N] [--
   --kills N              kill -9 of one broker, which is started again, sometimes at once (10)
   --double-kills N       kill -9 of two brokers at once; of five and more (0)
   --stops N              SIGSTOP of one broker for ten seconds, then SIGCONT (3)
+  --cuts N               one broker does not reach PostgreSQL for ten seconds, and clients reach it (2)
   --drains N             SIGTERM of one broker, which is started again (3)
   --database-restarts N  PostgreSQL is restarted, is down for a while, or hangs for a while (3)
+  --outage-seconds N     so long PostgreSQL is down, or hangs (15)
   --moves N              planned moves of a tenth of the partitions (3)
   --seconds N            how long clients run at least (0)
   --quick                three kills, and one of each other disruption
@@ -41,6 +44,8 @@ const COUNT_MAX: usize = 10_000;
 pub(crate) struct Arguments {
     pub(crate) brokers: u32,
     pub(crate) counts: Counts,
+    /// PostgreSQL is away so long.
+    pub(crate) outage: Duration,
     /// Clients run at least so long.
     pub(crate) length: Duration,
     pub(crate) partitions: i32,
@@ -56,6 +61,7 @@ pub(crate) struct Counts {
     pub(crate) kills: usize,
     pub(crate) double_kills: usize,
     pub(crate) stops: usize,
+    pub(crate) cuts: usize,
     pub(crate) drains: usize,
     pub(crate) database: usize,
     pub(crate) moves: usize,
@@ -66,6 +72,7 @@ impl Counts {
         kills: 10,
         double_kills: 0,
         stops: 3,
+        cuts: 2,
         drains: 3,
         database: 3,
         moves: 3,
@@ -74,6 +81,7 @@ impl Counts {
         kills: 3,
         double_kills: 0,
         stops: 1,
+        cuts: 1,
         drains: 1,
         database: 1,
         moves: 1,
@@ -84,6 +92,7 @@ impl Arguments {
     /// `None` if only the usage was asked for.
     pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let (mut brokers, mut counts) = (3, Counts::THOROUGH);
+        let mut outage = Duration::from_secs(15);
         let (mut length, mut partitions, mut producers) = (Duration::ZERO, 60, 4);
         let mut records_per_s = 1_200;
         let mut seed = millrace_time::SystemRandom::shared().next_u64();
@@ -97,6 +106,8 @@ impl Arguments {
                 "--kills" => counts.kills = count(value()?)?,
                 "--double-kills" => counts.double_kills = count(value()?)?,
                 "--stops" => counts.stops = count(value()?)?,
+                "--cuts" => counts.cuts = count(value()?)?,
+                "--outage-seconds" => outage = time(&value()?, 1.0)?,
                 "--drains" => counts.drains = count(value()?)?,
                 "--database-restarts" => counts.database = count(value()?)?,
                 "--moves" => counts.moves = count(value()?)?,
@@ -111,7 +122,7 @@ impl Arguments {
             Some(())
         })?;
         if brokers == 1 {
-            (counts.double_kills, counts.stops) = (0, 0);
+            (counts.double_kills, counts.stops, counts.cuts) = (0, 0, 0);
             (counts.database, counts.moves) = (0, 0);
         }
         if counts.double_kills > 0 && brokers < 5 {
@@ -125,6 +136,7 @@ impl Arguments {
             Self {
                 brokers,
                 counts,
+                outage,
                 length,
                 partitions,
                 producers,
@@ -153,11 +165,11 @@ mod tests {
 
     #[test]
     fn the_command_line() {
-        let line =
-            "--brokers 5 --double-kills 2 --kills 7 --seconds 90 --seed 9 --bin /b --rate 50";
+        let line = "--brokers 5 --double-kills 2 --kills 7 --seconds 90 --seed 9 --bin /b --rate 50 --outage-seconds 60";
         let parsed = parse(line).expect("legal").expect("a drill");
         assert_eq!((parsed.brokers, parsed.seed), (5, 9));
         assert_eq!((parsed.counts.kills, parsed.counts.double_kills), (7, 2));
+        assert_eq!(parsed.outage, Duration::from_secs(60));
         assert_eq!(parsed.length, Duration::from_secs(90));
         assert_eq!(parsed.records_per_s, 50);
         assert_eq!(parsed.files.program, Path::new("/b"));
@@ -174,6 +186,7 @@ mod tests {
             kills: 10,
             double_kills: 0,
             stops: 0,
+            cuts: 0,
             drains: 3,
             database: 0,
             moves: 0,

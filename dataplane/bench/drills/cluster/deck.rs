@@ -15,6 +15,8 @@ pub(crate) enum Disruption {
     DoubleKill,
     /// SIGSTOP for ten seconds, then SIGCONT.
     Stop,
+    /// One broker does not reach PostgreSQL for ten seconds; clients reach it.
+    Cut,
     /// SIGTERM; the broker is started again once it has ended.
     Drain,
     /// PostgreSQL ends and is started again.
@@ -34,6 +36,7 @@ impl Disruption {
             Self::KillAndRestart => "kill_and_restart",
             Self::DoubleKill => "double_kill",
             Self::Stop => "stop",
+            Self::Cut => "cut",
             Self::Drain => "drain",
             Self::DatabaseRestart => "database_restart",
             Self::DatabaseOutage => "database_outage",
@@ -63,6 +66,7 @@ pub(crate) fn shuffled(counts: &Counts, alone: bool, random: &mut Rng) -> Vec<Di
     for (disruption, count) in [
         (Disruption::DoubleKill, counts.double_kills),
         (Disruption::Stop, counts.stops),
+        (Disruption::Cut, counts.cuts),
         (Disruption::Drain, counts.drains),
         (Disruption::Moves, counts.moves),
     ] {
@@ -82,6 +86,7 @@ mod tests {
             kills: 8,
             double_kills: 1,
             stops: 2,
+            cuts: 2,
             drains: 3,
             database: 3,
             moves: 4,
@@ -98,7 +103,7 @@ mod tests {
         let count = |wanted| deck(7).iter().filter(|&&one| one == wanted).count();
         assert_eq!(count(Disruption::KillAndRestart), 2);
         assert_eq!(count(Disruption::DatabaseHang), 1);
-        assert_eq!(deck(7).len(), 21);
+        assert_eq!(deck(7).len(), 23);
         let alone = shuffled(&counts, true, &mut Rng::with_seed(7));
         assert!(!alone.contains(&Disruption::Kill));
     }

@@ -20,10 +20,8 @@ use crate::{deck::Disruption, probes::Probes, times::Times};
 const SERVED_WAIT: Duration = Duration::from_secs(90);
 /// After a disruption, all brokers are back by then.
 const ACTIVE_WAIT: Duration = Duration::from_secs(90);
-/// A broker stands still so long: three times the lease.
-const STAND_STILL: Duration = Duration::from_secs(10);
-/// PostgreSQL is away so long.
-const OUTAGE: Duration = Duration::from_secs(15);
+/// A broker stands still, or is cut off, so long: three times the lease.
+const AWAY: Duration = Duration::from_secs(10);
 /// A broker that was replaced has ended by then.
 const END_WAIT: Duration = Duration::from_secs(30);
 /// Moved partitions have their new leaders by then.
@@ -41,13 +39,15 @@ pub(crate) struct Scene<'a> {
     pub(crate) history: Arc<History>,
     pub(crate) topic: &'a str,
     pub(crate) clock: SharedClock,
+    /// PostgreSQL is away so long.
+    pub(crate) outage: Duration,
     pub(crate) random: Rng,
     pub(crate) times: Times,
     /// Records that a broker acknowledged after it had been replaced.
     pub(crate) acknowledged_after_replacement: u64,
     /// Planned moves that the brokers do not offer.
     pub(crate) moves_skipped: u64,
-    /// Brokers that stood still and were replaced meanwhile.
+    /// Brokers that stood still, or were cut off, and were replaced meanwhile.
     pub(crate) replaced: u64,
 }
 
@@ -56,7 +56,7 @@ impl Scene<'_> {
     pub(crate) fn run(&mut self, disruption: Disruption) -> Result<(), String> {
         let leaders = self.leaders()?;
         let known = self.history.acked();
-        let from = self.clock.now();
+        let (from, outage) = (self.clock.now(), self.outage);
         let (since, hit) = match disruption {
             Disruption::Kill | Disruption::DoubleKill => {
                 let count = 1 + usize::from(disruption == Disruption::DoubleKill);
@@ -71,7 +71,7 @@ impl Scene<'_> {
                 self.restart(&hit)?;
                 (since, led_by(&leaders, &hit))
             }
-            Disruption::Stop => self.stand_still(&leaders)?,
+            Disruption::Stop | Disruption::Cut => self.away(disruption, &leaders)?,
             Disruption::Drain => {
                 let hit = self.victims(1, &leaders)?;
                 self.brokers.drain(hit[0])?;
@@ -84,12 +84,12 @@ impl Scene<'_> {
             })?,
             Disruption::DatabaseOutage => self.database(from, |server| {
                 server.halt();
-                pause(OUTAGE);
+                pause(outage);
                 server.resume();
             })?,
             Disruption::DatabaseHang => self.database(from, |server| {
                 server.freeze();
-                pause(OUTAGE);
+                pause(outage);
                 server.thaw();
             })?,
             Disruption::Moves => (from, self.moves(&leaders)?),
@@ -159,45 +159,71 @@ impl Scene<'_> {
         self.restart(&gone)
     }
 
-    /// Returns when it stood still, and the partitions that it led.
-    fn stand_still(&mut self, leaders: &Leaders) -> Result<(Duration, BTreeSet<i32>), String> {
+    /// A broker stands still, or does not reach the database, for longer than its lease. Returns since when, and the partitions
+    /// that it led.
+    fn away(
+        &mut self,
+        disruption: Disruption,
+        leaders: &Leaders,
+    ) -> Result<(Duration, BTreeSet<i32>), String> {
         let hit = self.victims(1, leaders)?;
         let node = hit[0];
-        println!("at {:.1} s: SIGSTOP of {node}", self.seconds());
+        let is_cut = disruption == Disruption::Cut;
+        println!(
+            "at {:.1} s: {} of {node}",
+            self.seconds(),
+            disruption.name()
+        );
         let mut probes = Probes::connect(node, self.brokers.address(node)?)?;
         let ended_before = self.brokers.exits().len();
-        self.brokers.freeze(node)?;
-        let since = self.clock.now();
-        let until = since + STAND_STILL;
-        let others: Vec<u32> = self.brokers.running();
-        let other = others.into_iter().find(|&other| other != node);
-        let mut is_replaced = false;
-        while self.clock.now() < until {
-            let state = other.and_then(|other| self.brokers.state_by(other, node));
-            let is_away = state.is_some_and(|state| state == "fenced" || state == "left");
-            if is_away && !is_replaced {
-                is_replaced = true;
-                probes.send()?;
-            }
-            pause(POLL);
+        match is_cut {
+            true => self.brokers.cut(node)?,
+            false => self.brokers.freeze(node)?,
         }
-        self.brokers.thaw(node)?;
+        let since = self.clock.now();
+        let is_replaced = self.until_replaced(node, since + AWAY, &mut probes)?;
+        match is_cut {
+            true => self.brokers.restore(node)?,
+            false => self.brokers.thaw(node)?,
+        }
         if !is_replaced {
             self.brokers.must_run(node)?;
-            println!("node {node} was not replaced while it stood still");
+            println!("node {node} was not replaced while it was away");
             return Ok((since, led_by(leaders, &hit)));
         }
         self.replaced += 1;
         self.acknowledged_after_replacement += probes.acknowledged();
-        let thawed = self.clock.now();
+        let back = self.clock.now();
         while self.brokers.exits().len() == ended_before {
             self.brokers.tend()?;
-            if self.clock.now().saturating_sub(thawed) > END_WAIT {
+            if self.clock.now().saturating_sub(back) > END_WAIT {
                 return Err(format!("node {node} was replaced, and goes on"));
             }
             pause(POLL);
         }
         Ok((since, led_by(leaders, &hit)))
+    }
+
+    /// Whether others replaced the node by then. Once they have its log, the node gets records that it may not acknowledge.
+    fn until_replaced(
+        &mut self,
+        node: u32,
+        until: Duration,
+        probes: &mut Probes,
+    ) -> Result<bool, String> {
+        let others = self.brokers.running();
+        let other = others.into_iter().find(|&other| other != node);
+        let mut is_replaced = false;
+        while self.clock.now() < until {
+            let state = other.and_then(|other| self.brokers.state_by(other, node));
+            // Its log's fence was raised before it left.
+            if state.as_deref() == Some("left") {
+                probes.send_once();
+            }
+            is_replaced |= matches!(state.as_deref(), Some("fenced" | "left"));
+            pause(POLL);
+        }
+        Ok(is_replaced)
     }
 
     /// All partitions are meant: none may notice.

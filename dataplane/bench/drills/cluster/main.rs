@@ -94,6 +94,7 @@ fn run(arguments: &Arguments) -> Result<Outcome, String> {
         work: arguments.files.work.clone(),
         brokers: arguments.brokers,
         database,
+        has_links: true,
         wal_bytes: WAL_BYTES,
         lines: LINES.to_owned(),
     };
@@ -113,6 +114,7 @@ fn run(arguments: &Arguments) -> Result<Outcome, String> {
         history,
         topic: TOPIC,
         clock,
+        outage: arguments.outage,
         random: Rng::with_seed(arguments.seed),
         times: Times::of(arguments.partitions),
         acknowledged_after_replacement: 0,

@@ -1,4 +1,4 @@
-//! Records that a broker finds when it wakes after another one has taken its place. It may not acknowledge them.
+//! Records for a broker whose log another one has taken over. It may not acknowledge them.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
@@ -14,6 +14,7 @@ const CLIENT_ID: &str = "probe";
 /// Connections to one broker, one for each partition that it leads.
 pub(crate) struct Probes {
     connections: BTreeMap<i32, Connection>,
+    is_sent: bool,
 }
 
 impl Probes {
@@ -27,23 +28,31 @@ impl Probes {
             Ok((partition, connection))
         };
         let connections = led.map(connect).collect::<Result<_, String>>()?;
-        Ok(Self { connections })
+        Ok(Self {
+            connections,
+            is_sent: false,
+        })
     }
 
-    /// Writes a record to each partition while the broker stands still.
-    pub(crate) fn send(&mut self) -> Result<(), String> {
+    /// Writes a record to each partition, the first time. A connection that the broker has closed takes none.
+    pub(crate) fn send_once(&mut self) {
+        if std::mem::replace(&mut self.is_sent, true) {
+            return;
+        }
         let mut batch = BatchBuilder::new(Compression::None);
         batch.push(0, None, Some(b"probe"), &[]);
         let batch = batch.build();
-        for (&partition, connection) in &mut self.connections {
+        self.connections.retain(|&partition, connection| {
             let sent = connection.send_produce(TOPIC, &[(partition, &batch)]);
-            sent.map_err(|error| format!("a probe: {error}"))?;
-        }
-        Ok(())
+            sent.is_ok()
+        });
     }
 
     /// How many of them are acknowledged. That the broker closes the connection or refuses is as it should be.
     pub(crate) fn acknowledged(self) -> u64 {
+        if !self.is_sent {
+            return 0;
+        }
         let is_acknowledged = |mut connection: Connection| {
             let answer = connection.await_produce();
             answer.is_ok_and(|answer| answer.partitions.iter().any(|one| one.error_code == 0))

@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -16,6 +17,7 @@ use millrace_time::SharedClock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use super::link::Link;
 use crate::{
     broker::{Home, Running, Settings, Stopped, lasting_addresses},
     machine::pause,
@@ -44,6 +46,8 @@ pub struct Plan {
     pub brokers: u32,
     /// The database that they share; none is one broker with metadata of its own.
     pub database: Option<String>,
+    /// Whether each broker reaches the database by a link that [`Brokers::cut`] cuts.
+    pub has_links: bool,
     /// Capacity of each write-ahead log.
     pub wal_bytes: u64,
     /// Further lines of each configuration.
@@ -88,6 +92,7 @@ pub struct Brokers {
 #[derive(Debug)]
 struct Node {
     home: Home,
+    link: Option<Link>,
     running: Option<Running>,
     /// It ended by itself, and is started again then.
     restart_at: Option<Duration>,
@@ -96,7 +101,7 @@ struct Node {
 }
 
 impl Brokers {
-    /// Starts all and waits until each serves.
+    /// Starts all and waits until each serves. Links need a runtime.
     ///
     /// # Errors
     /// The folder exists, or a broker does not start.
@@ -114,11 +119,13 @@ impl Brokers {
         };
         for (node, pair) in (1..=plan.brokers).zip(addresses.as_chunks::<2>().0) {
             let folder = brokers.work.join(format!("node-{node}"));
-            let settings = settings(plan, &brokers.work, node);
+            let (link, database) = link_of(plan)?;
+            let settings = settings(plan, &brokers.work, (node, database));
             let home = Home::create_at(&plan.program, &folder, &settings, *pair)?;
             let running = home.start_and_wait()?;
             let node_of = Node {
                 home,
+                link,
                 running: Some(running),
                 restart_at: None,
                 restarts: 0,
@@ -222,6 +229,25 @@ impl Brokers {
     /// It does not run.
     pub fn thaw(&self, node: u32) -> Result<(), String> {
         self.signal(node, Signal::CONT)
+    }
+
+    /// Nothing gets through between the node and its database. It may end by itself.
+    ///
+    /// # Errors
+    /// It has no link.
+    pub fn cut(&mut self, node: u32) -> Result<(), String> {
+        self.node_mut(node)?.may_end = true;
+        self.link(node)?.cut();
+        Ok(())
+    }
+
+    /// Everything gets through again, also what was sent meanwhile.
+    ///
+    /// # Errors
+    /// It has no link.
+    pub fn restore(&self, node: u32) -> Result<(), String> {
+        self.link(node)?.restore();
+        Ok(())
     }
 
     /// A node that stood still goes on as before: from now on it may not end by itself.
@@ -350,6 +376,11 @@ impl Brokers {
             .signal(signal)
     }
 
+    fn link(&self, node: u32) -> Result<&Link, String> {
+        let link = self.node(node)?.link.as_ref();
+        link.ok_or_else(|| format!("node {node} has no link to its database"))
+    }
+
     fn take(&mut self, node: u32) -> Result<Running, String> {
         let running = self.node_mut(node)?.running.take();
         running.ok_or_else(|| format!("node {node} does not run"))
@@ -389,11 +420,23 @@ fn state_in(view: &Value, node: u32) -> Option<String> {
     broker["state"].as_str().map(str::to_owned)
 }
 
-fn settings(plan: &Plan, work: &Path, node: u32) -> Settings {
-    let member = plan
-        .database
-        .as_ref()
-        .map(|database| format!("cluster.id=drill\nmetadata.database.url={database}\n"));
+/// How a broker reaches the database: its link, where it has one, and the address for its configuration.
+fn link_of(plan: &Plan) -> Result<(Option<Link>, Option<String>), String> {
+    let Some(database) = plan.database.as_deref().filter(|_| plan.has_links) else {
+        return Ok((None, plan.database.clone()));
+    };
+    let failed = |what: &dyn Display| format!("a link to {database}: {what}");
+    let (user, place) = database.split_once('@').ok_or_else(|| failed(&"no user"))?;
+    let (server, name) = place.split_once('/').ok_or_else(|| failed(&"no name"))?;
+    let server = server.parse().map_err(|error| failed(&error))?;
+    let link = Link::to(server).map_err(|error| failed(&error))?;
+    let address = format!("{user}@{}/{name}", link.address());
+    Ok((Some(link), Some(address)))
+}
+
+fn settings(plan: &Plan, work: &Path, (node, database): (u32, Option<String>)) -> Settings {
+    let member =
+        database.map(|database| format!("cluster.id=drill\nmetadata.database.url={database}\n"));
     Settings {
         wal_bytes: plan.wal_bytes,
         io_depth: 8,
@@ -417,15 +460,20 @@ mod tests {
             program: PathBuf::new(),
             work: PathBuf::new(),
             brokers: 3,
-            database: Some("postgres://d".to_owned()),
+            database: Some("postgres://u@127.0.0.1:1/d".to_owned()),
+            has_links: false,
             wal_bytes: 1,
             lines: "last=1\n".to_owned(),
         };
-        let lines = settings(&plan, Path::new("/w"), 2).lines;
-        assert!(lines.contains("metadata.database.url=postgres://d\n"));
+        let lines_of = |plan: &Plan, node| {
+            let (_, database) = link_of(plan).expect("a good address");
+            settings(plan, Path::new("/w"), (node, database)).lines
+        };
+        let lines = lines_of(&plan, 2);
+        assert!(lines.contains("metadata.database.url=postgres://u@127.0.0.1:1/d\n"));
         assert!(lines.ends_with("broker.rack=zone-2\nlast=1\n"), "{lines}");
         plan.database = None;
-        let lines = settings(&plan, Path::new("/w"), 1).lines;
+        let lines = lines_of(&plan, 1);
         assert!(!lines.contains("metadata.database.url"), "{lines}");
     }
 

@@ -47,6 +47,9 @@ const ABANDON_DRAIN: Duration = Duration::from_secs(1);
 /// Unwinding a task takes microseconds.
 const PANIC_ARRIVES_WITHIN: Duration = Duration::from_millis(50);
 
+/// Other brokers say where their partitions end within this time, or are asked again.
+const ASK_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// The broker did not start. The text is for the operator and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -519,9 +522,11 @@ fn serve(
 fn ask_others(
     cluster: Option<&Cluster>,
     tracker: &Tracker,
-    client: ClientConfig,
+    mut client: ClientConfig,
     tasks: &Supervisor,
 ) -> Option<AbortOnDropHandle<()>> {
+    // A broker that does not answer must not hold the others' answers back for long.
+    client.request_timeout = ASK_TIMEOUT;
     cluster.map(|_| {
         let asking = tracker.elsewhere().clone().run(Client::new(client));
         AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, asking))

@@ -137,9 +137,15 @@ impl Admin {
                 return Ok(done);
             }
             if let Err(error) = retry.after(failed).await {
-                // What a broker has answered stands.
-                let is_answered = left.keys().all(|partition| done.contains_key(partition));
-                return if is_answered { Ok(done) } else { Err(error) };
+                // What other brokers have answered stands.
+                if done.is_empty() {
+                    return Err(error);
+                }
+                let code = error.code().unwrap_or(ErrorCode::REQUEST_TIMED_OUT);
+                for partition in left.into_keys() {
+                    done.entry(partition).or_insert_with(|| Err(code.into()));
+                }
+                return Ok(done);
             }
             let topics: Vec<_> = left.keys().map(|partition| &*partition.topic).collect();
             self.client.refresh_topics(&topics).await?;

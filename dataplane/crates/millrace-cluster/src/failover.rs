@@ -24,6 +24,9 @@ const LOOKS_PER_LEASE: u32 = 12;
 /// The pause after a log could not be taken over.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
+/// The same where its records are damaged: an operator restores its volume, or deletes topics.
+const HALTED_PAUSE: Duration = Duration::from_secs(60);
+
 /// What the failover works with.
 pub(crate) struct FailoverParts {
     /// This broker.
@@ -136,7 +139,9 @@ impl Failover {
         let running = self.parts.tasks.spawn(Task::Failover, async move {
             if let Err(error) = takeover.run(&broker, adoption).await {
                 tell(node, &error);
-                tokio::time::sleep(RETRY_PAUSE).await;
+                let is_halted = matches!(error, TakeoverError::Halted { .. });
+                let pause = if is_halted { HALTED_PAUSE } else { RETRY_PAUSE };
+                tokio::time::sleep(pause).await;
             }
         });
         self.running.insert(node, running);

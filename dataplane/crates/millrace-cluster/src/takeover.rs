@@ -8,8 +8,8 @@ use std::{error::Error, fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use millrace_blockcache::BlockCache;
-use millrace_meta::{Adoption, Broker, ClusterError, ClusterStore, StoreFailure};
-use millrace_model::{NodeId, StreamId};
+use millrace_meta::{Adoption, Broker, ClusterError, ClusterStore, OpenStreamError, StoreFailure};
+use millrace_model::{NodeEpoch, NodeId, StreamId};
 use millrace_objects::ObjectStorage;
 use millrace_stream::{
     Closed, CompactionConfig, RecoveredLog, StreamConfig, StreamParts, StreamStore,
@@ -103,6 +103,21 @@ pub enum TakeoverError {
     /// Its streams.
     #[error("its streams cannot be opened")]
     Streams(#[from] millrace_stream::OpenError),
+    /// Records in it are damaged. Its other streams are uploaded and released.
+    #[error(
+        "it has damaged records of {} stream(s), the first being stream {first}: their partitions stay offline until the \
+         log's volume is restored or their topics are deleted; all other partitions are served",
+        others + 1
+    )]
+    Halted {
+        /// The lowest of the streams.
+        first: StreamId,
+        /// How many more there are.
+        others: usize,
+    },
+    /// Its sound streams could not be released.
+    #[error("its sound streams could not be released")]
+    Release(#[from] OpenStreamError),
     /// Not everything could be uploaded.
     #[error("not all of it could be uploaded: {0:?}")]
     NotUploaded(Closed),
@@ -175,6 +190,9 @@ impl Takeover {
         let recovery = store.metrics().recovery;
         match store.close().await {
             Closed::Uploaded => {}
+            Closed::Halted { streams } => {
+                return Err(self.release_others(&streams, adoption.epoch).await);
+            }
             closed => return Err(TakeoverError::NotUploaded(closed)),
         }
         // The device is closed before its volume is detached.
@@ -185,6 +203,18 @@ impl Takeover {
         metrics::counter!("millrace_logs_taken_over_total").increment(1);
         self.logs.give_back(&adoption.log).await;
         Ok(())
+    }
+
+    /// Everything but what the halted streams have is in the bucket, so all others may have new owners.
+    async fn release_others(&self, halted: &[StreamId], epoch: NodeEpoch) -> TakeoverError {
+        match (self.store.reopen_streams(halted, epoch).await, halted) {
+            (Err(error), _) => TakeoverError::Release(error),
+            (Ok(_), [first, others @ ..]) => TakeoverError::Halted {
+                first: *first,
+                others: others.len(),
+            },
+            (Ok(_), []) => TakeoverError::NotUploaded(Closed::Uploaded),
+        }
     }
 
     fn stream_parts(

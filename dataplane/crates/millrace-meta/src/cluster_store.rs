@@ -88,6 +88,16 @@ pub trait ClusterStore: MetaStore {
     /// See [`ClusterError`].
     async fn plan_moves(&self, moves: &[Move], preferred: Preferred) -> Result<(), ClusterError>;
 
+    /// Takes back what was planned of partitions that have not moved yet: they stay at their leaders, which become their preferred
+    /// ones. Returns those partitions; the others had moved already, were not to move, or do not exist.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn cancel_moves(
+        &self,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<TopicPartition>, ClusterError>;
+
     /// What happened to the brokers last, the newest first, up to `limit`.
     ///
     /// # Errors

@@ -149,7 +149,7 @@ fn stopped(report: &StopReport) -> Result<(), Ended> {
         Closed::Uploaded | Closed::InLog { .. } => Ok(()),
         Closed::Halted { streams } => {
             tracing::warn!(
-                streams,
+                streams = streams.len(),
                 "the write-ahead log keeps what halted streams have"
             );
             Ok(())

@@ -296,6 +296,26 @@ impl Tables {
         Ok(())
     }
 
+    /// As the trait says: gives the partitions that were to move.
+    pub(super) fn cancel_moves(&mut self, partitions: &[TopicPartition]) -> Vec<TopicPartition> {
+        let mut topics = BTreeSet::new();
+        let mut cancelled = Vec::new();
+        for partition in partitions {
+            let Some((topic, ..)) = self.partition(partition) else {
+                continue;
+            };
+            let leader = self.leader_mut(topic, partition.partition);
+            let Some(leader) = leader.filter(|leader| leader.moving_to.is_some()) else {
+                continue;
+            };
+            (leader.moving_to, leader.preferred) = (None, leader.node);
+            topics.insert(topic);
+            cancelled.push(partition.clone());
+        }
+        self.changed(topics, false);
+        cancelled
+    }
+
     /// Opens streams of this node, and with `free` those that nobody owns; without, the node's others have no owner any more.
     pub(super) fn open(
         &mut self,

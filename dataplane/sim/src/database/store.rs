@@ -338,6 +338,16 @@ impl ClusterStore for Connection {
             .await
     }
 
+    async fn cancel_moves(
+        &self,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<TopicPartition>, ClusterError> {
+        self.commit("cancel moves", |tables, _| {
+            Ok(tables.cancel_moves(partitions))
+        })
+        .await
+    }
+
     async fn plan_moves(&self, moves: &[Move], preferred: Preferred) -> Result<(), ClusterError> {
         self.commit("plan moves", |tables, _| {
             tables.plan_moves(moves, preferred)

@@ -32,8 +32,17 @@ use crate::{
     topics::Refused,
 };
 
-/// A partition's index, and its move where it needs one.
-type Checked = (i32, Result<Option<Move>, Refused>);
+/// A partition's index, and what is to be done where something is.
+type Checked = (i32, Result<Option<Asking>, Refused>);
+
+/// What is asked for a partition.
+#[derive(Debug, Clone)]
+enum Asking {
+    /// It moves.
+    Move(Move),
+    /// It stays where it is.
+    Cancel(TopicPartition),
+}
 
 /// Partitions of a request, by topic, in its order.
 type Asked = Vec<(WireTopic, Vec<Checked>)>;
@@ -52,6 +61,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let change = async move {
         let mut asked = check(&own, request);
         plan(&own, &mut asked).await;
+        cancel(&own, &mut asked).await;
         asked
     };
     enqueue(context, change, move |asked| async move {
@@ -66,7 +76,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     .await
 }
 
-/// What is to be planned for each partition; nothing for those that are where they should be, and their preferred leader as well.
+/// What is to be done for each partition; nothing for those that are where they should be, and their preferred leader as well.
 fn check(context: &Context, request: AlterPartitionReassignmentsRequest) -> Asked {
     let mut named = HashSet::new();
     let topics = request.topics.into_iter().map(|topic| {
@@ -92,7 +102,7 @@ fn check_partition(
     context: &Context,
     name: &WireTopic,
     asked: &ReassignablePartition,
-) -> Result<Option<Move>, Refused> {
+) -> Result<Option<Asking>, Refused> {
     let unknown = || {
         let message = "The partition does not exist.";
         Refused::new(ErrorCode::UnknownTopicOrPartition, message)
@@ -107,14 +117,8 @@ fn check_partition(
     };
     let leader = partition.leader();
     let Some(replicas) = &asked.replicas else {
-        // The leader stays where it is, and is the preferred one, as replicas are after a cancellation.
-        let stays = leader.filter(|leader| leader.moving_to.is_some());
-        let to = stays.and_then(|leader| leader.node);
-        return match to {
-            Some(to) => Ok(Some(Move {
-                partition: partition_id,
-                to,
-            })),
+        return match leader.and_then(|leader| leader.moving_to) {
+            Some(_) => Ok(Some(Asking::Cancel(partition_id))),
             None => Err(ErrorCode::NoReassignmentInProgress.into()),
         };
     };
@@ -129,10 +133,11 @@ fn check_partition(
     let is_done = leader.is_none_or(|leader| {
         (leader.node, leader.moving_to, leader.preferred) == (Some(to), None, Some(to))
     });
-    Ok((!is_done).then_some(Move {
+    let planned = Move {
         partition: partition_id,
         to,
-    }))
+    };
+    Ok((!is_done).then_some(Asking::Move(planned)))
 }
 
 fn one_replica(replicas: &[BrokerId]) -> Result<BrokerId, Refused> {
@@ -151,13 +156,12 @@ fn one_replica(replicas: &[BrokerId]) -> Result<BrokerId, Refused> {
 
 /// Plans what may be planned, in one transaction. Where that fails, all of it is refused.
 async fn plan(context: &Context, asked: &mut Asked) {
-    let of_all = |asked: &Asked| -> Vec<Move> {
-        let partitions = asked.iter().flat_map(|(_, partitions)| partitions);
-        partitions
-            .filter_map(|(_, checked)| checked.as_ref().ok()?.clone())
-            .collect()
-    };
-    let moves = of_all(asked);
+    let moves: Vec<Move> = all(asked)
+        .filter_map(|asking| match asking {
+            Asking::Move(planned) => Some(planned.clone()),
+            Asking::Cancel(_) => None,
+        })
+        .collect();
     if moves.is_empty() {
         return;
     }
@@ -171,9 +175,44 @@ async fn plan(context: &Context, asked: &mut Asked) {
     };
     tracing::warn!(%error, "partitions were not reassigned");
     let refused = refused(&error);
+    refuse(asked, &refused, |asking| matches!(asking, Asking::Move(_)));
+}
+
+/// Takes back what is to be taken back, in one transaction. A partition that has moved meanwhile is refused.
+async fn cancel(context: &Context, asked: &mut Asked) {
+    let partitions: Vec<TopicPartition> = all(asked)
+        .filter_map(|asking| match asking {
+            Asking::Move(_) => None,
+            Asking::Cancel(partition) => Some(partition.clone()),
+        })
+        .collect();
+    if partitions.is_empty() {
+        return;
+    }
+    let (cancelled, refused) = match context.logs.cancel_moves(&partitions).await {
+        Ok(cancelled) => (cancelled, ErrorCode::NoReassignmentInProgress.into()),
+        Err(error) => {
+            tracing::warn!(%error, "reassignments were not cancelled");
+            (Vec::new(), refused(&error))
+        }
+    };
+    let cancelled: HashSet<TopicPartition> = cancelled.into_iter().collect();
+    refuse(asked, &refused, |asking| match asking {
+        Asking::Move(_) => false,
+        Asking::Cancel(partition) => !cancelled.contains(partition),
+    });
+}
+
+fn all(asked: &Asked) -> impl Iterator<Item = &Asking> {
+    let partitions = asked.iter().flat_map(|(_, partitions)| partitions);
+    partitions.filter_map(|(_, checked)| checked.as_ref().ok()?.as_ref())
+}
+
+/// Refuses what was asked and cannot be done.
+fn refuse(asked: &mut Asked, refused: &Refused, is_refused: impl Fn(&Asking) -> bool) {
     let partitions = asked.iter_mut().flat_map(|(_, partitions)| partitions);
     for (_, checked) in partitions {
-        if matches!(checked, Ok(Some(_))) {
+        if matches!(checked, Ok(Some(asking)) if is_refused(asking)) {
             *checked = Err(refused.clone());
         }
     }

@@ -16,7 +16,7 @@ impl Admin {
     /// The sizes of partitions at their leaders, in bytes.
     ///
     /// # Errors
-    /// A leader could not answer.
+    /// No leader could answer. Where only some could not, their partitions have errors.
     pub async fn partition_sizes(
         &self,
         partitions: impl IntoIterator<Item = TopicPartition>,

@@ -61,7 +61,7 @@ impl Admin {
     /// Offsets by position or time.
     ///
     /// # Errors
-    /// A leader could not answer.
+    /// No leader could answer. Where only some could not, their partitions have errors.
     pub async fn list_offsets(
         &self,
         wanted: BTreeMap<TopicPartition, OffsetSpec>,
@@ -119,7 +119,7 @@ impl Admin {
     /// offsets that are left.
     ///
     /// # Errors
-    /// A leader could not answer.
+    /// No leader could answer. Where only some could not, their partitions have errors.
     pub async fn delete_records(
         &self,
         before: PartitionOffsets,

@@ -237,6 +237,22 @@ impl LogManager {
         Ok(())
     }
 
+    /// Has partitions stay at their leaders that were to move, and gives those that had not moved yet.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    pub async fn cancel_moves(
+        &self,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<TopicPartition>, ClusterError> {
+        let Some(following) = &self.inner.following else {
+            return Ok(Vec::new());
+        };
+        let cancelled = following.cluster.store.cancel_moves(partitions).await?;
+        following.catch_up().await;
+        Ok(cancelled)
+    }
+
     /// Whether every partition that this broker leads is open.
     #[must_use]
     pub fn is_all_open(&self) -> bool {

@@ -242,10 +242,13 @@ pub(super) async fn adopt(
         .execute(&mut *tx)
         .await
         .map_err(failure)?;
-    let by = rows.iter().find(|row| row.1 == own).map_or(0, |row| row.0);
-    let text = format!("Node {by} takes over the write-ahead log of node {node}.");
-    let of = Some(i64::from(node.get()));
-    events::record(&mut tx, ClusterEventKind::Takeover, of, &text).await?;
+    let is_retry = *former == Some(own);
+    if !is_retry {
+        let by = rows.iter().find(|row| row.1 == own).map_or(0, |row| row.0);
+        let text = format!("Node {by} takes over the write-ahead log of node {node}.");
+        let of = Some(i64::from(node.get()));
+        events::record(&mut tx, ClusterEventKind::Takeover, of, &text).await?;
+    }
     commit_change(tx, Change::Brokers(&[])).await?;
     let log = log.clone();
     Ok(Adoption { epoch, log })

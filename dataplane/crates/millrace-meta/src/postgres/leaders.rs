@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use millrace_model::{NodeId, TopicId};
+use millrace_model::{NodeId, TopicId, TopicPartition};
 
 use super::{
-    PostgresMeta, Tx, events, failure,
+    PostgresMeta, Tx, commit, events, failure,
     feed::{Change, commit_change},
     topics,
 };
@@ -217,6 +217,49 @@ pub(super) async fn plan_moves(
     let topics = topics_of(&planned)?;
     commit_change(tx, Change::Topics(&topics)).await?;
     Ok(())
+}
+
+/// Takes moves back that have not been made. Gives their partitions.
+pub(super) async fn cancel_moves(
+    meta: &PostgresMeta,
+    partitions: &[TopicPartition],
+) -> Result<Vec<TopicPartition>, ClusterError> {
+    let mut tx = meta.begin().await?;
+    let (names, indexes): (Vec<&str>, Vec<i64>) = partitions
+        .iter()
+        .map(|of| (of.topic.as_str(), i64::from(of.partition)))
+        .unzip();
+    let cancelled: Vec<(i64, Vec<u8>, i64)> = sqlx::query_as(
+        "WITH moving AS (
+           SELECT nth, topic_id, partition_index
+           FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS named (name, partition_index, nth)
+           JOIN topics USING (name) JOIN partitions USING (topic_id, partition_index)
+           WHERE moving_to IS NOT NULL
+           ORDER BY topic_id, partition_index FOR UPDATE OF partitions)
+         UPDATE partitions SET moving_to = NULL, preferred = leader FROM moving
+         WHERE partitions.topic_id = moving.topic_id
+           AND partitions.partition_index = moving.partition_index
+         RETURNING nth, partitions.topic_id, partitions.partition_index",
+    )
+    .bind(names)
+    .bind(indexes)
+    .fetch_all(&mut *tx)
+    .await
+    .map_err(failure)?;
+    let position = |&(nth, ..): &(i64, Vec<u8>, i64)| usize::try_from(nth - 1).ok();
+    let named = cancelled.iter().filter_map(position);
+    let named = named.filter_map(|position| partitions.get(position).cloned());
+    let named = named.collect();
+    if cancelled.is_empty() {
+        commit(tx).await?;
+        return Ok(named);
+    }
+    let rows: Vec<Partition> = cancelled
+        .into_iter()
+        .map(|(_, topic, index)| (topic, index))
+        .collect();
+    commit_change(tx, Change::Topics(&topics_of(&rows)?)).await?;
+    Ok(named)
 }
 
 /// Locks the partitions in the order of their topics' ids and their indexes. Gives them in the order of the moves.

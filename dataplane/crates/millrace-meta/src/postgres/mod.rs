@@ -363,6 +363,13 @@ impl ClusterStore for PostgresMeta {
         retried(|| leaders::plan_moves(self, moves, preferred)).await
     }
 
+    async fn cancel_moves(
+        &self,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<TopicPartition>, ClusterError> {
+        retried(|| leaders::cancel_moves(self, partitions)).await
+    }
+
     async fn events(&self, limit: usize) -> Result<Vec<ClusterEvent>, StoreFailure> {
         events::newest(self, limit).await
     }

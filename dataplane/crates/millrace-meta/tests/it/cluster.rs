@@ -609,6 +609,19 @@ async fn a_reassignment_makes_the_preferred_leader() {
         "{refused:?}"
     );
     assert_eq!(leader().await.moving_to, None, "all or none");
+    let planned = cluster.meta.plan_moves(&[to(2)], Preferred::Set).await;
+    planned.expect("plans");
+    let (named, other) = ([at.clone(), partition(&topic, 7)], [at.clone()]);
+    let cancelled = cluster.meta.cancel_moves(&named).await;
+    assert_eq!(
+        cancelled.expect("cancels"),
+        other,
+        "the other one does not exist"
+    );
+    let (moving, preferred) = (leader().await.moving_to, leader().await.preferred);
+    assert_eq!((moving, preferred), (None, Some(NodeId(1))));
+    let again = cluster.meta.cancel_moves(&named).await;
+    assert_eq!(again.expect("cancels nothing"), [], "it does not move");
     let handed = cluster.meta.hand_over(&[to(2)], one).await;
     assert_eq!(handed.expect("nothing is done"), [], "it is not open");
 }

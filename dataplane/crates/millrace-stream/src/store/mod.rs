@@ -163,8 +163,8 @@ pub enum Closed {
     },
     /// Everything is in objects but what halted streams have: the log, closed in peace, keeps that.
     Halted {
-        /// How many streams are halted.
-        streams: usize,
+        /// The halted streams, ascending.
+        streams: Vec<StreamId>,
     },
     /// The device failed or hangs, or another broker took over; the reason.
     Failed(Cause),
@@ -300,7 +300,7 @@ impl StreamStore {
             (Ok(Err(error)), _) => Closed::Failed(Cause::new(error)),
             (_, Ok(Err(error))) => Closed::Failed(Cause::new(error)),
             (Ok(Ok(())), Ok(Ok(()))) => match self.inner.log_trims.held() {
-                0 => Closed::Uploaded,
+                streams if streams.is_empty() => Closed::Uploaded,
                 streams => Closed::Halted { streams },
             },
             (Ok(Ok(())), Err(_)) => Closed::InLog { pending_bytes },

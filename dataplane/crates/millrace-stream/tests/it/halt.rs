@@ -128,7 +128,8 @@ async fn a_payload_that_rots_in_the_log_halts_its_stream_and_is_not_trimmed() {
         store.flush().await.expect("there is nothing else");
         rotten.check_halted(&first).await;
         assert_eq!(read_all(&second, 10_000).await, rotten.written[1]);
-        assert_eq!(store.close().await, Closed::Halted { streams: 1 });
+        let streams = vec![rotten.ids[0]];
+        assert_eq!(store.close().await, Closed::Halted { streams });
     }
 
     rotten.flip();

@@ -387,6 +387,51 @@ async fn what_a_dead_broker_acknowledged_is_read_from_the_others() {
     producer.close().await;
 }
 
+/// Damages the record with this value, which is in the log of a broker that does not run.
+fn damage(home: &Home, value: &str) {
+    let file = home.path().join("wal/wal");
+    let mut log = std::fs::read(&file).expect("readable");
+    let found = log
+        .windows(value.len())
+        .position(|at| at == value.as_bytes());
+    let at = found.expect("it has not been trimmed");
+    log[at] ^= 0x40;
+    std::fs::write(file, log).expect("writable");
+}
+
+/// Nobody can upload what follows the damaged record, so its partition waits for an operator. The others do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_record_of_a_dead_broker_keeps_no_other_partition_offline() {
+    const DAMAGED: &str = "this record will be damaged";
+    let settings = "leader.balance.interval.ms=0\ns3.wal.upload.interval.ms=600000";
+    let mut cluster = Cluster::start_with([1, 2], settings).await;
+    cluster.create_topic().await;
+    let client = cluster.client();
+    let producer = producer(&client);
+    send(&producer, 0..20).await;
+    let of_two = led_by(&cluster, 2).await;
+    let mut raw = cluster.brokers[&2].client().await;
+    let produced = raw.produce(TOPIC, of_two[0], single(DAMAGED)).await;
+    produced.expect("acknowledged");
+    send(&producer, 20..40).await;
+    cluster.kill_node(2);
+    damage(&cluster.nodes[&2].home, DAMAGED);
+    cluster.expire(2).await;
+    for partition in (0..PARTITIONS).filter(|&partition| partition != of_two[0]) {
+        let read = cluster.read(partition, 40).await;
+        assert_eq!(read, expected(40)[&partition]);
+    }
+    let log = cluster.nodes[&1].home.log();
+    assert!(log.contains("damaged records of 1 stream(s)"), "{log}");
+    let brokers = cluster.brokers_by(1).await;
+    assert_eq!(brokers[1].1, "fenced", "its log is kept");
+    let mut raw = cluster.brokers[&1].client().await;
+    let wait = Duration::from_millis(100);
+    let fetched = raw.fetch(TOPIC, of_two[0], 0, wait).await;
+    assert_ne!(fetched.error_code, 0, "it is offline");
+    producer.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_before_anybody_noticed_goes_on_with_its_own_log() {
     let mut cluster = Cluster::start([1, 2]).await;

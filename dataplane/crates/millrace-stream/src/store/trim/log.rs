@@ -39,9 +39,11 @@ impl LogTrims {
         self.held.lock().entry(stream).or_insert(start);
     }
 
-    /// How many streams hold the log.
-    pub(in crate::store) fn held(&self) -> usize {
-        self.held.lock().len()
+    /// The streams that hold the log, ascending.
+    pub(in crate::store) fn held(&self) -> Vec<StreamId> {
+        let mut held: Vec<_> = self.held.lock().keys().copied().collect();
+        held.sort_unstable();
+        held
     }
 
     /// These streams hold the log no longer.
