@@ -1,6 +1,11 @@
+//! - this file: how many partitions each broker leads
+//! - `by_load`: how much each has to do for them
+//!
 //! Evens out how many partitions each broker leads: after a failover, a restart or a scale-out some lead many and others
 //! none. Partitions that have a preferred leader go back to it first, and stay there. One broker does it for all, the
 //! active one with the lowest node id.
+
+mod by_load;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +15,9 @@ use std::{
 
 use millrace_meta::{Broker, BrokerState, Leader, Move, Preferred};
 use millrace_model::{NodeEpoch, NodeId, TopicName, TopicPartition};
+use millrace_time::SharedClock;
 
+use self::by_load::ByLoad;
 use crate::cluster::View;
 
 /// Moves that are planned at once. The next ones are planned when these are done.
@@ -19,12 +26,15 @@ const MOVES_MAX: usize = 50;
 /// The most that one broker leads more than another. Evening out less would move partitions for nothing.
 const DIFFERENCE_MAX: usize = 1;
 
+/// A load that was measured longer ago, in intervals, is not known.
+const REPORT_AGE: u32 = 3;
+
 /// Balances for ever.
-pub(super) async fn run(view: View, interval: Duration) -> Infallible {
+pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> Infallible {
     if interval.is_zero() {
         return std::future::pending().await;
     }
-    let mut settled = BTreeSet::new();
+    let (mut settled, mut by_load) = (BTreeSet::new(), ByLoad::default());
     loop {
         tokio::time::sleep(interval).await;
         let brokers = view.brokers.borrow().clone();
@@ -37,16 +47,19 @@ pub(super) async fn run(view: View, interval: Duration) -> Infallible {
         if leaders.iter().any(|(_, leader)| leader.moving_to.is_some()) {
             continue;
         }
-        let returns = to_preferred(&leaders, &brokers);
-        let moves = match returns.is_empty() {
-            true => even_out(&leaders, &brokers),
-            false => returns,
-        };
+        let store = &view.membership.store;
+        let mut moves = to_preferred(&leaders, &brokers);
+        if moves.is_empty() {
+            moves = even_out(&leaders, &brokers);
+        }
+        if !moves.is_empty() {
+            tell(&moves, &leaders);
+        } else if let Ok(loads) = store.loads(interval * REPORT_AGE).await {
+            moves = by_load.plan(clock.now(), &leaders, &brokers, &loads);
+        }
         if moves.is_empty() {
             continue;
         }
-        tell(&moves, &leaders);
-        let store = &view.membership.store;
         if let Err(error) = store.plan_moves(&moves, Preferred::Keep).await {
             tracing::warn!(%error, "partitions cannot be balanced; trying again");
         }

@@ -7,6 +7,7 @@ use millrace_meta::{Broker, ClusterStore};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_stream::{Closed, StreamStore};
 use millrace_tasks::{Supervisor, Task};
+use millrace_time::SharedClock;
 use tokio::{sync::watch, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -15,6 +16,7 @@ use crate::{
     failover::{Failover, FailoverParts},
     feed::{ChangesOfOthers, Feed},
     lease::Lease,
+    load,
     takeover::Takeover,
 };
 
@@ -70,7 +72,7 @@ pub struct View {
 pub struct Cluster {
     view: View,
     changes: Arc<ChangesOfOthers>,
-    _tasks: [AbortOnDropHandle<()>; 4],
+    _tasks: [AbortOnDropHandle<()>; 5],
 }
 
 /// What a broker takes part in its cluster with.
@@ -107,6 +109,7 @@ impl Cluster {
             tracing::warn!(%error, "waiting for the metadata database");
             tokio::time::sleep(PAUSE).await;
         }
+        let clock = SharedClock::clone(&takeover.clock);
         let (brokers, changes) = (feed.brokers(), feed.changes_of_others());
         let failover = Failover::new(FailoverParts {
             membership: membership.clone(),
@@ -126,7 +129,11 @@ impl Cluster {
             tasks.spawn(Task::LeaseRenewal, ending),
             tasks.spawn(
                 Task::PartitionMove,
-                balance::run(view.clone(), balance_interval),
+                balance::run(view.clone(), balance_interval, SharedClock::clone(&clock)),
+            ),
+            tasks.spawn(
+                Task::LoadReport,
+                load::run(view.clone(), balance_interval, clock),
             ),
         ];
         let opened = async {

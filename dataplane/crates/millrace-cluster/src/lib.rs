@@ -17,6 +17,7 @@ mod drain;
 mod failover;
 mod feed;
 mod lease;
+mod load;
 mod takeover;
 
 pub use cluster::{Cluster, ClusterParts, Membership, View};

@@ -37,7 +37,7 @@ pub use config::{LogDefaults, TopicConfig};
 pub use leader_epochs::EpochEnd;
 pub use manager::{LogManager, LogParts, PARTITION_BYTES, Shared};
 pub use partition::{
-    AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult, TimestampOffset,
+    AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult, TimestampOffset, Usage,
 };
 pub use producers::PRODUCER_BYTES;
 pub use topic::{Partition, Topic};

@@ -4,12 +4,14 @@
 //! - `append`: check, assign offsets, stamp, write
 //! - `read`: whole batches by offset, records by timestamp
 //! - `retain`: delete what is old or too much
+//! - `usage`: what clients do with it
 //! - `persist`: open from the newest checkpoint, write the next one
 
 mod append;
 mod persist;
 mod read;
 mod retain;
+mod usage;
 
 use std::{
     fmt,
@@ -28,9 +30,11 @@ use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use parking_lot::{Mutex, RwLock};
 
+use self::usage::UsageCounters;
 pub use self::{
     append::{AppendOrigin, AppendTicket, Appended},
     read::{ReadResult, TimestampOffset},
+    usage::Usage,
 };
 pub(crate) use self::{persist::Patience, retain::DeletionMetrics};
 use crate::{
@@ -87,6 +91,7 @@ pub struct PartitionLog {
     closed: AtomicBool,
     /// Why it did not open, where it did not: then nothing is read from it or written to it.
     unopened_because: RwLock<Option<Cause>>,
+    usage: UsageCounters,
     bytes_in: Counter,
     records_in: Counter,
 }
@@ -123,6 +128,12 @@ impl PartitionLog {
     pub fn offline(&self) -> Option<Cause> {
         let unopened = self.unopened_because.read().clone();
         unopened.or_else(|| self.halted().cloned())
+    }
+
+    /// What clients have written to it and read from it since it was opened.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage.get()
     }
 
     /// Why one of its streams is halted, if so.

@@ -99,6 +99,24 @@ pub enum Preferred {
     Set,
 }
 
+/// What a broker has to do for the partitions that it leads, per second: bytes, of which each request counts as some.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BrokerLoad {
+    /// For all of them.
+    pub total: u64,
+    /// For the busiest of them.
+    pub partitions: Vec<PartitionLoad>,
+}
+
+/// What a broker has to do for one partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionLoad {
+    /// The partition.
+    pub partition: TopicPartition,
+    /// As in [`BrokerLoad::total`].
+    pub load: u64,
+}
+
 /// A topic and who leads its partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedTopic {

@@ -1,11 +1,13 @@
 //! The contract of a metadata store that several brokers share.
 
+use std::{collections::BTreeMap, time::Duration};
+
 use async_trait::async_trait;
 use millrace_model::{NodeEpoch, NodeId, StreamId, TopicPartition};
 
 use crate::{
-    Adoption, Broker, Changes, ClusterError, ClusterEvent, FencedBroker, JoinError, Joining,
-    MetaStore, Move, Preferred, StoreFailure,
+    Adoption, Broker, BrokerLoad, Changes, ClusterError, ClusterEvent, FencedBroker, JoinError,
+    Joining, MetaStore, Move, Preferred, StoreFailure,
 };
 
 /// Who belongs to the cluster, who leads what, and who owns which stream. As in [`MetaStore`], all changes are durable when they
@@ -97,6 +99,22 @@ pub trait ClusterStore: MetaStore {
         &self,
         partitions: &[TopicPartition],
     ) -> Result<Vec<TopicPartition>, ClusterError>;
+
+    /// Tells the others what this broker has to do, in place of what it told before.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    async fn report_load(
+        &self,
+        node_epoch: NodeEpoch,
+        load: &BrokerLoad,
+    ) -> Result<(), ClusterError>;
+
+    /// What brokers have told within `age_max`.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn loads(&self, age_max: Duration) -> Result<BTreeMap<NodeId, BrokerLoad>, StoreFailure>;
 
     /// What happened to the brokers last, the newest first, up to `limit`.
     ///

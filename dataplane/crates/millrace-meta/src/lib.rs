@@ -29,9 +29,9 @@ mod topic_row;
 
 pub use acl::AclRow;
 pub use cluster::{
-    Adoption, Broker, BrokerEndpoint, BrokerState, ChangedTopics, Changes, ClusterError,
-    ClusterEvent, ClusterEventKind, FencedBroker, JoinError, Joining, Leader, LedTopic, Move,
-    Preferred,
+    Adoption, Broker, BrokerEndpoint, BrokerLoad, BrokerState, ChangedTopics, Changes,
+    ClusterError, ClusterEvent, ClusterEventKind, FencedBroker, JoinError, Joining, Leader,
+    LedTopic, Move, PartitionLoad, Preferred,
 };
 pub use cluster_store::ClusterStore;
 pub use compaction::{

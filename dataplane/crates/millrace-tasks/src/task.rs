@@ -77,6 +77,8 @@ tasks! {
     LedPartitionOpening = "led-partition-opening",
     /// Moves partitions to other brokers.
     PartitionMove = "partition-move",
+    /// Tells the other brokers what this one has to do.
+    LoadReport = "load-report",
     /// Releases streams of partitions that other brokers lead.
     StreamRelease = "stream-release",
     /// Renews the lease of this broker.

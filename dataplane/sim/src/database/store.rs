@@ -1,15 +1,15 @@
 //! The contracts that brokers know the database by.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use async_trait::async_trait;
 use millrace_meta::{
-    AclRow, Adoption, Broker, Changes, ClusterError, ClusterEvent, ClusterStore, CommitError,
-    Compaction, CompactionError, CreatePartitionsError, CreateTopicError, DelegationTokenChange,
-    DelegationTokenRow, FencedBroker, JoinError, Joining, MetaStore, Move, NewTopic,
-    ObjectContents, ObjectRange, OpenStreamError, Preferred, QuotaChange, QuotaRow, ReserveError,
-    ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError,
-    Topic, TopicError, TrimError, Upload,
+    AclRow, Adoption, Broker, BrokerLoad, Changes, ClusterError, ClusterEvent, ClusterStore,
+    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
+    DelegationTokenChange, DelegationTokenRow, FencedBroker, JoinError, Joining, MetaStore, Move,
+    NewTopic, ObjectContents, ObjectRange, OpenStreamError, Preferred, QuotaChange, QuotaRow,
+    ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
+    SweepError, Topic, TopicError, TrimError, Upload,
 };
 use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName, TopicPartition};
 
@@ -336,6 +336,31 @@ impl ClusterStore for Connection {
     ) -> Result<Vec<TopicPartition>, ClusterError> {
         self.commit("hand over", |tables, _| tables.hand_over(moves, from))
             .await
+    }
+
+    async fn report_load(
+        &self,
+        node_epoch: NodeEpoch,
+        load: &BrokerLoad,
+    ) -> Result<(), ClusterError> {
+        self.commit("report load", |tables, now| {
+            let node = tables.node_of(node_epoch)?;
+            tables.loads.insert(node, (now, load.clone()));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn loads(&self, age_max: Duration) -> Result<BTreeMap<NodeId, BrokerLoad>, StoreFailure> {
+        let now = self.seams().clock.now();
+        self.read(|tables| {
+            let newest = tables.loads.iter();
+            let newest = newest.filter(|(_, (at, _))| now.saturating_sub(*at) <= age_max);
+            newest
+                .map(|(&node, (_, load))| (node, load.clone()))
+                .collect()
+        })
+        .await
     }
 
     async fn cancel_moves(

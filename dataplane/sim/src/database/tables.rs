@@ -7,8 +7,8 @@ use std::{
 };
 
 use millrace_meta::{
-    BrokerState, CreateTopicError, Fenced, Joining, Leader, LedTopic, NewTopic, PartitionStreams,
-    Topic,
+    BrokerLoad, BrokerState, CreateTopicError, Fenced, Joining, Leader, LedTopic, NewTopic,
+    PartitionStreams, Topic,
 };
 use millrace_model::{NodeEpoch, NodeId, Offset, StreamEpoch, StreamId, TopicId, TopicPartition};
 
@@ -51,6 +51,7 @@ pub(super) struct Change {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tables {
     pub(super) nodes: BTreeMap<NodeId, Node>,
+    pub(super) loads: BTreeMap<NodeId, (Duration, BrokerLoad)>,
     pub(super) topics: BTreeMap<TopicId, LedTopic>,
     pub(super) streams: BTreeMap<StreamId, Stream>,
     pub(super) objects: Objects,

@@ -1,6 +1,6 @@
 //! `/v1/cluster`: the brokers of the cluster, and what happened to them. Each broker answers for all.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -17,6 +17,9 @@ use super::{
     AdminState,
     kafka::{Refused, body},
 };
+
+/// A load that was measured longer ago is not shown.
+const LOAD_AGE_MAX: Duration = Duration::from_secs(120);
 
 /// Events that are listed, the newest first.
 const EVENTS_MAX: usize = 200;
@@ -42,6 +45,8 @@ struct BrokerAnswer {
     leaders: usize,
     /// Those of them that are on their way to another broker.
     moving: usize,
+    /// What it has to do for them, bytes per second, of which each request counts as 8 KiB. None where it has not told lately.
+    load: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -71,6 +76,8 @@ pub(super) async fn read(State(state): State<AdminState>) -> Result<Json<Cluster
     let view = view(&state)?;
     let events = view.membership.store.events(EVENTS_MAX).await;
     let events = events.map_err(|error| failed(&error))?;
+    let loads = view.membership.store.loads(LOAD_AGE_MAX).await;
+    let loads = loads.map_err(|error| failed(&error))?;
     let mut led: BTreeMap<NodeId, (usize, usize)> = BTreeMap::new();
     for (_, leader) in view.logs.leaders() {
         if let Some(node) = leader.node {
@@ -81,8 +88,9 @@ pub(super) async fn read(State(state): State<AdminState>) -> Result<Json<Cluster
     }
     let brokers = Arc::clone(&view.brokers.borrow());
     let answer = |broker: &Broker| {
-        let led = led.get(&broker.joined.node).copied();
-        broker_answer(broker, led.unwrap_or_default())
+        let node = broker.joined.node;
+        let load = loads.get(&node).map(|load| load.total);
+        broker_answer(broker, led.get(&node).copied().unwrap_or_default(), load)
     };
     Ok(Json(ClusterAnswer {
         brokers: brokers.iter().map(answer).collect(),
@@ -128,7 +136,11 @@ fn view(state: &AdminState) -> Result<View, Refused> {
     view.ok_or_else(|| Refused::NoRoute(StatusCode::NOT_FOUND, alone.to_owned()))
 }
 
-fn broker_answer(broker: &Broker, (leaders, moving): (usize, usize)) -> BrokerAnswer {
+fn broker_answer(
+    broker: &Broker,
+    (leaders, moving): (usize, usize),
+    load: Option<u64>,
+) -> BrokerAnswer {
     let joined = &broker.joined;
     let endpoints = joined.endpoints.iter().map(|endpoint| EndpointAnswer {
         listener: endpoint.listener.clone(),
@@ -149,6 +161,7 @@ fn broker_answer(broker: &Broker, (leaders, moving): (usize, usize)) -> BrokerAn
         endpoints: endpoints.collect(),
         leaders,
         moving,
+        load,
     }
 }
 

@@ -33,7 +33,7 @@ use super::{Inner, LogManager, OPENS_AT_ONCE, STREAMS_PER_TRANSACTION, retention
 use crate::{
     config::TopicConfig,
     error::OpenError,
-    partition::{PartitionLog, Patience},
+    partition::{PartitionLog, Patience, Usage},
     topic::{Partition, Topic},
 };
 
@@ -211,6 +211,15 @@ impl LogManager {
             }
         }
         leaders
+    }
+
+    /// What clients do with each partition that is open here.
+    #[must_use]
+    pub fn usage(&self) -> Vec<(TopicPartition, Usage)> {
+        let topics = self.inner.registry.all();
+        let logs = topics.iter().flat_map(|topic| &topic.partitions);
+        let logs = logs.filter_map(|partition| partition.log.as_ref());
+        logs.map(|log| (log.id().clone(), log.usage())).collect()
     }
 
     /// Has partitions moved to other brokers, all or none, and waits until this broker knows that they are to move. Their

@@ -268,6 +268,7 @@ impl PartitionLog {
         state.note(&header, extent, now_ms);
         self.charge_producers(state);
         self.owe(state, bytes);
+        self.usage.add(bytes);
         self.bytes_in.increment(bytes);
         self.records_in.increment(u64::from(count));
         (

@@ -20,7 +20,7 @@ use millrace_stream::{Entry, FetchError, Stream};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
 
-use super::{PartitionLog, PartitionParts, State, append::Extent};
+use super::{PartitionLog, PartitionParts, State, UsageCounters, append::Extent};
 use crate::{
     checkpoint::{self, Checkpoint, Kept},
     error::{AppendError, CheckpointFault, OpenError, ReadError},
@@ -147,6 +147,7 @@ impl PartitionLog {
         let opening = || i32::try_from(data.epoch().get()).unwrap_or(i32::MAX);
         let topic = id.topic.to_string();
         Self {
+            usage: UsageCounters::default(),
             bytes_in: metrics::counter!("millrace_topic_bytes_in_total", "topic" => topic.clone()),
             records_in: metrics::counter!("millrace_topic_records_in_total", "topic" => topic),
             leader_epoch: leader_epoch.unwrap_or_else(opening),

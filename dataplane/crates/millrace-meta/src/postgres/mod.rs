@@ -13,6 +13,7 @@ mod connect;
 mod events;
 mod feed;
 mod leaders;
+mod loads;
 mod nodes;
 mod objects;
 mod ownership;
@@ -31,12 +32,12 @@ use sqlx::{PgPool, Postgres, Transaction};
 pub use self::connect::{OpenError, PostgresOptions};
 use self::{retry::retried, streams::Take};
 use crate::{
-    AclRow, Adoption, Broker, Changes, ClusterError, ClusterEvent, ClusterStore, CommitError,
-    Compaction, CompactionError, CreatePartitionsError, CreateTopicError, DelegationTokenChange,
-    DelegationTokenRow, Fenced, FencedBroker, JoinError, Joining, MetaStore, Move, NewTopic,
-    ObjectContents, ObjectRange, OpenStreamError, Preferred, QuotaChange, QuotaRow, ReserveError,
-    ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError,
-    Topic, TopicError, TrimError, Upload, index::Committed, number::to_sql,
+    AclRow, Adoption, Broker, BrokerLoad, Changes, ClusterError, ClusterEvent, ClusterStore,
+    CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
+    DelegationTokenChange, DelegationTokenRow, Fenced, FencedBroker, JoinError, Joining, MetaStore,
+    Move, NewTopic, ObjectContents, ObjectRange, OpenStreamError, Preferred, QuotaChange, QuotaRow,
+    ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
+    SweepError, Topic, TopicError, TrimError, Upload, index::Committed, number::to_sql,
 };
 
 /// A metadata store in a PostgreSQL database. A clone is the same store.
@@ -368,6 +369,18 @@ impl ClusterStore for PostgresMeta {
         partitions: &[TopicPartition],
     ) -> Result<Vec<TopicPartition>, ClusterError> {
         retried(|| leaders::cancel_moves(self, partitions)).await
+    }
+
+    async fn report_load(
+        &self,
+        node_epoch: NodeEpoch,
+        load: &BrokerLoad,
+    ) -> Result<(), ClusterError> {
+        loads::report(self, node_epoch, load).await
+    }
+
+    async fn loads(&self, age_max: Duration) -> Result<BTreeMap<NodeId, BrokerLoad>, StoreFailure> {
+        loads::newest(self, age_max).await
     }
 
     async fn events(&self, limit: usize) -> Result<Vec<ClusterEvent>, StoreFailure> {

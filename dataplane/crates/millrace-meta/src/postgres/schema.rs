@@ -41,6 +41,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "broker secret",
         include_str!("../../../../../migrations/dataplane/postgres/0006_broker_secret.sql"),
     ),
+    (
+        7,
+        "broker loads",
+        include_str!("../../../../../migrations/dataplane/postgres/0007_broker_loads.sql"),
+    ),
 ];
 
 /// Brings the tables up to date. The migrator holds an advisory lock, so that of many brokers one does it.

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use millrace_meta::{
-    AclRow, BrokerEndpoint, BrokerState, ChangedTopics, Changes, ClusterError, ClusterStore,
-    Fenced, JoinError, Joining, LedTopic, MetaStore, Move, NewTopic, OpenStreamError, Preferred,
-    StreamObject, Topic, Upload,
+    AclRow, BrokerEndpoint, BrokerLoad, BrokerState, ChangedTopics, Changes, ClusterError,
+    ClusterStore, Fenced, JoinError, Joining, LedTopic, MetaStore, Move, NewTopic, OpenStreamError,
+    PartitionLoad, Preferred, StreamObject, Topic, Upload,
     postgres::{PostgresMeta, PostgresOptions},
 };
 use millrace_model::{
@@ -624,6 +624,36 @@ async fn a_reassignment_makes_the_preferred_leader() {
     assert_eq!(again.expect("cancels nothing"), [], "it does not move");
     let handed = cluster.meta.hand_over(&[to(2)], one).await;
     assert_eq!(handed.expect("nothing is done"), [], "it is not open");
+}
+
+#[tokio::test]
+async fn what_brokers_have_to_do_is_known_for_a_while() {
+    let cluster = Cluster::new().await;
+    let one = cluster.join(1, "a").await;
+    let two = cluster.join(2, "b").await;
+    let topic = cluster.topic("t", 2).await;
+    let load = |total| BrokerLoad {
+        total,
+        partitions: vec![PartitionLoad {
+            partition: partition(&topic, 1),
+            load: total / 2,
+        }],
+    };
+    let report = async |epoch, total| cluster.meta.report_load(epoch, &load(total)).await;
+    report(one, 7).await.expect("active");
+    report(one, 1_000).await.expect("active");
+    report(two, 0).await.expect("active");
+    let loads = cluster.meta.loads(Duration::from_secs(60)).await;
+    let expected = [(NodeId(1), load(1_000)), (NodeId(2), load(0))];
+    assert_eq!(loads.expect("answers"), BTreeMap::from(expected));
+    let loads = cluster.meta.loads(Duration::ZERO).await;
+    assert_eq!(loads.expect("answers"), BTreeMap::new(), "that was earlier");
+    cluster.join(1, "a").await;
+    let refused = report(one, 1).await;
+    assert!(
+        matches!(refused, Err(ClusterError::Fenced(_))),
+        "{refused:?}"
+    );
 }
 
 /// What a broker that follows the feed knows.
