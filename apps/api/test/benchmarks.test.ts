@@ -124,7 +124,10 @@ describe("refused", () => {
   });
 
   test("while the log is more than half full", async () => {
-    const idle = { walCapacityBytes: 100, uploadPendingBytes: 0, uploadsWaitFor: undefined };
+    const idle = {
+      ...{ walCapacityBytes: 100, walSecondsLeft: 60 },
+      ...{ uploadPendingBytes: 0, uploadsWaitFor: undefined },
+    };
     const address = bootstrapServers(cluster) ?? "";
     fixture.kafka.storages.set(address, { ...idle, walUsedBytes: 51 });
     const { status, body, headers } = await ask("POST", "", {});

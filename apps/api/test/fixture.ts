@@ -333,6 +333,7 @@ function parse(text: string): unknown {
 const IDLE_STORAGE: BrokerStorage = {
   walCapacityBytes: 256 * 1024 ** 2,
   walUsedBytes: 0,
+  walSecondsLeft: 86_400,
   uploadPendingBytes: 0,
   uploadsWaitFor: undefined,
 };

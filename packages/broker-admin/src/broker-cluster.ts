@@ -13,6 +13,7 @@ export const ClusterAnswer = z.object({
       version: z.string(),
       leaders: count,
       moving: count.default(0),
+      load: count.nullish(),
     }),
   ),
   events: z.array(
@@ -27,8 +28,9 @@ export const ClusterAnswer = z.object({
 
 export function membersOf({ brokers, events }: z.output<typeof ClusterAnswer>): ClusterMembers {
   return {
-    members: brokers.map(({ node_id: brokerId, state, rack, version, leaders, moving }) => {
-      return { brokerId, state, rack: rack ?? undefined, version, leaders, moving };
+    members: brokers.map(({ node_id: brokerId, state, rack, version, leaders, moving, load }) => {
+      const known = { rack: rack ?? undefined, load: load ?? undefined };
+      return { brokerId, state, version, leaders, moving, ...known };
     }),
     events: events.map(({ at_ms: atMs, kind, node_id: brokerId, text }) => {
       return { at: new Date(atMs), kind, brokerId: brokerId ?? undefined, text };

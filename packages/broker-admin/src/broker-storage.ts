@@ -8,6 +8,7 @@ export const StorageAnswer = z.object({
     .object({
       wal_capacity_bytes: z.number(),
       wal_used_bytes: z.number(),
+      wal_seconds_left: z.number().optional(),
       upload_pending_bytes: z.number(),
     })
     .nullable(),
@@ -20,6 +21,7 @@ export function storageOf(answer: z.output<typeof StorageAnswer>): BrokerStorage
   return {
     walCapacityBytes: storage.wal_capacity_bytes,
     walUsedBytes: storage.wal_used_bytes,
+    walSecondsLeft: storage.wal_seconds_left,
     uploadPendingBytes: storage.upload_pending_bytes,
     uploadsWaitFor: uploads_wait_for ?? undefined,
   };

@@ -122,6 +122,7 @@ test("the storage is that of the fullest log, and waits for what any broker wait
       storage: async () => ({
         walCapacityBytes: 100,
         walUsedBytes,
+        walSecondsLeft: 60,
         uploadPendingBytes: 0,
         uploadsWaitFor,
       }),

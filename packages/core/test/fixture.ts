@@ -119,6 +119,7 @@ export class FakeTopics {
   storage: BrokerStorage = {
     walCapacityBytes: 256 * 1024 ** 2,
     walUsedBytes: 0,
+    walSecondsLeft: 86_400,
     uploadPendingBytes: 0,
     uploadsWaitFor: undefined,
   };

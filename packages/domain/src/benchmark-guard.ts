@@ -6,6 +6,8 @@ import { DomainError } from "./error.ts";
 export interface BrokerStorage {
   readonly walCapacityBytes: number;
   readonly walUsedBytes: number;
+  /** Until the log is full at the present rate if nothing is uploaded; at most a day. Undefined where a broker does not tell. */
+  readonly walSecondsLeft: number | undefined;
   /** Acknowledged, and not in the bucket yet. */
   readonly uploadPendingBytes: number;
   /** Why nothing is uploaded; undefined where uploads run. */

@@ -19,6 +19,8 @@ export interface ClusterMember {
   readonly leaders: number;
   /** Those of them that are on their way to another broker. */
   readonly moving: number;
+  /** Bytes that clients write to them and read from them per second; each request counts as 8 KiB. Undefined until measured. */
+  readonly load: number | undefined;
 }
 
 /** Something that happened to the brokers. */

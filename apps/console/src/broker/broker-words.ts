@@ -1,6 +1,7 @@
 /** Brokers as text. */
 import type { Broker } from "@millrace/contract";
-import { exactMoment } from "../format/time.ts";
+import { byteRate } from "../format/quantity.ts";
+import { duration, exactMoment } from "../format/time.ts";
 
 type State = Broker["state"];
 
@@ -21,6 +22,19 @@ export function stateOf({ state }: Pick<Broker, "state">) {
 export function walPercent({ wal }: Pick<Broker, "wal">): number | undefined {
   if (wal === null || wal.capacity_bytes === "0") return undefined;
   return Math.min(100, (Number(wal.used_bytes) / Number(wal.capacity_bytes)) * 100);
+}
+
+const DAY_SECONDS = 86_400;
+
+/** How long the log lasts if nothing is uploaded; undefined where that is a day or more, or not known. */
+export function walLeftText({ wal }: Pick<Broker, "wal">): string | undefined {
+  const seconds = wal?.seconds_left ?? DAY_SECONDS;
+  return seconds < DAY_SECONDS ? `Room for ${duration(seconds)} without uploads` : undefined;
+}
+
+/** What clients do with its partitions. */
+export function loadText({ load }: Pick<Broker, "load">): string {
+  return load === null ? "–" : byteRate(Number(load));
 }
 
 /** Above it, producers may soon have to wait. */

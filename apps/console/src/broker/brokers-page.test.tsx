@@ -2,17 +2,17 @@ import type { Broker } from "@millrace/contract";
 import { describe, expect, test } from "vitest";
 import { FakeApi } from "../api/api.fixture.tsx";
 import { localCluster } from "../cluster/cluster.fixture.ts";
-import { contactText, leadersText, walPercent } from "./broker-words.ts";
+import { contactText, leadersText, loadText, walLeftText, walPercent } from "./broker-words.ts";
 import { BrokerTable, Events } from "./brokers-page.tsx";
 import { restartText } from "./restart-button.tsx";
 
 function broker(more: Partial<Broker> = {}): Broker {
   return {
     ...{ broker_id: 1, state: "active", zone: "local-a", version: "0.1.0", uptime_seconds: 5 },
-    ...{ leaders: 4, moving: 0, control_link: "connected", last_heard_at: null },
+    ...{ leaders: 4, moving: 0, load: null, control_link: "connected", last_heard_at: null },
     wal: {
       ...{ capacity_bytes: "1000", used_bytes: "250", upload_pending_bytes: "0" },
-      uploads_wait_for: null,
+      ...{ uploads_wait_for: null, seconds_left: 86_400 },
     },
     ...more,
   } as Broker;
@@ -45,6 +45,12 @@ test("a broker in words", () => {
   expect(walPercent(broker({ wal: null }))).toBeUndefined();
   expect(leadersText(broker({ moving: 2 }))).toBe("4, 2 moving");
   expect(leadersText(broker({ leaders: null, moving: null }))).toBe("all");
+  expect(loadText(broker())).toBe("–");
+  expect(loadText(broker({ load: "1048576" }))).toBe("1 MiB/s");
+  expect(walLeftText(broker())).toBeUndefined();
+  const { wal } = broker();
+  const busy = broker({ wal: wal && { ...wal, seconds_left: 240 } });
+  expect(walLeftText(busy)).toBe("Room for 4 min without uploads");
   expect(contactText(broker({ control_link: "never" }))).toBe("never");
 });
 

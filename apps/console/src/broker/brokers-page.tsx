@@ -22,7 +22,15 @@ import { useCluster } from "../cluster/live.ts";
 import { bytes } from "../format/quantity.ts";
 import { exactMoment } from "../format/time.ts";
 import { ProblemAlert } from "../shell/problem-alert.tsx";
-import { contactText, leadersText, stateOf, walColor, walPercent } from "./broker-words.ts";
+import {
+  contactText,
+  leadersText,
+  loadText,
+  stateOf,
+  walColor,
+  walLeftText,
+  walPercent,
+} from "./broker-words.ts";
 import { RestartButton } from "./restart-button.tsx";
 
 const POLL_MS = 2_000;
@@ -78,7 +86,7 @@ function BrokerCard({ cluster, brokers }: { cluster: Cluster; brokers: readonly 
           {several && <RestartButton cluster={cluster} />}
         </Group>
       </Group>
-      <Table.ScrollContainer minWidth={860}>
+      <Table.ScrollContainer minWidth={940}>
         <BrokerTable cluster={cluster} brokers={brokers} />
       </Table.ScrollContainer>
     </Card>
@@ -100,6 +108,7 @@ export function BrokerTable({
           <Table.Th>State</Table.Th>
           <Table.Th>Zone</Table.Th>
           <Table.Th>Partitions led</Table.Th>
+          <Table.Th>Load</Table.Th>
           <Table.Th>Write-ahead log</Table.Th>
           <Table.Th>Version</Table.Th>
           <Table.Th>Last contact</Table.Th>
@@ -117,6 +126,7 @@ export function BrokerTable({
             </Table.Td>
             <Table.Td>{broker.zone ?? "–"}</Table.Td>
             <Table.Td className="number">{leadersText(broker)}</Table.Td>
+            <Table.Td className="number">{loadText(broker)}</Table.Td>
             <Table.Td>
               <Wal broker={broker} />
             </Table.Td>
@@ -137,6 +147,7 @@ export function BrokerTable({
 function Wal({ broker }: { broker: Broker }) {
   const percent = walPercent(broker);
   const { wal } = broker;
+  const left = walLeftText(broker);
   if (percent === undefined || wal === null) return "–";
   const text = `${bytes(Number(wal.used_bytes))} of ${bytes(Number(wal.capacity_bytes))}`;
   return (
@@ -145,6 +156,11 @@ function Wal({ broker }: { broker: Broker }) {
       <Text fz="xs" className="quiet">
         {text}
       </Text>
+      {left !== undefined && (
+        <Text fz="xs" className="quiet">
+          {left}
+        </Text>
+      )}
       {wal.uploads_wait_for !== null && (
         <Text fz="xs" c="orange">
           Uploads wait for {wal.uploads_wait_for}

@@ -10,6 +10,14 @@ const BrokerWal = z
   .object({
     capacity_bytes: int64,
     used_bytes: int64,
+    seconds_left: z
+      .int()
+      .nullable()
+      .meta({
+        description:
+          "Until the log is full at the present rate if nothing is uploaded: for so long clients do not notice that " +
+          "the bucket or the metadata is away. At most a day",
+      }),
     upload_pending_bytes: int64,
     uploads_wait_for: z
       .string()
@@ -34,6 +42,11 @@ export const Broker = z
       .nullable()
       .meta({ description: "Partitions that it leads; null for the only broker of a cluster" }),
     moving: z.int().nullable().meta({ description: "Those on their way to another broker" }),
+    load: int64.nullable().meta({
+      description:
+        "Bytes per second that clients write to these partitions and read from them; each request counts as 8 KiB. " +
+        "null until it is measured, and for the only broker of a cluster",
+    }),
     wal: BrokerWal.nullable().meta({ description: "null while the broker does not answer" }),
     control_link: z.enum(BROKER_LINK_STATES),
     last_heard_at: timestamp.nullable().meta({ description: "null: it has never connected" }),

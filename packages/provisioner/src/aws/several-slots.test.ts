@@ -17,7 +17,7 @@ let calls: string[];
 let after: Record<string, () => void>;
 
 function become(id: number, state: MemberState, leaders: number): void {
-  const usual = { rack: undefined, version: "1", moving: 0 };
+  const usual = { rack: undefined, version: "1", moving: 0, load: undefined };
   members.set(id, { brokerId: id, state, leaders, ...usual });
 }
 

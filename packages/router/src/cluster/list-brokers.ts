@@ -34,12 +34,15 @@ function present({ brokerId, member, report, link }: BrokerView): Omit<Broker, "
     uptime_seconds: uptimeMs === undefined ? null : Math.floor(uptimeMs / 1_000),
     leaders: member?.leaders ?? null,
     moving: member?.moving ?? null,
+    load: member?.load === undefined ? null : String(member.load),
     wal:
       storage === undefined
         ? null
         : {
             capacity_bytes: String(storage.walCapacityBytes),
             used_bytes: String(storage.walUsedBytes),
+            seconds_left:
+              storage.walSecondsLeft === undefined ? null : Math.floor(storage.walSecondsLeft),
             upload_pending_bytes: String(storage.uploadPendingBytes),
             uploads_wait_for: storage.uploadsWaitFor ?? null,
           },
