@@ -4692,6 +4692,9 @@ type Broker struct {
 	// Leaders Partitions that it leads; null for the only broker of a cluster
 	Leaders *int `json:"leaders"`
 
+	// Load Bytes per second that clients write to these partitions and read from them; each request counts as 8 KiB. null until it is measured, and for the only broker of a cluster
+	Load *string `json:"load"`
+
 	// Moving Those on their way to another broker
 	Moving *int `json:"moving"`
 
@@ -4760,6 +4763,9 @@ type BrokerVersionList struct {
 type BrokerWal struct {
 	// CapacityBytes 64-bit integer as a decimal string
 	CapacityBytes string `json:"capacity_bytes"`
+
+	// SecondsLeft Until the log is full at the present rate if nothing is uploaded: for so long clients do not notice that the bucket or the metadata is away. At most a day
+	SecondsLeft *int `json:"seconds_left"`
 
 	// UploadPendingBytes 64-bit integer as a decimal string
 	UploadPendingBytes string `json:"upload_pending_bytes"`
