@@ -12,6 +12,8 @@ export interface Wanted {
   readonly name: string;
   readonly topics: number;
   readonly isProtected?: boolean;
+  /** One where nothing is named. */
+  readonly brokers?: number;
   /** Data that is kept would keep the environment from being destroyed with its cluster. */
   readonly keepsData?: boolean;
   /** Of the provider block. */
@@ -48,6 +50,7 @@ resource "millrace_cluster" "this" {
   name                = "${wanted.name}"
   region              = "local"
   size                = "dev"
+  brokers             = ${wanted.brokers ?? 1}
   deletion_protection = ${wanted.isProtected ?? false}
 ${retention}}
 
