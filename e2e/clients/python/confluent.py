@@ -1,8 +1,9 @@
 """Writes each line of its standard input as a record with confluent-kafka, which is librdkafka, then reads as many in a
-consumer group and prints them. The environment is described in programs.ts."""
+consumer group and prints them; or it runs the steady mode. programs.ts describes both."""
 
 import os
 import sys
+import threading
 import time
 import uuid
 
@@ -10,6 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 IDLE_SECONDS_MAX = 30
 TOKEN_SECONDS = 240
+TICK_SECONDS = 0.002
 
 
 def env(name):
@@ -60,7 +62,59 @@ def consume(count):
     consumer.close()
 
 
+def steady():
+    """Records at a steady rate, numbered per partition, until the standard input ends; a consumer reads them."""
+    partitions, rate = int(env("PARTITIONS")), int(env("RECORDS_PER_SECOND"))
+    tuned = {"retry.backoff.ms": 20} if env("TUNED") == "1" else {}
+    threading.Thread(target=follow, daemon=True).start()
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    producer = Producer({**settings(), "enable.idempotence": True, **tuned})
+    started, sent = time.monotonic(), 0
+    while not ended.is_set():
+        for number in range(sent, int((time.monotonic() - started) * rate * partitions)):
+            partition, sequence = number % partitions, number // partitions
+            producer.produce(
+                env("TOPIC"), str(sequence), partition=partition, on_delivery=report(partition, sequence)
+            )
+            sent = number + 1
+        producer.poll(TICK_SECONDS)
+    producer.flush()
+    print_line("flushed")
+    threading.Event().wait()
+
+
+def report(partition, sequence):
+    def on_delivery(error, _):
+        if error:
+            print_line(f"failed {partition} {sequence} {error}")
+        else:
+            print_line(f"acked {partition} {sequence} {time.time_ns() // 1_000_000}")
+
+    return on_delivery
+
+
+def follow():
+    consumer = Consumer({**settings(), "group.id": f"{env('TOPIC')}-readers", "auto.offset.reset": "earliest"})
+    consumer.subscribe([env("TOPIC")])
+    while True:
+        record = consumer.poll(1)
+        if record is None:
+            continue
+        if record.error():
+            print_line(f"error {record.error()}")
+        else:
+            print_line(f"read {record.partition()} {record.value().decode()}")
+
+
+def print_line(line):
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main():
+    if sys.argv[1:] == ["steady"]:
+        steady()
     values = sys.stdin.read().splitlines()
     produce(values)
     consume(len(values))
