@@ -1,9 +1,11 @@
 /** How long a partition goes without an acknowledgement when it moves, and at other times. */
 
-/** A partition that was moved, and when the move was requested: Unix time in ms. */
+/** A partition that was moved. Times are Unix time in ms. */
 export interface Move {
   partition: number;
-  at: number;
+  requestedAt: number;
+  /** The new leader was seen in the metadata. */
+  completedAt: number;
 }
 
 /** What happens in so many milliseconds from the request is counted as the move's. */
@@ -26,6 +28,11 @@ export function longestGap(acked: readonly number[], from: number): number {
     longest = Math.max(longest, acked[at]! - before);
   }
   return longest;
+}
+
+/** How long after a time the next acknowledgement came. */
+export function delayAfter(acked: readonly number[], time: number): number {
+  return (acked[firstAfter(acked, time)] ?? Number.POSITIVE_INFINITY) - time;
 }
 
 /** Gaps of windows side by side in a time without moves. */

@@ -13,7 +13,7 @@ export type Selection = ReadonlyMap<string, readonly number[]>;
 export interface Step {
   selection: Selection;
   requestedAt: number;
-  /** No reassignment is listed any more. */
+  /** All are led by their new brokers, and no reassignment is listed any more. */
   completedAt: number;
 }
 
@@ -63,19 +63,21 @@ export class Mover {
     }));
     const requestedAt = Date.now();
     await this.#admin.alterPartitionReassignments({ topics });
-    await this.#untilNoneListed(requestedAt + MOVE_MS_MAX);
-    const completedAt = Date.now();
-    const led = await this.#leaders([...selection.keys()]);
-    const elsewhere = Array.from(targets).filter(([key, target]) => led.get(key) !== target);
-    if (elsewhere.length > 0) throw new Error(`not led by their new brokers: ${elsewhere}`);
-    return { selection, requestedAt, completedAt };
-  }
-
-  async #untilNoneListed(deadline: number): Promise<void> {
-    while ((await this.#admin.listPartitionReassignments({})).topics.length > 0) {
-      if (Date.now() > deadline) throw new Error(`reassignments take over ${MOVE_MS_MAX} ms`);
+    while (!(await this.#isDone(targets))) {
+      if (Date.now() > requestedAt + MOVE_MS_MAX) {
+        throw new Error(`${Array.from(targets.keys())} are not moved after ${MOVE_MS_MAX} ms`);
+      }
       await sleep(POLL_MS);
     }
+    return { selection, requestedAt, completedAt: Date.now() };
+  }
+
+  /** Brokers learn of moves one after the other, so an empty list does not mean that the one that is asked has. */
+  async #isDone(targets: ReadonlyMap<string, number>): Promise<boolean> {
+    if ((await this.#admin.listPartitionReassignments({})).topics.length > 0) return false;
+    const topics = new Set(Array.from(targets.keys(), (key) => key.split(" ")[0]!));
+    const leaders = await this.#leaders([...topics]);
+    return Array.from(targets).every(([key, target]) => leaders.get(key) === target);
   }
 
   /** By topic and partition. */

@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import javax.security.auth.callback.Callback;
 import javax.security.auth.callback.UnsupportedCallbackException;
@@ -30,7 +31,6 @@ import org.apache.kafka.common.serialization.StringSerializer;
  */
 public class Exchange {
     private static final Duration IDLE_MAX = Duration.ofSeconds(30);
-    private static final long TICK_MS = 2;
     private static final int SCRAM_ITERATIONS = 4096;
 
     public static void main(String[] arguments) throws Exception {
@@ -84,7 +84,7 @@ public class Exchange {
     private static void steady() throws Exception {
         String topic = env("TOPIC");
         int partitions = Integer.parseInt(env("PARTITIONS"));
-        int perSecond = partitions * Integer.parseInt(env("RECORDS_PER_SECOND"));
+        int rate = Integer.parseInt(env("RECORDS_PER_SECOND"));
         Properties producing = settings();
         if (env("TUNED").equals("1")) producing.put("retry.backoff.ms", "20");
         startDaemon(() -> follow(topic));
@@ -95,9 +95,11 @@ public class Exchange {
         });
         try (var producer = new KafkaProducer<>(producing, new StringSerializer(), new StringSerializer())) {
             long started = System.nanoTime();
-            for (long sent = 0; !ended.get(); Thread.sleep(TICK_MS)) {
-                long due = (System.nanoTime() - started) * perSecond / 1_000_000_000;
-                for (; sent < due; sent++) send(producer, topic, (int) (sent % partitions), sent / partitions);
+            for (long sequence = 0; !ended.get(); sequence++) {
+                for (int partition = 0; partition < partitions; partition++)
+                    send(producer, topic, partition, sequence);
+                long due = started + (sequence + 1) * 1_000_000_000 / rate;
+                TimeUnit.NANOSECONDS.sleep(due - System.nanoTime());
             }
         }
         System.out.println("flushed");

@@ -1,6 +1,7 @@
 """Writes each line of its standard input as a record with confluent-kafka, which is librdkafka, then reads as many in a
 consumer group and prints them; or it runs the steady mode. programs.ts describes both."""
 
+import itertools
 import os
 import sys
 import threading
@@ -11,7 +12,6 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 IDLE_SECONDS_MAX = 30
 TOKEN_SECONDS = 240
-TICK_SECONDS = 0.002
 
 
 def env(name):
@@ -70,15 +70,17 @@ def steady():
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     producer = Producer({**settings(), "enable.idempotence": True, **tuned})
-    started, sent = time.monotonic(), 0
-    while not ended.is_set():
-        for number in range(sent, int((time.monotonic() - started) * rate * partitions)):
-            partition, sequence = number % partitions, number // partitions
+    started = time.monotonic()
+    for sequence in itertools.count():
+        if ended.is_set():
+            break
+        for partition in range(partitions):
             producer.produce(
                 env("TOPIC"), str(sequence), partition=partition, on_delivery=report(partition, sequence)
             )
-            sent = number + 1
-        producer.poll(TICK_SECONDS)
+        # Deliveries are reported meanwhile.
+        while (left := started + (sequence + 1) / rate - time.monotonic()) > 0:
+            producer.poll(left)
     producer.flush()
     print_line("flushed")
     threading.Event().wait()

@@ -18,7 +18,8 @@ func runSteady() error {
 		return err
 	}
 	if plan.IsTuned {
-		options = append(options, kgo.MetadataMinAge(100*time.Millisecond))
+		backoff := func(int) time.Duration { return 50 * time.Millisecond }
+		options = append(options, kgo.MetadataMinAge(50*time.Millisecond), kgo.RetryBackoffFn(backoff))
 	}
 	ctx := context.Background()
 	consumer, err := kgo.NewClient(append(options,

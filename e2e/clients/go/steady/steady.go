@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// tick is how often records that are due are sent.
-const tick = 2 * time.Millisecond
-
 var output sync.Mutex
 
 // Plan says what to send. Group is the consumer group that reads it.
@@ -42,20 +39,19 @@ func ReadPlan() (Plan, error) {
 	return Plan{topic, topic + "-readers", partitions, rate, os.Getenv("CLIENT_TUNED") == "1"}, err
 }
 
-// Run calls send for each record that is due, in turn for all partitions, until standard input ends.
+// Run calls send for the next record of each partition, so many times per second, until standard input ends.
 func (p Plan) Run(send func(partition, sequence int)) {
 	var ended atomic.Bool
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		ended.Store(true)
 	}()
-	started, sent := time.Now(), 0
-	for !ended.Load() {
-		due := int(time.Since(started).Seconds() * float64(p.Partitions*p.RecordsPerSecond))
-		for ; sent < due; sent++ {
-			send(sent%p.Partitions, sent/p.Partitions)
+	started, every := time.Now(), time.Second/time.Duration(p.RecordsPerSecond)
+	for sequence := 0; !ended.Load(); sequence++ {
+		for partition := range p.Partitions {
+			send(partition, sequence)
 		}
-		time.Sleep(tick)
+		time.Sleep(time.Until(started.Add(time.Duration(sequence+1) * every)))
 	}
 }
 
