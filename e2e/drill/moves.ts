@@ -13,6 +13,7 @@
  * It needs a running `npm start`.
  */
 import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { assertInstallable, installSteadyPrograms } from "../clients/programs.ts";
@@ -140,7 +141,9 @@ function report(reports: readonly ClientReport[], steps: readonly Step[]): void 
     for (const line of [...faults, ...errors.slice(0, 5)]) console.error(`${client}: ${line}`);
   }
   if (options.json !== undefined) {
-    writeFileSync(options.json, `${JSON.stringify({ options, reports, steps: took }, null, 2)}\n`);
+    // npm runs this in the package's folder.
+    const file = resolve(process.env.INIT_CWD ?? ".", options.json);
+    writeFileSync(file, `${JSON.stringify({ options, reports, steps: took }, null, 2)}\n`);
   }
   process.exitCode = reports.every(({ faults }) => faults.length === 0) ? 0 : 1;
 }

@@ -86,7 +86,10 @@ public class Exchange {
         int partitions = Integer.parseInt(env("PARTITIONS"));
         int rate = Integer.parseInt(env("RECORDS_PER_SECOND"));
         Properties producing = settings();
-        if (env("TUNED").equals("1")) producing.put("retry.backoff.ms", "20");
+        if (env("TUNED").equals("1")) {
+            producing.put("retry.backoff.ms", "20");
+            producing.put("retry.backoff.max.ms", "100");
+        }
         startDaemon(() -> follow(topic));
         var ended = new AtomicBoolean();
         startDaemon(() -> {

@@ -65,7 +65,7 @@ def consume(count):
 def steady():
     """Records at a steady rate, numbered per partition, until the standard input ends; a consumer reads them."""
     partitions, rate = int(env("PARTITIONS")), int(env("RECORDS_PER_SECOND"))
-    tuned = {"retry.backoff.ms": 20} if env("TUNED") == "1" else {}
+    tuned = {"retry.backoff.ms": 20, "retry.backoff.max.ms": 100} if env("TUNED") == "1" else {}
     threading.Thread(target=follow, daemon=True).start()
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
