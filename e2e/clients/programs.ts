@@ -5,6 +5,18 @@
  * A program gets the values to write as lines on its standard input and prints what it reads. Its environment says how it
  * connects: CLIENT_BOOTSTRAP, CLIENT_PROTOCOL, CLIENT_CA_FILE, CLIENT_IDENTITY_FILE, CLIENT_MECHANISM, CLIENT_USERNAME,
  * CLIENT_PASSWORD (with OAUTHBEARER: the token) and CLIENT_TOPIC.
+ *
+ * In the steady mode, with the argument `steady`, a program sends CLIENT_RECORDS_PER_SECOND records to each of
+ * CLIENT_PARTITIONS partitions until its standard input ends, with acks=all and, where the client can, idempotently. The
+ * values of a partition are 0, 1, 2 and so on. A consumer group of its own reads the topic until the program is ended.
+ * CLIENT_TUNED=1 asks for the settings of OPERATIONS.md ("Where partitions are led") instead of the client's defaults.
+ * Lines on standard output:
+ *
+ *     acked PARTITION VALUE TIME      the acknowledgement has reached the application; TIME is Unix time in ms
+ *     failed PARTITION VALUE ERROR    the application has got an error instead
+ *     read PARTITION VALUE            the consumer was given the record
+ *     error ERROR                     the consumer has got an error
+ *     flushed                         after the end of the input: nothing is under way any more
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -13,6 +25,12 @@ import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { runLines } from "../kafka/clients/client.ts";
 import type { SignIn } from "../kafka/clients/signed-in.ts";
+
+/** A client's program, with the version in its name. */
+export interface Program {
+  name: string;
+  command: string[];
+}
 
 /** How a client takes part: it writes the values and returns what it has read. */
 export interface Exchanger {
@@ -30,7 +48,12 @@ const PYTHON_PACKAGES = [
 const GO_PROGRAMS = [
   { name: "franz-go", program: "franz", module: "github.com/twmb/franz-go" },
   { name: "sarama", program: "sarama", module: "github.com/IBM/sarama" },
+  { name: "kafka-go", program: "kafkago", module: "github.com/segmentio/kafka-go" },
 ] as const;
+/** It has the steady mode only. */
+const WITHOUT_EXCHANGE = "kafka-go";
+/** Clients with the steady mode; of several versions, the newest. */
+const STEADY = ["confluent-kafka", "Java kafka-clients", "franz-go", "sarama", "kafka-go"];
 
 const here = import.meta.dirname;
 const installed = join(here, "../../.millrace-tools/clients");
@@ -60,6 +83,21 @@ export function assertInstallable(): void {
 
 /** Installs what is missing. @throws Error with the installer's complaint where that fails. */
 export async function installClients(): Promise<Exchanger[]> {
+  const programs = await installPrograms();
+  return programs.filter(({ name }) => !name.startsWith(WITHOUT_EXCHANGE)).map(exchanger);
+}
+
+/** The programs that have the steady mode, which these commands run. @throws Error as `installClients` does. */
+export async function installSteadyPrograms(): Promise<Program[]> {
+  const programs = await installPrograms();
+  return STEADY.map((client) => {
+    const program = programs.findLast(({ name }) => name.startsWith(client));
+    if (program === undefined) throw new Error(`no program of ${client}`);
+    return { ...program, command: [...program.command, "steady"] };
+  });
+}
+
+async function installPrograms(): Promise<Program[]> {
   mkdirSync(installed, { recursive: true });
   return [...(await installJava()), ...(await installGo()), ...(await installPython())];
 }
@@ -69,7 +107,7 @@ export async function createScramUser(signIn: SignIn): Promise<void> {
   await runProgram(javaCommand(JAVA_VERSIONS[1], "user"), signIn, "", []);
 }
 
-async function installJava(): Promise<Exchanger[]> {
+async function installJava(): Promise<Program[]> {
   for (const version of JAVA_VERSIONS) {
     const folder = javaFolder(version);
     if (isComplete(folder)) continue;
@@ -77,9 +115,10 @@ async function installJava(): Promise<Exchanger[]> {
     await install("mvn", [...goal, `-Dkafka.version=${version}`, `-DoutputDirectory=${folder}`]);
     markComplete(folder);
   }
-  return JAVA_VERSIONS.map((version) =>
-    exchanger(`Java kafka-clients ${version}`, javaCommand(version)),
-  );
+  return JAVA_VERSIONS.map((version) => ({
+    name: `Java kafka-clients ${version}`,
+    command: javaCommand(version),
+  }));
 }
 
 function javaFolder(version: string): string {
@@ -92,7 +131,7 @@ function javaCommand(version: string, ...args: string[]): string[] {
   return ["java", ...machine, "-cp", join(javaFolder(version), "*"), program, ...args];
 }
 
-async function installGo(): Promise<Exchanger[]> {
+async function installGo(): Promise<Program[]> {
   const folder = join(here, "go");
   const env = { ...process.env, GOBIN: join(installed, "go-bin"), GOFLAGS: "-buildvcs=false" };
   await install("go", ["install", "./..."], { cwd: folder, env });
@@ -101,15 +140,14 @@ async function installGo(): Promise<Exchanger[]> {
     env,
   });
   const versions = new Map(listed.split("\n").map((line) => line.split(" ") as [string, string]));
-  return GO_PROGRAMS.map(({ name, program, module }) =>
-    exchanger(`${name} ${versions.get(module)?.replace(/^v/, "")}`, [
-      join(installed, "go-bin", program),
-    ]),
-  );
+  return GO_PROGRAMS.map(({ name, program, module }) => ({
+    name: `${name} ${versions.get(module)?.replace(/^v/, "")}`,
+    command: [join(installed, "go-bin", program)],
+  }));
 }
 
-async function installPython(): Promise<Exchanger[]> {
-  const clients: Exchanger[] = [];
+async function installPython(): Promise<Program[]> {
+  const programs: Program[] = [];
   for (const { name, version, program } of PYTHON_PACKAGES) {
     const folder = join(installed, `${name}-${version}`);
     if (!isComplete(folder)) {
@@ -119,9 +157,9 @@ async function installPython(): Promise<Exchanger[]> {
       markComplete(folder);
     }
     const command = [join(folder, "bin/python"), join(here, "python", program)];
-    clients.push(exchanger(`${name} ${version}`, command));
+    programs.push({ name: `${name} ${version}`, command });
   }
-  return clients;
+  return programs;
 }
 
 /** What an installation that was interrupted left is installed again. */
@@ -142,7 +180,7 @@ async function install(
   return stdout;
 }
 
-function exchanger(name: string, command: string[]): Exchanger {
+function exchanger({ name, command }: Program): Exchanger {
   return {
     name,
     exchange: (signIn, topic, values) => runProgram(command, signIn, topic, values),

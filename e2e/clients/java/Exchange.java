@@ -6,6 +6,8 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import javax.security.auth.callback.Callback;
 import javax.security.auth.callback.UnsupportedCallbackException;
 import javax.security.auth.login.AppConfigurationEntry;
@@ -24,7 +26,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * Writes each line of its standard input as a record, then reads as many in a consumer group and prints them.
- * With the argument `user` it creates the SCRAM user instead. The environment is described in programs.ts.
+ * With the argument `user` it creates the SCRAM user instead, with `steady` it runs the steady mode. programs.ts describes
+ * the environment and that mode.
  */
 public class Exchange {
     private static final Duration IDLE_MAX = Duration.ofSeconds(30);
@@ -33,6 +36,10 @@ public class Exchange {
     public static void main(String[] arguments) throws Exception {
         if (arguments.length == 1 && arguments[0].equals("user")) {
             createUser();
+            return;
+        }
+        if (arguments.length == 1 && arguments[0].equals("steady")) {
+            steady();
             return;
         }
         List<String> values = new BufferedReader(new InputStreamReader(System.in)).lines().toList();
@@ -70,6 +77,64 @@ public class Exchange {
                     env("USERNAME"), new ScramCredentialInfo(mechanism, SCRAM_ITERATIONS), env("PASSWORD")))
                 .toList();
             admin.alterUserScramCredentials(List.copyOf(changes)).all().get();
+        }
+    }
+
+    /** Records at a steady rate, numbered per partition, until the standard input ends; a consumer reads them. */
+    private static void steady() throws Exception {
+        String topic = env("TOPIC");
+        int partitions = Integer.parseInt(env("PARTITIONS"));
+        int rate = Integer.parseInt(env("RECORDS_PER_SECOND"));
+        Properties producing = settings();
+        if (env("TUNED").equals("1")) {
+            producing.put("retry.backoff.ms", "20");
+            producing.put("retry.backoff.max.ms", "100");
+        }
+        startDaemon(() -> follow(topic));
+        var ended = new AtomicBoolean();
+        startDaemon(() -> {
+            new BufferedReader(new InputStreamReader(System.in)).lines().forEach(line -> {});
+            ended.set(true);
+        });
+        try (var producer = new KafkaProducer<>(producing, new StringSerializer(), new StringSerializer())) {
+            long started = System.nanoTime();
+            for (long sequence = 0; !ended.get(); sequence++) {
+                for (int partition = 0; partition < partitions; partition++)
+                    send(producer, topic, partition, sequence);
+                long due = started + (sequence + 1) * 1_000_000_000 / rate;
+                TimeUnit.NANOSECONDS.sleep(due - System.nanoTime());
+            }
+        }
+        System.out.println("flushed");
+        Thread.sleep(Duration.ofDays(1).toMillis());
+    }
+
+    private static void startDaemon(Runnable work) {
+        Thread thread = new Thread(work);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private static void send(KafkaProducer<String, String> producer, String topic, int partition, long sequence) {
+        String record = partition + " " + sequence + " ";
+        producer.send(new ProducerRecord<>(topic, partition, null, Long.toString(sequence)), (sent, failure) -> {
+            if (failure == null) System.out.println("acked " + record + System.currentTimeMillis());
+            else System.out.println("failed " + record + failure);
+        });
+    }
+
+    private static void follow(String topic) {
+        Properties consuming = settings();
+        consuming.put("group.id", topic + "-readers");
+        consuming.put("auto.offset.reset", "earliest");
+        try (var consumer = new KafkaConsumer<>(consuming, new StringDeserializer(), new StringDeserializer())) {
+            consumer.subscribe(List.of(topic));
+            while (true) {
+                for (var record : consumer.poll(Duration.ofMillis(200)))
+                    System.out.println("read " + record.partition() + " " + record.value());
+            }
+        } catch (Exception failure) {
+            System.out.println("error " + failure);
         }
     }
 

@@ -1,8 +1,10 @@
 """Writes each line of its standard input as a record with confluent-kafka, which is librdkafka, then reads as many in a
-consumer group and prints them. The environment is described in programs.ts."""
+consumer group and prints them; or it runs the steady mode. programs.ts describes both."""
 
+import itertools
 import os
 import sys
+import threading
 import time
 import uuid
 
@@ -60,7 +62,61 @@ def consume(count):
     consumer.close()
 
 
+def steady():
+    """Records at a steady rate, numbered per partition, until the standard input ends; a consumer reads them."""
+    partitions, rate = int(env("PARTITIONS")), int(env("RECORDS_PER_SECOND"))
+    tuned = {"retry.backoff.ms": 20, "retry.backoff.max.ms": 100} if env("TUNED") == "1" else {}
+    threading.Thread(target=follow, daemon=True).start()
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    producer = Producer({**settings(), "enable.idempotence": True, **tuned})
+    started = time.monotonic()
+    for sequence in itertools.count():
+        if ended.is_set():
+            break
+        for partition in range(partitions):
+            producer.produce(
+                env("TOPIC"), str(sequence), partition=partition, on_delivery=report(partition, sequence)
+            )
+        # Deliveries are reported meanwhile.
+        while (left := started + (sequence + 1) / rate - time.monotonic()) > 0:
+            producer.poll(left)
+    producer.flush()
+    print_line("flushed")
+    threading.Event().wait()
+
+
+def report(partition, sequence):
+    def on_delivery(error, _):
+        if error:
+            print_line(f"failed {partition} {sequence} {error}")
+        else:
+            print_line(f"acked {partition} {sequence} {time.time_ns() // 1_000_000}")
+
+    return on_delivery
+
+
+def follow():
+    consumer = Consumer({**settings(), "group.id": f"{env('TOPIC')}-readers", "auto.offset.reset": "earliest"})
+    consumer.subscribe([env("TOPIC")])
+    while True:
+        record = consumer.poll(1)
+        if record is None:
+            continue
+        if record.error():
+            print_line(f"error {record.error()}")
+        else:
+            print_line(f"read {record.partition()} {record.value().decode()}")
+
+
+def print_line(line):
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main():
+    if sys.argv[1:] == ["steady"]:
+        steady()
     values = sys.stdin.read().splitlines()
     produce(values)
     consume(len(values))

@@ -33,16 +33,18 @@ export interface RunOptions {
   /** Ends the program; that end is no failure. */
   signal?: AbortSignal;
   env?: NodeJS.ProcessEnv;
+  /** After which the program is killed. */
+  secondsMax?: number;
 }
 
 /** Runs a program to its end, line by line. @throws Error with its complaint where it fails. */
 export function runLines(command: string, args: string[], options: RunOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    const { env = process.env } = options;
+    const { env = process.env, secondsMax = CLIENT_SECONDS_MAX } = options;
     const child = spawn(command, args, { env, stdio: ["pipe", "pipe", "pipe"] });
     let rest = "";
     let complaint = "";
-    const timer = setTimeout(() => child.kill("SIGKILL"), CLIENT_SECONDS_MAX * 1_000);
+    const timer = setTimeout(() => child.kill("SIGKILL"), secondsMax * 1_000);
     options.signal?.addEventListener("abort", () => child.kill("SIGTERM"));
     child.stdout.setEncoding("latin1").on("data", (chunk: string) => {
       const lines = (rest + chunk).split("\n");

@@ -16,7 +16,7 @@ export const node: Client = {
   async produce(bootstrap, topic, file, codec: Codec) {
     const producer = new Producer({
       clientId: unique("e2e"),
-      bootstrapBrokers: [bootstrap],
+      bootstrapBrokers: bootstrap.split(","),
       serializers: stringSerializers,
       idempotent: true,
       compression: codec,
@@ -43,7 +43,7 @@ export const node: Client = {
     const consumer = new Consumer({
       clientId: unique("e2e"),
       groupId: unique("e2e-group"),
-      bootstrapBrokers: [bootstrap],
+      bootstrapBrokers: bootstrap.split(","),
       deserializers: stringDeserializers,
       autocommit: false,
     });

@@ -1,5 +1,5 @@
 // Command franz writes each line of its standard input as a record with franz-go, then reads as many in a consumer
-// group and prints them. The environment is described in programs.ts.
+// group and prints them; or it runs the steady mode. programs.ts describes both.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace/e2e-clients/steady"
 	"github.com/millrace/e2e-clients/trust"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -25,7 +26,11 @@ const exchangeMax = 60 * time.Second
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeMax)
 	defer cancel()
-	if err := exchange(ctx); err != nil {
+	run := func() error { return exchange(ctx) }
+	if steady.Requested() {
+		run = runSteady
+	}
+	if err := run(); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -67,7 +72,7 @@ func exchange(ctx context.Context) error {
 }
 
 func settings() ([]kgo.Opt, error) {
-	options := []kgo.Opt{kgo.SeedBrokers(os.Getenv("CLIENT_BOOTSTRAP")), kgo.ClientID("clients")}
+	options := []kgo.Opt{kgo.SeedBrokers(strings.Split(os.Getenv("CLIENT_BOOTSTRAP"), ",")...), kgo.ClientID("clients")}
 	protocol := os.Getenv("CLIENT_PROTOCOL")
 	if strings.HasSuffix(protocol, "SSL") {
 		config, err := trust.Config(os.Getenv("CLIENT_CA_FILE"), os.Getenv("CLIENT_IDENTITY_FILE"))

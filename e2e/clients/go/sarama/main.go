@@ -1,5 +1,5 @@
 // Command sarama writes each line of its standard input as a record with sarama, then reads as many in a consumer
-// group and prints them. The environment is described in programs.ts.
+// group and prints them; or it runs the steady mode. programs.ts describes both.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/millrace/e2e-clients/steady"
 	"github.com/millrace/e2e-clients/trust"
 	"github.com/xdg-go/scram"
 )
@@ -21,13 +22,17 @@ const exchangeMax = 60 * time.Second
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeMax)
 	defer cancel()
-	if err := exchange(ctx); err != nil {
+	run := func() error { return exchange(ctx) }
+	if steady.Requested() {
+		run = runSteady
+	}
+	if err := run(); err != nil {
 		log.Fatal(err)
 	}
 }
 
 func exchange(ctx context.Context) error {
-	addresses, topic := []string{os.Getenv("CLIENT_BOOTSTRAP")}, os.Getenv("CLIENT_TOPIC")
+	addresses, topic := brokers(), os.Getenv("CLIENT_TOPIC")
 	config, err := settings()
 	if err != nil {
 		return err
@@ -151,4 +156,8 @@ type token string
 
 func (t token) Token() (*sarama.AccessToken, error) {
 	return &sarama.AccessToken{Token: string(t)}, nil
+}
+
+func brokers() []string {
+	return strings.Split(os.Getenv("CLIENT_BOOTSTRAP"), ",")
 }
