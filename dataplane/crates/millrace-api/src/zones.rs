@@ -206,7 +206,7 @@ mod tests {
         };
         assert_eq!(picks(&brokers), [2, 3, 4, 2, 3, 4]);
         brokers[1].is_draining = true;
-        brokers[3].state = BrokerState::Fenced;
+        brokers[3].is_draining = true;
         assert_eq!(picks(&brokers), [4; 6]);
         assert_eq!(pick(in_rack(&brokers, "c"), (TOPIC, 0)), None);
     }

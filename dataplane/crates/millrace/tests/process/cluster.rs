@@ -55,7 +55,10 @@ impl Cluster {
         Self::start_with(nodes, "leader.balance.interval.ms=0").await
     }
 
-    pub(crate) async fn start_with<const N: usize>(nodes: [u32; N], settings: &'static str) -> Self {
+    pub(crate) async fn start_with<const N: usize>(
+        nodes: [u32; N],
+        settings: &'static str,
+    ) -> Self {
         let server = PostgresServer::start();
         let database = server.database().await;
         let shared = tempfile::tempdir().expect("a temporary folder");
@@ -75,8 +78,11 @@ impl Cluster {
     }
 
     async fn start_node(&mut self, node: u32) {
+        self.start_node_with(node, self.settings).await;
+    }
+
+    pub(crate) async fn start_node_with(&mut self, node: u32, settings: &str) {
         let (database, shared) = (&self.database, self.shared.path().display());
-        let settings = self.settings;
         let of_node = || {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
             let admin = listener.local_addr().expect("bound");
