@@ -31,6 +31,7 @@ use crate::{
     sign_in::{Security, SignIn},
     topic_changes::TopicChanges,
     wakeups::Wakeups,
+    zones::{Redirects, ReplicaSelector},
 };
 
 /// What the service is built on.
@@ -76,6 +77,8 @@ pub struct ApiConfig {
     pub rack: Option<String>,
     /// The brokers of the cluster; `None` where this one is alone.
     pub members: Option<Members>,
+    /// `replica.selector.class`: who serves consumers of other zones.
+    pub replica_selector: ReplicaSelector,
 }
 
 /// Where clients of a listener are sent.
@@ -113,6 +116,8 @@ pub(crate) struct Context {
     pub(crate) security_changes: SecurityChanges,
     /// Reads of what has left memory.
     pub(crate) cold_reads: ColdReads,
+    /// Consumers that were sent to brokers of their zones.
+    pub(crate) redirects: Redirects,
     pub(crate) inspection: Inspection,
     pub(crate) quotas: Quotas,
     pub(crate) topic_changes: TopicChanges,
@@ -154,6 +159,7 @@ impl Context {
             security_changes: SecurityChanges::start(&parts.tasks, token_changes.clone()),
             token_changes,
             cold_reads,
+            redirects: Redirects::default(),
             inspection: Inspection::new(),
             quotas: Quotas::new(parts.config.quotas, parts.quotas),
             topic_changes: TopicChanges::start(&parts.tasks),

@@ -32,6 +32,7 @@
 //! | `topic_changes` | topics change one after the other, each to the end |
 //! | `wakeups` | new data wakes waiting fetches |
 //! | `work` | a request that is worked on: how long that takes, and who pays for it |
+//! | `zones` | which consumers are served by brokers of their zone |
 
 mod acl_changes;
 mod authorization;
@@ -62,6 +63,7 @@ mod topic_changes;
 mod topics;
 mod wakeups;
 mod work;
+mod zones;
 
 pub use authorization::authorizer;
 pub use cold_reads::COLD_READ_BYTES_MAX;
@@ -75,3 +77,4 @@ pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;
 pub use service::ApiService;
 pub use sign_in::{SaslListener, Security};
+pub use zones::ReplicaSelector;

@@ -7,6 +7,8 @@ use millrace_model::TopicName;
 use millrace_wire::{ApiKey, SUPPORTED, error_code::ErrorCode};
 use parking_lot::RwLock;
 
+use crate::zones::Zone;
+
 /// All metrics of this crate.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -14,6 +16,8 @@ pub(crate) struct Metrics {
     apis: Vec<(ApiKey, ApiMetrics)>,
     /// Bytes that clients have fetched; what they produce, the log counts.
     bytes_out: RwLock<HashMap<TopicName, Counter>>,
+    /// The same by the way that they go: within a zone, to another one, or nobody knows.
+    zone_bytes_out: [(Zone, Counter); 3],
     malformed: Counter,
 }
 
@@ -44,6 +48,11 @@ impl Metrics {
                 .map(|support| of(support.api_key))
                 .collect(),
             bytes_out: RwLock::default(),
+            zone_bytes_out: [Zone::Same, Zone::Other, Zone::Unknown].map(|zone| {
+                let counter =
+                    metrics::counter!("millrace_zone_bytes_out_total", "zone" => zone.name());
+                (zone, counter)
+            }),
             malformed: metrics::counter!(
                 "millrace_requests_total", "api" => "unknown", "error" => "INVALID_REQUEST"
             ),
@@ -66,8 +75,11 @@ impl Metrics {
     }
 
     /// Records of a topic are on their way to a client.
-    pub(crate) fn fetched(&self, topic: &TopicName, bytes: usize) {
+    pub(crate) fn fetched(&self, topic: &TopicName, zone: Zone, bytes: usize) {
         let bytes = bytes as u64;
+        if let Some((_, counter)) = self.zone_bytes_out.iter().find(|(of, _)| *of == zone) {
+            counter.increment(bytes);
+        }
         if let Some(counter) = self.bytes_out.read().get(topic) {
             return counter.increment(bytes);
         }

@@ -68,10 +68,15 @@ pub(crate) fn partition(topic: &Topic, index: i32) -> Result<&Arc<PartitionLog>,
 
 /// Checks the leader epoch that a client knows (KIP-320); −1 for a client that does not.
 pub(crate) fn check_leader_epoch(log: &PartitionLog, theirs: i32) -> Result<(), ErrorCode> {
+    compare_leader_epochs(log.leader_epoch(), theirs)
+}
+
+/// The same where the partition's epoch is known by other means.
+pub(crate) fn compare_leader_epochs(ours: i32, theirs: i32) -> Result<(), ErrorCode> {
     match theirs {
         ..0 => Ok(()),
-        _ if theirs < log.leader_epoch() => Err(ErrorCode::FencedLeaderEpoch),
-        _ if theirs > log.leader_epoch() => Err(ErrorCode::UnknownLeaderEpoch),
+        _ if theirs < ours => Err(ErrorCode::FencedLeaderEpoch),
+        _ if theirs > ours => Err(ErrorCode::UnknownLeaderEpoch),
         _ => Ok(()),
     }
 }

@@ -712,6 +712,7 @@ fn api_config(
         quotas: config.quotas,
         rack: config.rack.clone(),
         members: cluster.map(|cluster| cluster.view().brokers.clone()),
+        replica_selector: config.replica_selector,
     }
 }
 

@@ -147,6 +147,36 @@ impl Classified for ReadError {
     }
 }
 
+/// Why a broker that does not lead a partition read nothing of it. Its leader may have what was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadCommittedError {
+    /// The offset is not in objects: not yet, or not any more. Ask the leader.
+    #[error("offset {offset} is not among the committed {start}..{end}")]
+    NotCommitted {
+        /// What was asked for.
+        offset: Offset,
+        /// The first offset that can be read.
+        start: Offset,
+        /// One past the last offset that is committed.
+        end: Offset,
+    },
+    /// The partition is gone. Refresh metadata.
+    #[error("the partition has been deleted")]
+    Deleted,
+    /// The metadata or the objects could not be read. The class of the cause says whether to retry.
+    #[error("storage could not be read: {0}")]
+    Storage(Cause),
+}
+
+impl Classified for ReadCommittedError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::NotCommitted { .. } | Self::Deleted => FailureClass::Gone,
+            Self::Storage(cause) => cause.class(),
+        }
+    }
+}
+
 /// Why records were not deleted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrimError {

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `manager` | all topics: create, change, delete, look up; retention; which partitions are served here |
 //! | `topic` | a topic as the broker sees it |
+//! | `committed` | a partition that another broker leads, as far as it is in objects |
 //! | `partition` | one partition: append, read, trim |
 //! | `producers` | sequence checks of idempotent producers |
 //! | `time_index` | timestamp → offset |
@@ -21,6 +22,7 @@
 //! | `error` | one enum per operation |
 
 mod checkpoint;
+mod committed;
 mod config;
 pub mod error;
 mod leader_epochs;
@@ -33,6 +35,7 @@ mod time_index;
 mod topic;
 
 pub use checkpoint::InvalidCheckpoint;
+pub use committed::CommittedLog;
 pub use config::{LogDefaults, TopicConfig};
 pub use leader_epochs::EpochEnd;
 pub use manager::{LogManager, LogParts, PARTITION_BYTES, Shared};

@@ -153,6 +153,12 @@ impl PartitionLog {
         self.data.confirm_offset()
     }
 
+    /// One past the last offset that is in objects, which every broker can read.
+    #[must_use]
+    pub fn committed_offset(&self) -> Offset {
+        self.data.committed_offset()
+    }
+
     /// The next offset to be assigned.
     #[must_use]
     pub fn end_offset(&self) -> Offset {

@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use millrace_meta::{Leader, PartitionStreams};
 use millrace_model::{TopicId, TopicName};
 
-use crate::{CONSUMER_OFFSETS_TOPIC, config::TopicConfig, partition::PartitionLog};
+use crate::{
+    CONSUMER_OFFSETS_TOPIC, committed::CommittedLog, config::TopicConfig, partition::PartitionLog,
+};
 
 /// A topic as it is now. A snapshot: look it up again to see later changes.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub struct Partition {
     pub(crate) leader: Option<Leader>,
     /// `None` where another broker leads it, and as long as it is not open here.
     pub(crate) log: Option<Arc<PartitionLog>>,
+    /// What of it is in objects, whoever leads it; `None` where the broker is alone.
+    pub(crate) committed: Option<Arc<CommittedLog>>,
 }
 
 impl Topic {
@@ -58,6 +62,7 @@ impl Partition {
             streams,
             leader: None,
             log: Some(log),
+            committed: None,
         }
     }
 
@@ -65,6 +70,12 @@ impl Partition {
     #[must_use]
     pub fn log(&self) -> Option<&Arc<PartitionLog>> {
         self.log.as_ref()
+    }
+
+    /// What of it is in objects, which this broker can read whoever leads it; `None` where the broker is alone.
+    #[must_use]
+    pub fn committed(&self) -> Option<&Arc<CommittedLog>> {
+        self.committed.as_ref()
     }
 
     /// Who leads it; `None` where the broker is alone and leads all.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
-use millrace_model::{NodeEpoch, NodeId, StreamId, TopicPartition};
+use millrace_model::{NodeEpoch, NodeId, StreamId, StreamRange, TopicPartition};
 
 use crate::{
     Adoption, Broker, BrokerLoad, Changes, ClusterError, ClusterEvent, FencedBroker, JoinError,
@@ -133,6 +133,13 @@ pub trait ClusterStore: MetaStore {
     /// # Errors
     /// The database failed.
     async fn never_created(&self, streams: &[StreamId]) -> Result<Vec<StreamId>, StoreFailure>;
+
+    /// From where a stream can be read to where it is committed to objects, whoever owns it; `None` where there is no such
+    /// stream (any more). The end is below the start where records were trimmed before they were uploaded.
+    ///
+    /// # Errors
+    /// The database failed.
+    async fn committed_range(&self, stream: StreamId) -> Result<Option<StreamRange>, StoreFailure>;
 
     /// The revision of the last change of topics, leaders, brokers or security; 0 where there was none.
     ///

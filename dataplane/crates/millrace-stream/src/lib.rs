@@ -19,6 +19,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `stream` | the handle of one stream |
+//! | `committed` | a stream as far as it is in objects, whoever owns it |
 //! | `state`, `acks` | one stream's state; the order of its acknowledgements |
 //! | `store` | the store: append, upload, evict, compact, trim |
 //! | `cache` | the log cache: blocks, byte budget, what is in memory of a stream |
@@ -27,6 +28,7 @@
 
 mod acks;
 mod cache;
+mod committed;
 mod config;
 mod entry;
 mod error;
@@ -39,6 +41,7 @@ mod store;
 mod stream;
 
 pub use acks::AppendTicket;
+pub use committed::CommittedStream;
 pub use config::{CompactionConfig, StreamConfig};
 pub use entry::{Entry, EntryHeader};
 pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};

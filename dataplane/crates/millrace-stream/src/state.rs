@@ -36,6 +36,8 @@ pub(crate) struct StreamState {
     /// The same as the metadata has it; `start` may be ahead while a trim is under way.
     trimmed: AtomicU64,
     confirmed: AtomicU64,
+    /// Everything below is in objects.
+    committed: AtomicU64,
     inner: Mutex<Inner>,
     /// Why the stream is halted. Set under the lock of `inner`.
     halted: OnceLock<Cause>,
@@ -80,7 +82,7 @@ impl Inner {
 }
 
 impl StreamState {
-    /// A stream whose entries from `start` to `end` are all durable; those in `cached` end at `end`.
+    /// A stream whose entries from `start` to `end` are all durable; those in `cached` end at `end`, and are not in objects.
     pub(crate) fn new(
         (id, epoch): (StreamId, StreamEpoch),
         start: Offset,
@@ -88,9 +90,11 @@ impl StreamState {
         cached: CachedRun,
         failure: Arc<Failure>,
     ) -> Self {
+        let committed = cached.first_offset().unwrap_or(end);
         Self {
             id,
             epoch,
+            committed: AtomicU64::new(committed),
             start: AtomicU64::new(start),
             trimmed: AtomicU64::new(start),
             confirmed: AtomicU64::new(end),
@@ -144,6 +148,15 @@ impl StreamState {
 
     pub(crate) fn confirm_offset(&self) -> Offset {
         self.confirmed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn committed_offset(&self) -> Offset {
+        self.committed.load(Ordering::Acquire)
+    }
+
+    /// Everything below `end` is in objects.
+    pub(crate) fn committed(&self, end: Offset) {
+        self.committed.fetch_max(end, Ordering::AcqRel);
     }
 
     pub(crate) fn listen(&self, listener: ConfirmListener) {

@@ -62,6 +62,12 @@ impl Stream {
         self.state.confirm_offset()
     }
 
+    /// Everything below has been committed to objects, which every broker can read.
+    #[must_use]
+    pub fn committed_offset(&self) -> Offset {
+        self.state.committed_offset()
+    }
+
     /// Why the stream is halted: a record of it in the log is damaged. It takes no appends and is not read
     /// until the log's volume is restored and the store opened again, or the stream is deleted.
     #[must_use]
@@ -260,20 +266,10 @@ impl Stream {
             let cached = inner.cached.first_offset().unwrap_or(inner.next);
             end.min(cached).min(self.state.confirm_offset())
         };
-        let read = self
-            .store
-            .block_cache
-            .read(self.id(), start, end, max_bytes)
-            .await;
-        let read = match read {
-            Ok(read) => read,
-            // Trimmed meanwhile, or truly missing: the caller looks at the start again.
-            Err(ReadError::Missing { .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(FetchError::Storage(Cause::new(error))),
-        };
-        let found: Vec<Entry> = read.into_iter().map(from_object).collect();
-        check_run(self.id(), start, &found)?;
-        Ok(found)
+        // Where it is empty it was trimmed meanwhile, or is truly missing: the caller looks at the start again.
+        self.store
+            .fetch_objects(self.id(), start, end, max_bytes)
+            .await
     }
 
     /// Goes on in memory where a read from elsewhere reached the run there with room to spare. What
@@ -306,6 +302,27 @@ impl Stream {
     /// See [`TrimError`].
     pub async fn trim(&self, new_start: Offset) -> Result<Offset, TrimError> {
         self.store.trim(&self.state, new_start).await
+    }
+}
+
+impl StoreInner {
+    /// Reads from objects what is below `end` there. Empty where no object has `start`.
+    pub(crate) async fn fetch_objects(
+        &self,
+        stream: StreamId,
+        start: Offset,
+        end: Offset,
+        max_bytes: usize,
+    ) -> Result<Vec<Entry>, FetchError> {
+        let read = self.block_cache.read(stream, start, end, max_bytes).await;
+        let read = match read {
+            Ok(read) => read,
+            Err(ReadError::Missing { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(FetchError::Storage(Cause::new(error))),
+        };
+        let found: Vec<Entry> = read.into_iter().map(from_object).collect();
+        check_run(stream, start, &found)?;
+        Ok(found)
     }
 }
 

@@ -11,7 +11,9 @@ use millrace_meta::{
     ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
     SweepError, Topic, TopicError, TrimError, Upload,
 };
-use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName, TopicPartition};
+use millrace_model::{
+    NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicName, TopicPartition,
+};
 
 use super::{Connection, RENEWAL, failed};
 
@@ -395,6 +397,15 @@ impl ClusterStore for Connection {
             unknown.retain(|stream| stream.get() >= next);
             unknown.sort_unstable();
             unknown
+        })
+        .await
+    }
+
+    async fn committed_range(&self, stream: StreamId) -> Result<Option<StreamRange>, StoreFailure> {
+        self.read(|tables| {
+            let known = tables.streams.get(&stream)?;
+            let (start, end) = (known.start, known.end);
+            Some(StreamRange { stream, start, end })
         })
         .await
     }

@@ -12,13 +12,16 @@ use std::{
 use bytes::Bytes;
 use metrics::Counter;
 use millrace_budget::Budget;
-use millrace_log::{ReadResult, error::ReadError};
+use millrace_log::ReadResult;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
-use super::tally::{Tallied, Tally};
+use super::{
+    source::ColdReadError,
+    tally::{Tallied, Tally},
+};
 
 /// How long a read waits for memory while none at all comes back. Others give it back when their
 /// clients have taken their answers; where those do not, it reads [`BYTES_MIN`] without, so that
@@ -72,7 +75,7 @@ pub(super) struct Entered {
 /// What a read found, and what it still holds.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) read: Result<ReadResult, ReadError>,
+    pub(super) read: Result<ReadResult, ColdReadError>,
     charge: Option<Charge>,
     /// Kept where there was no memory to charge, until it is taken.
     turn: Option<OwnedSemaphorePermit>,
@@ -154,7 +157,7 @@ impl Lane {
 
 impl Entered {
     /// The read is done: its turn is the next one's, unless that is all that bounds it.
-    pub(super) fn leave(self, read: Result<ReadResult, ReadError>) -> Found {
+    pub(super) fn leave(self, read: Result<ReadResult, ColdReadError>) -> Found {
         let Self { turn, charge, .. } = self;
         let turn = charge.is_none().then_some(turn);
         Found { read, charge, turn }
@@ -179,7 +182,7 @@ impl Found {
         self,
         bytes_max: usize,
         answer: Tallied,
-    ) -> Result<ReadResult, ReadError> {
+    ) -> Result<ReadResult, ColdReadError> {
         let Self { read, charge, .. } = self;
         let mut read = read?;
         cut(&mut read.batches, bytes_max);
@@ -250,7 +253,7 @@ impl AsRef<[u8]> for TakenBatch {
 mod tests {
     use super::*;
 
-    fn nothing() -> Result<ReadResult, ReadError> {
+    fn nothing() -> Result<ReadResult, ColdReadError> {
         Ok(ReadResult {
             batches: Vec::new(),
             high_watermark: 0,

@@ -15,6 +15,7 @@
 //! for any more is cancelled.
 
 mod lane;
+mod source;
 mod tally;
 
 use std::{
@@ -26,13 +27,16 @@ use std::{
 
 use metrics::Counter;
 use millrace_limiter::{Limiter, Tier};
-use millrace_log::{PartitionLog, ReadResult, error::ReadError};
+use millrace_log::ReadResult;
 use millrace_model::Offset;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, task::AbortHandle, time::sleep};
 
-pub(crate) use self::lane::BYTES_MIN;
+pub(crate) use self::{
+    lane::BYTES_MIN,
+    source::{ColdReadError, Source, SourceLog},
+};
 use self::{
     lane::{Entered, Found, Lane, LaneBounds},
     tally::{Tallied, Tally},
@@ -95,13 +99,6 @@ struct Shared {
     swept_at: Mutex<Duration>,
     /// Reads whose client did not come for what they found.
     unclaimed: Counter,
-}
-
-/// Where a partition is read from.
-#[derive(Debug, Clone)]
-pub(crate) struct Source {
-    pub(crate) log: Arc<PartitionLog>,
-    pub(crate) offset: Offset,
 }
 
 /// For whom something is read.
@@ -171,7 +168,7 @@ impl ColdReads {
         connection: u64,
         source: &Source,
         (bytes_max, room, first): (usize, usize, bool),
-    ) -> Option<Result<ReadResult, ReadError>> {
+    ) -> Option<Result<ReadResult, ColdReadError>> {
         let key = Key::new(connection, source);
         let mut reads = self.shared.reads.lock();
         let read = reads.get(&key)?;
@@ -190,11 +187,8 @@ impl ColdReads {
         }
         let (found, _) = found?;
         let answer = self.shared.answers.add(connection);
-        Some(found.into_read(bytes_max, answer).map(|read| ReadResult {
-            high_watermark: source.log.high_watermark(),
-            log_start: source.log.start_offset(),
-            ..read
-        }))
+        let read = found.into_read(bytes_max, answer);
+        Some(read.map(|read| source.log.refreshed(read)))
     }
 
     /// Sees to it that a partition is read. Returns how much that may find; `None` where too much
@@ -256,7 +250,7 @@ impl Key {
     fn new(connection: u64, source: &Source) -> Self {
         Self {
             connection,
-            log: Arc::as_ptr(&source.log).addr(),
+            log: source.log.address(),
             offset: source.offset,
         }
     }
@@ -309,15 +303,15 @@ impl Shared {
         let Source { log, offset } = &read.source;
         if is_local {
             let entered = self.enter(&self.local, (key, read)).await?;
-            let found = log.read_local(*offset, entered.bytes_max, true).await;
-            if let Some(found) = found.transpose() {
+            let found = log.read_local(*offset, entered.bytes_max).await;
+            if let Some(found) = found {
                 return Some((entered.leave(found), place));
             }
             // Uploaded meanwhile.
             place = self.objects.place(key.connection)?;
         }
         let entered = self.enter(&self.objects, (key, read)).await?;
-        let found = log.read(*offset, entered.bytes_max, true).await;
+        let found = log.read(*offset, entered.bytes_max).await;
         Some((entered.leave(found), place))
     }
 

@@ -29,6 +29,7 @@ use crate::{
     quota::Mutations,
     topic_changes::enqueue,
     topics::{OPERATIONS_NOT_ASKED, is_internal},
+    zones::ReplicaSelector,
 };
 
 /// The version in which an empty list still means all topics.
@@ -288,6 +289,24 @@ fn describe_partition(
     }
 }
 
+/// Names the brokers of other zones that serve what is committed among the replicas, for clients that look for them there before
+/// they go where a leader sends them. Consumers and producers may create topics; clients that may not look for the replicas that
+/// partitions are assigned to.
+fn list_readers(context: &Context, topic: &mut MetadataResponseTopic) {
+    let id = TopicId(topic.topic_id);
+    for partition in &mut topic.partitions {
+        let of = (id, partition.partition_index);
+        for reader in context.readers(of, partition.leader_id) {
+            if !partition.replica_nodes.contains(&reader) {
+                partition.replica_nodes.push(reader);
+            }
+            if !partition.isr_nodes.contains(&reader) {
+                partition.isr_nodes.push(reader);
+            }
+        }
+    }
+}
+
 fn unknown(asked: &MetadataRequestTopic) -> MetadataResponseTopic {
     let name = asked.name.clone().unwrap_or_default();
     failed(&name, ErrorCode::UnknownTopicOrPartition)
@@ -314,7 +333,12 @@ fn answer(
     request: &MetadataRequest,
     mut topics: Vec<MetadataResponseTopic>,
 ) -> Answer {
+    let lists_readers = context.config.replica_selector == ReplicaSelector::ListedZone
+        && request.allow_auto_topic_creation;
     for topic in &mut topics {
+        if lists_readers {
+            list_readers(context, topic);
+        }
         let asked = request.include_topic_authorized_operations && topic.error_code == NONE;
         let name = topic.name.clone().unwrap_or_default();
         topic.topic_authorized_operations = match asked {

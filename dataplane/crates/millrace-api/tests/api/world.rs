@@ -356,6 +356,7 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
         fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
         rack: None,
         members: None,
+        replica_selector: millrace_api::ReplicaSelector::default(),
         quotas,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, ops::RangeInclusive, time::Duration};
 
+use millrace_api::ReplicaSelector;
 use millrace_security::{
     credentials::{PlainUsers, ScramHash},
     sasl::Mechanism,
@@ -20,6 +21,10 @@ const DATABASE: &str = "metadata.database.url";
 const SESSION_TIMEOUT: &str = "broker.session.timeout.ms";
 const LISTENER: &str = "inter.broker.listener";
 const BALANCE_INTERVAL: &str = "leader.balance.interval.ms";
+const REPLICA_SELECTOR: &str = "replica.selector.class";
+
+const LEADER_SELECTOR: &str = "org.apache.kafka.common.replica.LeaderSelector";
+const RACK_AWARE_SELECTOR: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
 
 /// Shorter, and a pause of the machine looks like a death. Longer than an hour, and nobody is ever replaced.
 const SESSION_TIMEOUT_MS: RangeInclusive<i64> = 1_000..=3_600_000;
@@ -74,6 +79,24 @@ pub(super) fn read_cluster(r: &mut Reader<'_>) -> Option<ClusterConfig> {
         database_url: database_url?,
         session_timeout,
     })
+}
+
+/// Who serves consumers that state their zone, by the names of Kafka's classes.
+pub(super) fn read_replica_selector(r: &mut Reader<'_>) -> ReplicaSelector {
+    match r.optional(REPLICA_SELECTOR).as_deref() {
+        None => ReplicaSelector::default(),
+        Some(LEADER_SELECTOR) => ReplicaSelector::Leader,
+        Some(RACK_AWARE_SELECTOR) => ReplicaSelector::ListedZone,
+        Some(other) => {
+            let remedy = format!("write {RACK_AWARE_SELECTOR} or {LEADER_SELECTOR}, or nothing");
+            r.fail(
+                REPLICA_SELECTOR,
+                format!("no class {other} can be loaded"),
+                &remedy,
+            );
+            ReplicaSelector::default()
+        }
+    }
 }
 
 /// Adds the listener for the other brokers, which sign in there with a secret of the cluster. The network between them is

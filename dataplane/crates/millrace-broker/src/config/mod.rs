@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, settings::SettingKind};
+use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, settings::SettingKind};
 use millrace_coordinator::GroupConfig;
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
@@ -40,7 +40,7 @@ use millrace_tasks::{Task, UnknownTask};
 
 use self::{
     authorization::read_authorizer,
-    cluster::{add_listener, read_cluster},
+    cluster::{add_listener, read_cluster, read_replica_selector},
     connections::{read_limits, read_listener_limits, read_quotas},
     control_link::read_control_link,
     delegation::read_delegation,
@@ -91,6 +91,8 @@ pub struct BrokerConfig {
     pub cluster: Option<ClusterConfig>,
     /// `broker.rack`: the zone that the broker is in.
     pub rack: Option<String>,
+    /// `replica.selector.class`: who serves consumers that state another zone.
+    pub replica_selector: ReplicaSelector,
     /// `listeners`
     pub listeners: Vec<Endpoint>,
     /// How the clients of each listener are protected, by its name.
@@ -234,6 +236,7 @@ impl BrokerConfig {
         let cluster_id = read_cluster_id(r);
         let cluster = read_cluster(r);
         let rack = r.optional("broker.rack");
+        let replica_selector = read_replica_selector(r);
         let (mut listeners, mut advertised) = read_listeners(r);
         let mut protections = read_protections(r, &listeners);
         let authorizer = read_authorizer(r);
@@ -272,6 +275,7 @@ impl BrokerConfig {
             cluster_id,
             cluster,
             rack,
+            replica_selector,
             listeners,
             protections,
             listener_limits,

@@ -639,6 +639,20 @@ fn delegation_tokens_need_a_secret_key_which_is_not_shown() {
 }
 
 #[test]
+fn who_serves_consumers_of_other_zones_is_said_by_kafkas_classes() {
+    let of = |class: &str| legal(&format!("replica.selector.class={class}")).replica_selector;
+    assert_eq!(legal("").replica_selector, ReplicaSelector::Zone);
+    let class = |name: &str| format!("org.apache.kafka.common.replica.{name}");
+    assert_eq!(of(&class("LeaderSelector")), ReplicaSelector::Leader);
+    assert_eq!(
+        of(&class("RackAwareReplicaSelector")),
+        ReplicaSelector::ListedZone
+    );
+    let errors = errors("replica.selector.class=com.example.Nearest");
+    assert!(errors[0].contains("com.example.Nearest"), "{errors:?}");
+}
+
+#[test]
 fn a_log_on_a_volume_needs_the_zone_where_others_may_take_it_over() {
     let log =
         "s3.wal.path=0@file:///dev/nvme1n1?capacity=0&fence=detach&volume=vol-0123456789abcdef0";

@@ -31,6 +31,7 @@ use tokio::{
 
 use super::{Inner, LogManager, OPENS_AT_ONCE, STREAMS_PER_TRANSACTION, retention};
 use crate::{
+    committed::CommittedLog,
     config::TopicConfig,
     error::OpenError,
     partition::{PartitionLog, Patience, Usage},
@@ -305,10 +306,19 @@ impl Inner {
                 lost.extend(log);
                 None
             };
+            let id = TopicPartition {
+                topic: topic.name.clone(),
+                partition: streams.index,
+            };
+            let committed = before.and_then(|before| before.committed.clone());
+            let committed = committed
+                .filter(|committed| committed.data() == streams.data)
+                .unwrap_or_else(|| self.committed_log(following, id, streams.data));
             partitions.push(Partition {
                 streams,
                 leader: Some(leader),
                 log,
+                committed: Some(committed),
             });
         }
         self.registry.insert(Topic {
@@ -321,6 +331,17 @@ impl Inner {
         lost.iter().for_each(|log| log.shut());
         following.given_up.lock().logs.extend(lost);
         deleted
+    }
+
+    fn committed_log(
+        &self,
+        following: &Following,
+        id: TopicPartition,
+        data: StreamId,
+    ) -> Arc<CommittedLog> {
+        let cluster = Arc::clone(&following.cluster.store);
+        let (data, clock) = (self.store.committed(data), Arc::clone(&self.clock));
+        Arc::new(CommittedLog::new((id, data), cluster, clock))
     }
 
     fn forget_topic(&self, id: TopicId) -> Option<TopicName> {

@@ -26,7 +26,9 @@ mod topics;
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use async_trait::async_trait;
-use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName, TopicPartition};
+use millrace_model::{
+    NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicName, TopicPartition,
+};
 use sqlx::{PgPool, Postgres, Transaction};
 
 pub use self::connect::{OpenError, PostgresOptions};
@@ -393,6 +395,10 @@ impl ClusterStore for PostgresMeta {
 
     async fn never_created(&self, streams: &[StreamId]) -> Result<Vec<StreamId>, StoreFailure> {
         streams::never_created(self, streams).await
+    }
+
+    async fn committed_range(&self, stream: StreamId) -> Result<Option<StreamRange>, StoreFailure> {
+        streams::committed_range(self, stream).await
     }
 
     async fn cluster_revision(&self) -> Result<u64, StoreFailure> {

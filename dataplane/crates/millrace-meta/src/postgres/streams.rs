@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use millrace_model::{NodeEpoch, Offset, StreamEpoch, StreamId};
+use millrace_model::{NodeEpoch, Offset, StreamEpoch, StreamId, StreamRange};
 
 use super::{PostgresMeta, Tx, commit, failure, fence, nodes::Sequence, objects};
 use crate::{
@@ -85,6 +85,22 @@ pub(super) async fn never_created(
     unknown.retain(|stream| stream.get() >= next);
     unknown.sort_unstable();
     Ok(unknown)
+}
+
+pub(super) async fn committed_range(
+    meta: &PostgresMeta,
+    stream: StreamId,
+) -> Result<Option<StreamRange>, StoreFailure> {
+    let found: Option<(i64, i64)> =
+        sqlx::query_as("SELECT start_offset, end_offset FROM streams WHERE stream_id = $1")
+            .bind(to_sql(stream.get())?)
+            .fetch_optional(&meta.pool)
+            .await?;
+    let Some((start, end)) = found else {
+        return Ok(None);
+    };
+    let (start, end) = (from_sql(start)?, from_sql(end)?);
+    Ok(Some(StreamRange { stream, start, end }))
 }
 
 /// Which streams an opening takes, where its node has joined the cluster.

@@ -376,6 +376,30 @@ async fn a_fenced_brokers_log_is_taken_over_once() {
     assert_eq!(cluster.counts([1, 2, 3]).await, [0, 5, 4]);
 }
 
+#[tokio::test]
+async fn any_broker_can_ask_how_far_a_stream_is_committed() {
+    let cluster = Cluster::new().await;
+    let one = cluster.join(1, "a").await;
+    let topic = cluster.topic("t", 1).await;
+    let streams = streams_of(&topic);
+    let (meta, stream) = (&cluster.meta, streams[0]);
+    let range = async || {
+        let range = meta.committed_range(stream).await.expect("reads");
+        range.map(|range| (range.start, range.end))
+    };
+    assert_eq!(range().await, Some((0, 0)));
+    meta.open_streams(&streams, one).await.expect("opens");
+    upload(meta, one, stream, 0, 10).await;
+    assert_eq!(range().await, Some((0, 10)));
+    meta.trim_stream(stream, one, 4).await.expect("trims");
+    assert_eq!(range().await, Some((4, 10)));
+    // Trimmed before it was uploaded.
+    meta.trim_stream(stream, one, 12).await.expect("trims");
+    assert_eq!(range().await, Some((12, 10)));
+    meta.delete_topic(&topic.name).await.expect("deletes");
+    assert_eq!(range().await, None);
+}
+
 async fn upload(
     meta: &PostgresMeta,
     node_epoch: NodeEpoch,

@@ -55,6 +55,7 @@ pub use self::{
 pub(crate) use self::{append::Placement, compact::Kind, read_back::ReadBackError};
 use crate::{
     cache::CachedRun,
+    committed::CommittedStream,
     config::StreamConfig,
     error::{AppendError, FlushError, OpenError},
     failure::Failure,
@@ -227,6 +228,12 @@ impl StreamStore {
     #[must_use]
     pub fn open_ids(&self) -> Vec<StreamId> {
         self.inner.streams.read().keys().copied().collect()
+    }
+
+    /// A stream as far as it is in objects, whoever owns it.
+    #[must_use]
+    pub fn committed(&self, id: StreamId) -> CommittedStream {
+        CommittedStream::new(id, Arc::clone(&self.inner))
     }
 
     /// Sets which objects of the cluster are compacted and deleted by this store.

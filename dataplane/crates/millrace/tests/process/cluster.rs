@@ -31,31 +31,34 @@ use crate::{Home, Running};
 
 /// Leases are ended by the tests, not by a machine that is busy; a broker looks at them twelve times as often.
 const SESSION_TIMEOUT: &str = "broker.session.timeout.ms=30000";
-const PATIENCE: Duration = Duration::from_secs(60);
-const TOPIC: &str = "t";
-const PARTITIONS: i32 = 6;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TOPIC: &str = "t";
+pub(crate) const PARTITIONS: i32 = 6;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-struct Node {
+pub(crate) struct Node {
     home: Home,
     admin: SocketAddr,
 }
 
-struct Cluster {
+pub(crate) struct Cluster {
     _server: PostgresServer,
     database: String,
     settings: &'static str,
     shared: TempDir,
     nodes: BTreeMap<u32, Node>,
-    brokers: BTreeMap<u32, Running>,
+    pub(crate) brokers: BTreeMap<u32, Running>,
 }
 
 impl Cluster {
-    async fn start<const N: usize>(nodes: [u32; N]) -> Self {
+    pub(crate) async fn start<const N: usize>(nodes: [u32; N]) -> Self {
         Self::start_with(nodes, "leader.balance.interval.ms=0").await
     }
 
-    async fn start_with<const N: usize>(nodes: [u32; N], settings: &'static str) -> Self {
+    pub(crate) async fn start_with<const N: usize>(
+        nodes: [u32; N],
+        settings: &'static str,
+    ) -> Self {
         let server = PostgresServer::start();
         let database = server.database().await;
         let shared = tempfile::tempdir().expect("a temporary folder");
@@ -75,8 +78,11 @@ impl Cluster {
     }
 
     async fn start_node(&mut self, node: u32) {
+        self.start_node_with(node, self.settings).await;
+    }
+
+    pub(crate) async fn start_node_with(&mut self, node: u32, settings: &str) {
         let (database, shared) = (&self.database, self.shared.path().display());
-        let settings = self.settings;
         let of_node = || {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
             let admin = listener.local_addr().expect("bound");
@@ -129,7 +135,7 @@ impl Cluster {
     }
 
     /// The body of a successful answer of the admin HTTP.
-    async fn ask(&self, node: u32, method: &str, path: &str, body: &str) -> String {
+    pub(crate) async fn ask(&self, node: u32, method: &str, path: &str, body: &str) -> String {
         let address = self.nodes[&node].admin;
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         let length = body.len();
@@ -145,7 +151,7 @@ impl Cluster {
         body.to_owned()
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         let bootstrap = self.brokers.values().map(|broker| {
             let address = broker.kafka;
             BrokerAddress::new(&address.ip().to_string(), address.port())
@@ -153,7 +159,7 @@ impl Cluster {
         Client::new(ClientConfig::with_addresses(bootstrap.collect()))
     }
 
-    async fn create_topic(&self) {
+    pub(crate) async fn create_topic(&self) {
         let client = self.client();
         let topic = NewTopic::new(TOPIC).partitions(PARTITIONS);
         let results = Admin::new(&client).create_topics(&[topic]).await;
@@ -247,7 +253,7 @@ fn opened(topics: &Value) -> u64 {
 }
 
 /// Offset and value of each record.
-fn values(mut batches: bytes::Bytes) -> Vec<(i64, String)> {
+pub(crate) fn values(mut batches: bytes::Bytes) -> Vec<(i64, String)> {
     let mut values = Vec::new();
     while !batches.is_empty() {
         let size = header_of(&batches).expect("a sound batch").size_bytes();
@@ -672,7 +678,7 @@ async fn a_broker_that_wakes_after_it_was_replaced_acknowledges_nothing() {
 }
 
 /// The partitions that a node leads.
-async fn led_by(cluster: &Cluster, node: u32) -> Vec<i32> {
+pub(crate) async fn led_by(cluster: &Cluster, node: u32) -> Vec<i32> {
     let topics = cluster.get(2, "/v1/topics?include=partitions").await;
     let partitions = topics["topics"][0]["partitions"].as_array();
     let led = partitions.expect("a list").iter();

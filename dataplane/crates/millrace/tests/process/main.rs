@@ -2,6 +2,7 @@
 
 mod cluster;
 mod perf;
+mod zones;
 
 use std::{
     net::SocketAddr,

@@ -3,22 +3,27 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use millrace_log::{PartitionLog, ReadResult, error::ReadError};
+use millrace_log::ReadResult;
 use millrace_model::TopicId;
 use millrace_wire::{
     FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
     error_code::{ErrorCode, NONE},
-    messages::TopicName as WireTopic,
+    messages::{BrokerId, TopicName as WireTopic},
     service::Peer,
 };
 
-use super::resolve::{ResolvedFetch, Wanted};
+use super::{
+    resolve::{ResolvedFetch, Wanted},
+    route::{Unread, away},
+};
 use crate::{
     call::{Answer, Reply, first_error},
     code,
+    cold_reads::{ColdReadError, Source, SourceLog},
     context::Context,
     quota::throttle_time_ms,
     topics::{FIRST_WITH_TOPIC_IDS, find, wire_offset},
+    zones::Zone,
 };
 
 /// What was found of one partition.
@@ -32,6 +37,8 @@ pub(super) enum Part {
     Missed,
     /// Nothing can be read.
     Failed(ErrorCode),
+    /// Another broker is to be asked.
+    Elsewhere(BrokerId, Option<ReadResult>),
 }
 
 /// What was found of all partitions, in the order of the request.
@@ -44,30 +51,34 @@ pub(super) struct Gathered {
 }
 
 impl Part {
-    /// No records, because the answer is full.
-    pub(super) fn nothing(log: &PartitionLog) -> Self {
-        Self::Hot(ReadResult {
-            batches: Vec::new(),
-            high_watermark: log.high_watermark(),
-            log_start: log.start_offset(),
-        })
+    /// What is not read here.
+    pub(super) fn unread(unread: Unread) -> Self {
+        match unread {
+            Unread::Failed(code) => Self::Failed(code),
+            Unread::Elsewhere(broker, known) => Self::Elsewhere(broker, known),
+        }
     }
 
-    /// What a cold read has come to.
-    pub(super) fn cold(read: Result<ReadResult, ReadError>) -> Self {
-        match read {
-            Ok(read) => Self::Cold(read),
-            Err(error) => {
-                tracing::debug!(%error, "a fetch could not read");
-                Self::Failed(code::of_read(&error))
+    /// What a cold read has come to. What a broker that does not lead the partition cannot read, its leader answers.
+    pub(super) fn cold(source: &Source, read: Result<ReadResult, ColdReadError>) -> Self {
+        let error = match read {
+            Ok(read) => return Self::Cold(read),
+            Err(error) => error,
+        };
+        tracing::debug!(%error, "a fetch could not read");
+        match (&error, &source.log) {
+            (ColdReadError::Led(error), _) => Self::Failed(code::of_read(error)),
+            (ColdReadError::Committed(_), SourceLog::Committed { leader, .. }) => {
+                Self::unread(away(*leader))
             }
+            (ColdReadError::Committed(_), SourceLog::Led(_)) => Self::unread(away(None)),
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
             Self::Hot(read) | Self::Cold(read) => read.batches.iter().map(Bytes::len).sum(),
-            Self::Missed | Self::Failed(_) => 0,
+            Self::Missed | Self::Failed(_) | Self::Elsewhere(..) => 0,
         }
     }
 
@@ -139,14 +150,14 @@ impl Gathered {
             .map(|(at, _)| at)
     }
 
-    /// Whether this can be answered without waiting: there is enough, or an error to tell, or the
+    /// Whether this can be answered without waiting: there is enough, or an error or another broker to tell, or the
     /// client does not want to wait. Where all that there is would be missing, it is waited for in
     /// any case: a client that is answered with nothing asks again at once.
     pub(super) fn suffices(&self, fetch: &ResolvedFetch) -> bool {
         let failed = self
             .parts
             .iter()
-            .any(|part| matches!(part, Part::Failed(_)));
+            .any(|part| matches!(part, Part::Failed(_) | Part::Elsewhere(..)));
         let enough = self.bytes >= fetch.bytes_min;
         let no_wait = fetch.wait.is_zero() || fetch.partitions.is_empty();
         let nothing_but_missed = self.bytes == 0 && self.missed_any();
@@ -197,7 +208,7 @@ pub(super) fn write(
         .collect();
     let bytes = gathered.bytes;
     for (wanted, part) in fetch.partitions.iter().zip(gathered.parts) {
-        count(context, wanted, &part);
+        count((context, fetch.zone), wanted, &part);
         if let Some(topic) = topics.get_mut(wanted.topic) {
             topic.partitions.push(fetched(wanted, part));
         }
@@ -235,7 +246,7 @@ fn name_leaders(
     for of_topic in topics {
         let elsewhere = of_topic.partitions.iter_mut();
         let mut elsewhere = elsewhere
-            .filter(|partition| partition.error_code == ErrorCode::NotLeaderOrFollower.code())
+            .filter(|partition| is_of_leader(partition.error_code))
             .peekable();
         if elsewhere.peek().is_none() {
             continue;
@@ -264,11 +275,17 @@ fn name_leaders(
     endpoints
 }
 
-fn count(context: &Context, wanted: &Wanted, part: &Part) {
+/// Whether an error is about who leads the partition, and since when.
+fn is_of_leader(code: i16) -> bool {
+    code == ErrorCode::NotLeaderOrFollower.code() || code == ErrorCode::FencedLeaderEpoch.code()
+}
+
+fn count((context, zone): (&Context, Zone), wanted: &Wanted, part: &Part) {
     let (Ok(source), bytes @ 1..) = (&wanted.source, part.bytes()) else {
         return;
     };
-    context.metrics.fetched(&source.log.id().topic, bytes);
+    let topic = &source.log.id().topic;
+    context.metrics.fetched(topic, zone, bytes);
 }
 
 fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
@@ -276,25 +293,27 @@ fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
         index: wanted.index,
         ..FetchedPartition::default()
     };
+    let with = |read: ReadResult| FetchedPartition {
+        error_code: NONE,
+        high_watermark: wire_offset(read.high_watermark),
+        // Without transactions, everything below the high watermark is stable.
+        last_stable_offset: wire_offset(read.high_watermark),
+        log_start_offset: wire_offset(read.log_start),
+        records: read.batches,
+        ..empty.clone()
+    };
     match (part, &wanted.source) {
-        (Part::Hot(read) | Part::Cold(read), _) => FetchedPartition {
-            error_code: NONE,
-            high_watermark: wire_offset(read.high_watermark),
-            // Without transactions, everything below the high watermark is stable.
-            last_stable_offset: wire_offset(read.high_watermark),
-            log_start_offset: wire_offset(read.log_start),
-            records: read.batches,
-            ..empty
-        },
+        (Part::Hot(read) | Part::Cold(read), _) => with(read),
         // Objects took too long. The client asks again; meanwhile they may have come.
-        (Part::Missed, Ok(source)) => fetched(wanted, Part::nothing(&source.log)),
-        (Part::Missed, Err(code)) => FetchedPartition {
-            error_code: code.code(),
-            ..empty
-        },
+        (Part::Missed, Ok(source)) => source.log.nothing().map_or(empty.clone(), with),
+        (Part::Missed, Err(unread)) => fetched(wanted, Part::unread(unread.clone())),
         (Part::Failed(code), _) => FetchedPartition {
             error_code: code.code(),
             ..empty
+        },
+        (Part::Elsewhere(broker, known), _) => FetchedPartition {
+            preferred_read_replica: broker.0,
+            ..known.map_or(empty.clone(), with)
         },
     }
 }

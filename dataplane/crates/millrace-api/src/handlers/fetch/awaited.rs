@@ -82,7 +82,7 @@ impl Awaited {
             let sizes = (wanted.bytes_max, room, gathered.bytes() == 0);
             match cold_reads.take(connection, source, sizes) {
                 Some(read) => {
-                    gathered.fill(at, Part::cold(read));
+                    gathered.fill(at, Part::cold(source, read));
                     false
                 }
                 None => cold_reads.is_reading(connection, source),

@@ -8,12 +8,16 @@
 //! its waits (`max_wait_ms`, `min_bytes`), and half a second bounds a response that would be empty
 //! although there are records: clients ask again immediately.
 //!
+//! What is in objects can be read by every broker (KIP-392). Clients that say which zone they are in are answered for a partition
+//! that another broker leads, as far as that goes, and by leaders with the broker to ask instead ([`crate::zones`]).
+//!
 //! Fetch sessions (KIP-227) are declined: every answer has session id 0, so clients send whole
 //! requests, which any broker accepts.
 
 mod answer;
 mod awaited;
 mod resolve;
+mod route;
 
 use std::{
     pin::pin,

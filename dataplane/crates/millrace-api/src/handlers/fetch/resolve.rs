@@ -11,15 +11,12 @@ use std::{
 use millrace_log::{LogManager, PartitionLog};
 use millrace_model::{Offset, TopicPartition};
 use millrace_security::acl::Operation;
-use millrace_wire::{
-    error_code::ErrorCode,
-    messages::{FetchRequest, fetch_request::FetchPartition},
-    service::Peer,
-};
+use millrace_wire::{error_code::ErrorCode, messages::FetchRequest, service::Peer};
 
 use super::{
     TopicKey,
     answer::{Gathered, Part},
+    route::{Router, Unread},
 };
 use crate::{
     authorization::Rights,
@@ -28,7 +25,8 @@ use crate::{
     cold_reads::Source,
     context::Context,
     quota::Payer,
-    topics::{FIRST_WITH_TOPIC_IDS, check_leader_epoch, find, find_allowed, partition},
+    topics::{FIRST_WITH_TOPIC_IDS, find, find_allowed},
+    zones::Zone,
 };
 
 /// The longest that a fetch waits, whatever the client says; clients ask for 0.5 s, and give up on
@@ -43,7 +41,7 @@ pub(super) struct Wanted {
     pub(super) index: i32,
     pub(super) bytes_max: usize,
     /// The log and the offset to read from, or why there is nothing to read.
-    pub(super) source: Result<Source, ErrorCode>,
+    pub(super) source: Result<Source, Unread>,
 }
 
 /// A whole request.
@@ -59,6 +57,8 @@ pub(super) struct ResolvedFetch {
     pub(super) connection: u64,
     /// Who asks; nothing where no other broker could lead.
     pub(super) peer: Option<Arc<Peer>>,
+    /// Which way the records go.
+    pub(super) zone: Zone,
     /// Who pays for the records, if somebody has to.
     pub(super) payer: Option<Payer>,
 }
@@ -72,6 +72,7 @@ impl ResolvedFetch {
     ) -> Self {
         let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
         let may_follow = may_follow(rights, request);
+        let router = Router::new(context, peer.id, request);
         let mut partitions = Vec::new();
         for (at, topic) in request.topics.iter().enumerate() {
             let (name, id) = (&topic.topic, topic.topic_id);
@@ -84,13 +85,12 @@ impl ResolvedFetch {
                 }
             };
             for asked in &topic.partitions {
-                let log = found.as_ref().map_err(|code| *code);
-                let log = log.and_then(|topic| partition(topic, asked.partition));
+                let found = found.as_ref().map_err(|code| Unread::Failed(*code));
                 partitions.push(Wanted {
                     topic: at,
                     index: asked.partition,
                     bytes_max: size(asked.partition_max_bytes),
-                    source: log.and_then(|log| source(log, asked)),
+                    source: found.and_then(|topic| router.route(topic, asked)),
                 });
             }
         }
@@ -109,6 +109,7 @@ impl ResolvedFetch {
             wait: wait.min(WAIT_MAX),
             connection: peer.id,
             peer: context.config.members.is_some().then(|| Arc::clone(peer)),
+            zone: router.zone(),
             payer,
         }
     }
@@ -123,7 +124,7 @@ impl ResolvedFetch {
                 (Part::Missed, Ok(source)) => {
                     let sizes = (wanted.bytes_max, left, first);
                     let read = context.cold_reads.take(self.connection, source, sizes);
-                    read.map_or(Part::Missed, Part::cold)
+                    read.map_or(Part::Missed, |read| Part::cold(source, read))
                 }
                 (part, _) => part,
             };
@@ -163,9 +164,13 @@ impl ResolvedFetch {
             let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
                 continue;
             };
-            context.wakeups.listen(&source.log);
-            keys.push(source.log.id().clone());
-            watched.push((source.clone(), wanted.bytes_max));
+            // What is in objects is not waited for here: who has read it all is sent to the leader.
+            let Some(log) = source.log.led() else {
+                continue;
+            };
+            context.wakeups.listen(log);
+            keys.push(log.id().clone());
+            watched.push((Arc::clone(log), source.offset, wanted.bytes_max));
         }
         let (logs, bytes_min) = (context.logs.clone(), self.bytes_min);
         let is_enough = Arc::new(move || {
@@ -207,24 +212,18 @@ fn size(bytes: i32) -> usize {
     usize::try_from(bytes).unwrap_or(0)
 }
 
-fn source(log: &Arc<PartitionLog>, asked: &FetchPartition) -> Result<Source, ErrorCode> {
-    check_leader_epoch(log, asked.current_leader_epoch)?;
-    let offset = Offset::try_from(asked.fetch_offset).map_err(|_| ErrorCode::OffsetOutOfRange)?;
-    Ok(Source {
-        log: Arc::clone(log),
-        offset,
-    })
-}
-
 impl Wanted {
     fn read_memory(&self, left: usize, at_least_one: bool) -> Part {
         let Source { log, offset } = match &self.source {
             Ok(source) => source,
-            Err(code) => return Part::Failed(*code),
+            Err(unread) => return Part::unread(unread.clone()),
         };
         if left == 0 {
-            return Part::nothing(log);
+            return log.nothing().map_or(Part::Missed, Part::Hot);
         }
+        let Some(log) = log.led() else {
+            return Part::Missed;
+        };
         match log.try_read_cached(*offset, self.bytes_max.min(left), at_least_one) {
             Ok(Some(read)) => Part::Hot(read),
             Ok(None) => Part::Missed,
@@ -235,9 +234,13 @@ impl Wanted {
 
 /// Whether the partitions together have `bytes_min` to read, or one of them has something else to
 /// tell: it is gone, or what it has is not in memory.
-fn is_enough(logs: &LogManager, watched: &[(Source, usize)], bytes_min: usize) -> bool {
+fn is_enough(
+    logs: &LogManager,
+    watched: &[(Arc<PartitionLog>, Offset, usize)],
+    bytes_min: usize,
+) -> bool {
     let mut bytes = 0;
-    for (Source { log, offset }, bytes_max) in watched {
+    for (log, offset, bytes_max) in watched {
         // Deleted, or on its way to another broker.
         let is_there = logs
             .partition(log.id())

@@ -128,6 +128,11 @@ impl StoreInner {
     /// short, the memory need not keep it.
     fn committed(&self, sealed: &SealedBlock, block: Arc<Block>) {
         self.metrics.committed(sealed.bytes);
+        for (id, run) in &block.streams {
+            if let Some(state) = self.streams.read().get(id) {
+                state.committed(run.end());
+            }
+        }
         self.may_evict(block);
         self.log_trims.want(sealed.wal_end);
         self.upload.committed.send_replace(sealed.sequence + 1);

@@ -1,0 +1,114 @@
+//! Where records that have left memory are read from.
+
+use std::sync::Arc;
+
+use millrace_log::{
+    CommittedLog, PartitionLog, ReadResult,
+    error::{ReadCommittedError, ReadError},
+};
+use millrace_model::{Offset, TopicPartition};
+use millrace_wire::messages::BrokerId;
+
+/// Where a partition is read from.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) log: SourceLog,
+    pub(crate) offset: Offset,
+}
+
+/// Whose records these are.
+#[derive(Debug, Clone)]
+pub(crate) enum SourceLog {
+    /// This broker leads the partition.
+    Led(Arc<PartitionLog>),
+    /// Another broker does, or nobody who is there. What is in objects can be read.
+    Committed {
+        log: Arc<CommittedLog>,
+        leader: Option<BrokerId>,
+    },
+}
+
+/// Why a read gave nothing.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ColdReadError {
+    /// What the leader says counts.
+    #[error(transparent)]
+    Led(#[from] ReadError),
+    /// The leader may say something else.
+    #[error(transparent)]
+    Committed(#[from] ReadCommittedError),
+}
+
+impl SourceLog {
+    pub(crate) fn id(&self) -> &TopicPartition {
+        match self {
+            Self::Led(log) => log.id(),
+            Self::Committed { log, .. } => log.id(),
+        }
+    }
+
+    /// The log, where this broker leads the partition.
+    pub(crate) fn led(&self) -> Option<&Arc<PartitionLog>> {
+        match self {
+            Self::Led(log) => Some(log),
+            Self::Committed { .. } => None,
+        }
+    }
+
+    /// A number that no other log has as long as this one is held.
+    pub(super) fn address(&self) -> usize {
+        match self {
+            Self::Led(log) => Arc::as_ptr(log).addr(),
+            Self::Committed { log, .. } => Arc::as_ptr(log).addr(),
+        }
+    }
+
+    /// A read that has found nothing, with the log's bounds as they are now; `None` where they are not known.
+    pub(crate) fn nothing(&self) -> Option<ReadResult> {
+        match self {
+            Self::Led(log) => Some(ReadResult {
+                batches: Vec::new(),
+                high_watermark: log.high_watermark(),
+                log_start: log.start_offset(),
+            }),
+            Self::Committed { log, .. } => log.nothing(),
+        }
+    }
+
+    /// Whether a batch at `offset` would be read without objects, now.
+    pub(super) fn is_local(&self, offset: Offset) -> bool {
+        self.led().is_some_and(|log| log.is_local(offset))
+    }
+
+    pub(super) async fn read_local(
+        &self,
+        offset: Offset,
+        bytes_max: usize,
+    ) -> Option<Result<ReadResult, ColdReadError>> {
+        let read = self.led()?.read_local(offset, bytes_max, true).await;
+        read.map_err(ColdReadError::from).transpose()
+    }
+
+    pub(super) async fn read(
+        &self,
+        offset: Offset,
+        bytes_max: usize,
+    ) -> Result<ReadResult, ColdReadError> {
+        match self {
+            Self::Led(log) => Ok(log.read(offset, bytes_max, true).await?),
+            Self::Committed { log, .. } => Ok(log.read(offset, bytes_max).await?),
+        }
+    }
+
+    /// A result that was found a while ago, as it is answered now.
+    pub(super) fn refreshed(&self, read: ReadResult) -> ReadResult {
+        match self {
+            Self::Led(log) => ReadResult {
+                high_watermark: log.high_watermark(),
+                log_start: log.start_offset(),
+                ..read
+            },
+            Self::Committed { .. } => read,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A partition that another broker leads, as far as it is in objects: any broker can read that.
+//!
+//! What is readable is asked of the metadata, and kept for [`RANGE_AGE_MAX`]. Its end never moves back, so records below a kept
+//! end are what the leader would answer with; its start may lag behind a deletion of records by as long as it is kept, as that
+//! of a follower does. An offset that is not below the kept end is never judged by it: the metadata is asked again.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use millrace_meta::ClusterStore;
+use millrace_model::{Cause, FailureClass, Offset, StreamId, StreamRange, TopicPartition};
+use millrace_stream::{CommittedStream, FetchError};
+use millrace_time::SharedClock;
+use parking_lot::Mutex;
+
+use crate::{error::ReadCommittedError, partition::ReadResult};
+
+/// How long the readable range is kept. One query per partition that is read, at most so often.
+const RANGE_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// A read is tried once more where its objects have been replaced or deleted meanwhile.
+const TRIES_MAX: usize = 2;
+
+/// The records of a partition that are in objects.
+pub struct CommittedLog {
+    id: TopicPartition,
+    data: CommittedStream,
+    cluster: Arc<dyn ClusterStore>,
+    clock: SharedClock,
+    known: Mutex<Option<Known>>,
+    /// Held while the metadata is asked: whoever comes meanwhile takes the same answer.
+    asking: tokio::sync::Mutex<()>,
+}
+
+/// What is readable, and when that was asked.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    range: StreamRange,
+    at: Duration,
+}
+
+impl CommittedLog {
+    pub(crate) fn new(
+        (id, data): (TopicPartition, CommittedStream),
+        cluster: Arc<dyn ClusterStore>,
+        clock: SharedClock,
+    ) -> Self {
+        Self {
+            id,
+            data,
+            cluster,
+            clock,
+            known: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Which partition this is.
+    #[must_use]
+    pub fn id(&self) -> &TopicPartition {
+        &self.id
+    }
+
+    /// The stream of its records.
+    pub(crate) fn data(&self) -> StreamId {
+        self.data.id()
+    }
+
+    /// A read that has found nothing, as far as is known without asking the metadata.
+    #[must_use]
+    pub fn nothing(&self) -> Option<ReadResult> {
+        let known = *self.known.lock();
+        known.map(|known| result(known.range, Vec::new()))
+    }
+
+    /// Reads whole batches from the one that contains `offset`, as many as fit into `max_bytes`, but at least one. The high
+    /// watermark that it gives is where the partition is committed, not that of its leader.
+    ///
+    /// # Errors
+    /// See [`ReadCommittedError`]. None of them says that the leader does not have the offset.
+    pub async fn read(
+        &self,
+        offset: Offset,
+        max_bytes: usize,
+    ) -> Result<ReadResult, ReadCommittedError> {
+        for _ in 0..TRIES_MAX {
+            let range = self.range_for(offset).await?;
+            let (start, end) = (range.start, range.end);
+            if offset < start || offset >= end {
+                return Err(ReadCommittedError::NotCommitted { offset, start, end });
+            }
+            let found = self.data.fetch(offset, end, max_bytes);
+            match found.await {
+                Ok(found) if found.is_empty() => *self.known.lock() = None,
+                Ok(found) => {
+                    let batches = found.into_iter().map(|entry| entry.payload);
+                    return Ok(result(range, batches.collect()));
+                }
+                Err(error) => return Err(of_fetch(error)),
+            }
+        }
+        Err(ReadCommittedError::Storage(Cause::of(
+            FailureClass::Gone,
+            "its objects are not where the metadata says",
+        )))
+    }
+
+    /// The readable range: one that was asked lately, if it has `offset`.
+    async fn range_for(&self, offset: Offset) -> Result<StreamRange, ReadCommittedError> {
+        let began = self.clock.now();
+        let is_good = |known: &Known| {
+            let is_young = began.saturating_sub(known.at) < RANGE_AGE_MAX;
+            // Asked since this began: nothing newer can be had.
+            known.at >= began || (is_young && offset < known.range.end)
+        };
+        if let Some(known) = self.known.lock().filter(is_good) {
+            return Ok(known.range);
+        }
+        let _asking = self.asking.lock().await;
+        if let Some(known) = self.known.lock().filter(is_good) {
+            return Ok(known.range);
+        }
+        let at = self.clock.now();
+        let range = self.cluster.committed_range(self.data.id()).await;
+        let range = range.map_err(|error| ReadCommittedError::Storage(Cause::new(error)))?;
+        let range = range.ok_or(ReadCommittedError::Deleted)?;
+        *self.known.lock() = Some(Known { range, at });
+        Ok(range)
+    }
+}
+
+fn result(range: StreamRange, batches: Vec<bytes::Bytes>) -> ReadResult {
+    ReadResult {
+        batches,
+        high_watermark: range.end.max(range.start),
+        log_start: range.start,
+    }
+}
+
+fn of_fetch(error: FetchError) -> ReadCommittedError {
+    match error {
+        FetchError::Storage(cause) => ReadCommittedError::Storage(cause),
+        error @ (FetchError::BelowStart { .. } | FetchError::Missing { .. }) => {
+            ReadCommittedError::Storage(Cause::new(error))
+        }
+    }
+}
+
+impl fmt::Debug for CommittedLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommittedLog")
+            .field("id", &self.id)
+            .field("data", &self.data)
+            .field("known", &self.known)
+            .finish_non_exhaustive()
+    }
+}
