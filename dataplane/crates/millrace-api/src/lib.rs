@@ -50,6 +50,7 @@ mod members;
 mod metrics;
 mod own_requests;
 mod placement;
+mod planned_moves;
 mod producer_ids;
 mod quota;
 mod quota_changes;

@@ -34,6 +34,8 @@ pub struct Partition {
     pub(crate) log: Option<Arc<PartitionLog>>,
     /// What of it is in objects, whoever leads it; `None` where the broker is alone.
     pub(crate) committed: Option<Arc<CommittedLog>>,
+    /// A planned move brings it here.
+    pub(crate) is_expected: bool,
 }
 
 impl Topic {
@@ -63,6 +65,7 @@ impl Partition {
             leader: None,
             log: Some(log),
             committed: None,
+            is_expected: false,
         }
     }
 
@@ -76,6 +79,12 @@ impl Partition {
     #[must_use]
     pub fn committed(&self) -> Option<&Arc<CommittedLog>> {
         self.committed.as_ref()
+    }
+
+    /// Whether a planned move brings it here, and it is not open yet: that takes a fraction of a second.
+    #[must_use]
+    pub fn is_arriving(&self) -> bool {
+        self.is_expected && self.log.is_none()
     }
 
     /// Who leads it; `None` where the broker is alone and leads all.

@@ -1,6 +1,6 @@
 //! Metadata: the broker, and topics by name, by id, or all. May create topics that do not exist.
 
-use std::{collections::BTreeMap, future::ready, sync::Arc};
+use std::{collections::BTreeMap, future::ready, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use millrace_log::{Partition, Topic, error::CreateTopicError};
@@ -36,6 +36,8 @@ use crate::{
 const EMPTY_MEANS_ALL: i16 = 0;
 /// The first version in which clients may forbid creation.
 const FIRST_WITH_AUTO_CREATION: i16 = 4;
+/// How long the database may take to tell of topics that this broker does not know.
+const CATCH_UP_WAIT: Duration = Duration::from_secs(1);
 /// No version is refused a topic because of the client's quota: clients do not expect that (KIP-599).
 const NEVER_STRICT: i16 = i16::MAX;
 /// The first version that may leave out the name of a topic asked for by id.
@@ -61,12 +63,23 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         .collect();
     let all_exist = found.iter().all(Option::is_some);
     if all_exist || !may_create(context, reply, &request) {
-        let or_unknown = |(found, asked): (Option<_>, &MetadataRequestTopic)| {
-            found.unwrap_or_else(|| unknown(asked))
-        };
-        let topics = found.into_iter().zip(asked).map(or_unknown).collect();
-        let answer = answer((context, &rights), &call.peer, reply, &request, topics);
-        return Ok(Taken::Now(answer));
+        let is_alone = context.config.members.is_none();
+        if all_exist || is_alone {
+            let topics = or_unknown(found, asked);
+            let answer = answer((context, &rights), &call.peer, reply, &request, topics);
+            return Ok(Taken::Now(answer));
+        }
+        let own = Arc::clone(context);
+        return Taken::later(async move {
+            // Another broker may have created them a moment ago.
+            own.logs.catch_up(CATCH_UP_WAIT).await;
+            let asked = request.topics.as_deref().unwrap_or_default();
+            let found = asked
+                .iter()
+                .map(|topic| existing((&own, &rights), reply, topic));
+            let topics = or_unknown(found, asked);
+            answer((&own, &rights), &call.peer, reply, &request, topics)
+        });
     }
     let (own, asking) = (Arc::clone(context), rights.clone());
     let mut mutations = context.quotas.mutations(&call, NEVER_STRICT);
@@ -88,6 +101,15 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         told(answer, reply, throttle_ms)
     };
     enqueue(context, change, rest).await
+}
+
+fn or_unknown(
+    found: impl IntoIterator<Item = Option<MetadataResponseTopic>>,
+    asked: &[MetadataRequestTopic],
+) -> Vec<MetadataResponseTopic> {
+    let all = found.into_iter().zip(asked);
+    all.map(|(found, asked)| found.unwrap_or_else(|| unknown(asked)))
+        .collect()
 }
 
 /// The same answer, telling the client to wait.

@@ -11,6 +11,7 @@ use bytes::BytesMut;
 use futures_util::future::join_all;
 use millrace_limiter::Tier;
 use millrace_log::{AppendOrigin, AppendTicket, Appended, PartitionLog, Topic, error::AppendError};
+use millrace_model::TopicId;
 use millrace_record::{Batch, BatchLimits, Compression, split};
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -35,6 +36,7 @@ use crate::{
     context::Context,
     inspection::Inspection,
     members::Member,
+    planned_moves,
     quota::throttle_time_ms,
     topics::{
         FIRST_WITH_TOPIC_IDS, Refused, find, find_allowed, is_internal, partition, wire_offset,
@@ -116,18 +118,41 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     Taken::later(async move {
         let mut responses = finish_all(started, deadline).await;
         let error = error_of(&responses);
-        let leaders = match &peer {
-            Some(peer) if reply.version >= FIRST_WITH_LEADERS => {
-                name_leaders((&context, peer), reply, &mut responses)
+        let mut leaders = Vec::new();
+        if let Some(peer) = &peer {
+            planned_moves::handed_over(&context, &refused_here(&context, reply, &responses)).await;
+            if reply.version >= FIRST_WITH_LEADERS {
+                leaders = name_leaders((&context, peer), reply, &mut responses);
             }
-            _ => Vec::new(),
-        };
+        }
         let response = ProduceResponse::default()
             .with_responses(responses)
             .with_node_endpoints(leaders)
             .with_throttle_time_ms(throttle_time_ms(throttled, context.now()));
         reply.with(&response, error)
     })
+}
+
+/// Partitions that this broker does not take records for.
+fn refused_here(
+    context: &Context,
+    reply: Reply,
+    responses: &[TopicProduceResponse],
+) -> Vec<(TopicId, i32)> {
+    let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
+    let of_topic = |of: &TopicProduceResponse| {
+        let partitions = of.partition_responses.iter();
+        let refused = partitions
+            .filter(|partition| partition.error_code == ErrorCode::NotLeaderOrFollower.code());
+        let indexes: Vec<i32> = refused.map(|partition| partition.index).collect();
+        let is_any = !indexes.is_empty();
+        let topic = is_any.then(|| find(&context.logs, by_id, &of.name, of.topic_id).ok());
+        let topic = topic.flatten().map(|topic| topic.id);
+        indexes
+            .into_iter()
+            .filter_map(move |index| Some((topic?, index)))
+    };
+    responses.iter().flat_map(of_topic).collect()
 }
 
 /// Says of partitions that other brokers lead which ones these are, so that the client need not ask; gives where they are.
@@ -245,6 +270,9 @@ async fn start_topic(
                 .collect();
         }
     };
+    let data: Vec<_> = data.collect();
+    let indexes = data.iter().map(|(data, _)| data.index);
+    let found = planned_moves::arrived(context, found, indexes).await;
     let mut started = Vec::with_capacity(data.len());
     for (data, records) in data {
         let room = room.as_mut();

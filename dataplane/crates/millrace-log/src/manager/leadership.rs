@@ -13,7 +13,10 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     convert::Infallible,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -75,6 +78,7 @@ pub(super) struct Following {
     followed: watch::Sender<u64>,
     /// Somebody waits for the feed.
     hurry: Notify,
+    catch_ups: CatchUps,
     /// There may be partitions to open.
     opening: Notify,
     /// There may be streams to release.
@@ -82,6 +86,16 @@ pub(super) struct Following {
     /// There may be partitions to move.
     moving: Notify,
     given_up: Mutex<GivenUp>,
+}
+
+/// Looks at the newest revision: one at a time, each with a number.
+#[derive(Debug, Default)]
+struct CatchUps {
+    turn: tokio::sync::Mutex<()>,
+    /// The number of the last one that was begun.
+    begun: AtomicU64,
+    /// The number of the last one that succeeded.
+    done: AtomicU64,
 }
 
 /// Partitions whose lead was taken.
@@ -119,6 +133,7 @@ impl Following {
             cluster,
             followed: watch::Sender::new(0),
             hurry: Notify::new(),
+            catch_ups: CatchUps::default(),
             opening: Notify::new(),
             releasing: Notify::new(),
             moving: Notify::new(),
@@ -130,9 +145,17 @@ impl Following {
         leader.is_some_and(|leader| leader.node == Some(self.cluster.node))
     }
 
-    /// Waits until this broker knows every change that has been made so far; `false` where it takes too long.
+    /// Waits until this broker knows every change that has been made so far; `false` where it takes too long. Many who wait share
+    /// one look at the database.
     pub(super) async fn catch_up(&self) -> bool {
+        let CatchUps { turn, begun, done } = &self.catch_ups;
+        let before = begun.load(Ordering::Acquire);
         let caught_up = async {
+            let _turn = turn.lock().await;
+            if done.load(Ordering::Acquire) > before {
+                return;
+            }
+            let number = begun.fetch_add(1, Ordering::AcqRel) + 1;
             let revision = loop {
                 match self.cluster.store.cluster_revision().await {
                     Ok(revision) => break revision,
@@ -146,6 +169,7 @@ impl Following {
             let mut followed = self.followed.subscribe();
             // The sender is in `self`.
             let _ = followed.wait_for(|&followed| followed >= revision).await;
+            done.store(number, Ordering::Release);
         };
         timeout(FOLLOW_WAIT, caught_up).await.is_ok()
     }
@@ -247,6 +271,14 @@ impl LogManager {
         Ok(())
     }
 
+    /// Waits until this broker knows what others have changed so far, up to `patience`. One that is alone knows it.
+    pub async fn catch_up(&self, patience: Duration) {
+        if let Some(following) = &self.inner.following {
+            // Whoever asked goes on with what is known.
+            let _ = timeout(patience, following.catch_up()).await;
+        }
+    }
+
     /// Has partitions stay at their leaders that were to move, and gives those that had not moved yet.
     ///
     /// # Errors
@@ -306,6 +338,9 @@ impl Inner {
                 lost.extend(log);
                 None
             };
+            let was_expected = before.is_some_and(Partition::is_arriving);
+            let is_expected = leader.moving_to == Some(following.cluster.node)
+                || was_expected && following.leads(Some(leader));
             let id = TopicPartition {
                 topic: topic.name.clone(),
                 partition: streams.index,
@@ -319,6 +354,7 @@ impl Inner {
                 leader: Some(leader),
                 log,
                 committed: Some(committed),
+                is_expected,
             });
         }
         self.registry.insert(Topic {
