@@ -8,23 +8,28 @@ export interface Move {
   completedAt: number;
 }
 
-/** What happens in so many milliseconds from the request is counted as the move's. */
+/** What happens in so many milliseconds from the request, and until the move is done, is counted as the move's. */
 export const WINDOW_MS = 2_000;
 
+/** The longest gap of a move. */
+export function gapOf(acked: readonly number[], { requestedAt, completedAt }: Move): number {
+  return longestGap(acked, requestedAt, Math.max(requestedAt + WINDOW_MS, completedAt));
+}
+
 /**
- * The longest time between two successive acknowledgements that is at least partly within the window which begins at
- * `from`. A gap that begins or ends outside the window counts in full.
+ * The longest time between two successive acknowledgements that is at least partly within the window between two times. A gap
+ * that begins or ends outside the window counts in full.
  *
  * @param acked the times of a partition's acknowledgements, ascending.
  * @returns infinity if nothing was acknowledged after the window began.
  */
-export function longestGap(acked: readonly number[], from: number): number {
+function longestGap(acked: readonly number[], from: number, to: number): number {
   const first = firstAfter(acked, from);
   if (first === acked.length) return Number.POSITIVE_INFINITY;
   let longest = 0;
   for (let at = Math.max(1, first); at < acked.length; at++) {
     const before = acked[at - 1]!;
-    if (before > from + WINDOW_MS) break;
+    if (before > to) break;
     longest = Math.max(longest, acked[at]! - before);
   }
   return longest;
@@ -38,9 +43,10 @@ export function delayAfter(acked: readonly number[], time: number): number {
 /** Gaps of windows side by side in a time without moves. */
 export function gapsBetween(acked: readonly number[], from: number, to: number): number[] {
   const windows = Math.floor((to - from) / WINDOW_MS);
-  return Array.from({ length: windows }, (_, window) =>
-    longestGap(acked, from + window * WINDOW_MS),
-  );
+  return Array.from({ length: windows }, (_, window) => {
+    const begin = from + window * WINDOW_MS;
+    return longestGap(acked, begin, begin + WINDOW_MS);
+  });
 }
 
 /** The index of the first time after `from`. */

@@ -1,6 +1,6 @@
 /** What a client went through while its partitions moved: gaps, errors, and what became of its records. */
 import { quantile } from "./comparison.ts";
-import { delayAfter, gapsBetween, longestGap, type Move } from "./move-gaps.ts";
+import { delayAfter, gapOf, gapsBetween, type Move } from "./move-gaps.ts";
 import type { SteadyClient } from "./steady-client.ts";
 
 /** The 99th percentile of the gaps of moves. */
@@ -64,7 +64,7 @@ export function reportOf(
   const report = {
     client: client.name,
     acked: total(client.partitions, ({ acked }) => acked.size),
-    moves: summary(moves.map((move) => longestGap(ackedAt[move.partition]!, move.requestedAt))),
+    moves: summary(moves.map((move) => gapOf(ackedAt[move.partition]!, move))),
     resumption: summary(
       moves.map((move) => delayAfter(ackedAt[move.partition]!, move.completedAt)),
     ),
@@ -74,7 +74,10 @@ export function reportOf(
     duplicated: total(inTopic, ({ again }) => again),
     reordered: total(inTopic, ({ outOfOrder }) => outOfOrder),
     unread: total(consumed, ({ missing }) => missing),
-    rereads: total(consumed, ({ again }) => again) - total(inTopic, ({ again }) => again),
+    rereads: consumed.reduce(
+      (sum, { again }, at) => sum + Math.max(0, again - inTopic[at]!.again),
+      0,
+    ),
     readOutOfOrder: total(consumed, ({ outOfOrder }) => outOfOrder),
   };
   return { ...report, faults: faultsOf(report, rules) };

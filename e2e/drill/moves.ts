@@ -94,9 +94,10 @@ function loadOf({ bootstrap }: TestCluster, topic: string) {
 async function moveAll(): Promise<Step[]> {
   const steps: Step[] = [];
   const moves = Number(options.moves);
+  const batch = Math.max(1, Number(options.batch));
   for (let moved = 0; moved < moves; ) {
     const selection = new Map<string, number[]>();
-    const end = Math.min(moves, moved + Number(options.batch));
+    const end = Math.min(moves, moved + batch);
     for (; moved < end; moved++) {
       const { topic } = clients[moved % clients.length]!;
       const partition = Math.floor(moved / clients.length) % PARTITIONS;

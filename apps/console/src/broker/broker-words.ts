@@ -29,7 +29,7 @@ const DAY_SECONDS = 86_400;
 /** How long the log lasts if nothing is uploaded; undefined where that is a day or more, or not known. */
 export function walLeftText({ wal }: Pick<Broker, "wal">): string | undefined {
   const seconds = wal?.seconds_left ?? DAY_SECONDS;
-  return seconds < DAY_SECONDS ? `Room for ${duration(seconds)} without uploads` : undefined;
+  return seconds < DAY_SECONDS ? `Full in ${duration(seconds)} if uploads stop` : undefined;
 }
 
 /** What clients do with its partitions. */

@@ -50,7 +50,7 @@ test("a broker in words", () => {
   expect(walLeftText(broker())).toBeUndefined();
   const { wal } = broker();
   const busy = broker({ wal: wal && { ...wal, seconds_left: 240 } });
-  expect(walLeftText(busy)).toBe("Room for 4 min without uploads");
+  expect(walLeftText(busy)).toBe("Full in 4 min if uploads stop");
   expect(contactText(broker({ control_link: "never" }))).toBe("never");
 });
 

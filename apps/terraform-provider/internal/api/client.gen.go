@@ -4764,7 +4764,7 @@ type BrokerWal struct {
 	// CapacityBytes 64-bit integer as a decimal string
 	CapacityBytes string `json:"capacity_bytes"`
 
-	// SecondsLeft Until the log is full at the present rate if nothing is uploaded: for so long clients do not notice that the bucket or the metadata is away. At most a day
+	// SecondsLeft Seconds until the write-ahead log is full at the current write rate if uploads stop. At most 86,400
 	SecondsLeft *int `json:"seconds_left"`
 
 	// UploadPendingBytes 64-bit integer as a decimal string

@@ -47,7 +47,7 @@ const ABANDON_DRAIN: Duration = Duration::from_secs(1);
 /// Unwinding a task takes microseconds.
 const PANIC_ARRIVES_WITHIN: Duration = Duration::from_millis(50);
 
-/// Other brokers say where their partitions end within this time, or are asked again.
+/// Timeout of requests to other brokers for the end offsets of their partitions.
 const ASK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The broker did not start. The text is for the operator and says what to do.

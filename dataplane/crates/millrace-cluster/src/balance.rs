@@ -1,9 +1,9 @@
-//! - this file: how many partitions each broker leads
-//! - `by_load`: how much each has to do for them
-//!
 //! Evens out how many partitions each broker leads: after a failover, a restart or a scale-out some lead many and others
 //! none. Partitions that have a preferred leader go back to it first, and stay there. One broker does it for all, the
 //! active one with the lowest node id.
+//!
+//! - this file: preferred leaders, and the numbers of partitions
+//! - `by_load`: what brokers have to do for them, where the numbers are even
 
 mod by_load;
 
@@ -17,8 +17,8 @@ use millrace_meta::{Broker, BrokerState, Leader, Move, Preferred};
 use millrace_model::{NodeEpoch, NodeId, TopicName, TopicPartition};
 use millrace_time::SharedClock;
 
-use self::by_load::ByLoad;
-use crate::cluster::View;
+use self::by_load::{ByLoad, Exchange};
+use crate::{cluster::View, load};
 
 /// Moves that are planned at once. The next ones are planned when these are done.
 const MOVES_MAX: usize = 50;
@@ -26,8 +26,10 @@ const MOVES_MAX: usize = 50;
 /// The most that one broker leads more than another. Evening out less would move partitions for nothing.
 const DIFFERENCE_MAX: usize = 1;
 
-/// A load that was measured longer ago, in intervals, is not known.
+/// A load that was reported longer ago, in intervals, is not known.
 const REPORT_AGE: u32 = 3;
+/// So many intervals after a move, the moving averages have followed.
+const SETTLING: u32 = 8;
 
 /// Balances for ever.
 pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> Infallible {
@@ -52,16 +54,22 @@ pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> I
         if moves.is_empty() {
             moves = even_out(&leaders, &brokers);
         }
-        if !moves.is_empty() {
+        let mut exchanges = Vec::new();
+        if moves.is_empty() {
+            let reported = load::interval(interval);
+            let loads = store.loads(reported * REPORT_AGE).await.unwrap_or_default();
+            let times = (clock.now(), reported * SETTLING);
+            exchanges = by_load.plan(times, &leaders, &brokers, &loads);
+            moves = exchanges.iter().flat_map(Exchange::moves).collect();
+        } else {
             tell(&moves, &leaders);
-        } else if let Ok(loads) = store.loads(interval * REPORT_AGE).await {
-            moves = by_load.plan(clock.now(), &leaders, &brokers, &loads);
         }
         if moves.is_empty() {
             continue;
         }
-        if let Err(error) = store.plan_moves(&moves, Preferred::Keep).await {
-            tracing::warn!(%error, "partitions cannot be balanced; trying again");
+        match store.plan_moves(&moves, Preferred::Keep).await {
+            Ok(()) => by_load.planned(&exchanges, clock.now()),
+            Err(error) => tracing::warn!(%error, "partitions cannot be balanced; trying again"),
         }
     }
 }

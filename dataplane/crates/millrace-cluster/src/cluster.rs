@@ -133,7 +133,7 @@ impl Cluster {
             ),
             tasks.spawn(
                 Task::LoadReport,
-                load::run(view.clone(), balance_interval, clock),
+                load::run(view.clone(), load::interval(balance_interval), clock),
             ),
         ];
         let opened = async {

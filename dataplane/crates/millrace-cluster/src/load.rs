@@ -21,14 +21,22 @@ const REQUEST_BYTES: u64 = 8 * 1024;
 /// Partitions that a report names: the busiest.
 const PARTITIONS_MAX: usize = 200;
 
-/// A report counts as much as the ones before it together have counted, divided by this: short peaks move nothing.
+/// The weight of a new measurement in the moving average is one in so many: short peaks move nothing.
 const SMOOTHING: u64 = 4;
 
-/// Measures and tells for ever; an interval of zero turns it off.
-pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> Infallible {
-    if interval.is_zero() {
-        return std::future::pending().await;
+/// How often a broker reports, at least.
+pub(crate) const REPORT_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How often loads are reported where partitions are balanced so often.
+pub(crate) fn interval(balancing: Duration) -> Duration {
+    match balancing.is_zero() {
+        true => REPORT_INTERVAL,
+        false => balancing.min(REPORT_INTERVAL),
     }
+}
+
+/// Measures and reports for ever.
+pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> Infallible {
     let mut meter = Meter::default();
     meter.measure(view.logs.usage(), clock.now());
     loop {
@@ -59,23 +67,21 @@ impl Meter {
         let before = std::mem::take(&mut self.partitions);
         self.at = now;
         let mut loads = BTreeMap::new();
-        for (partition, now) in usage {
+        for (partition, used) in usage {
+            // Reopened since: its counts begin at 0.
             let known = before.get(&partition);
-            let &(last, rate) = known
-                .filter(|(last, _)| last.requests <= now.requests)
-                .unwrap_or(&(Usage::default(), 0));
-            let cost = (now.bytes.saturating_sub(last.bytes)).saturating_add(
-                now.requests
-                    .saturating_sub(last.requests)
-                    .saturating_mul(REQUEST_BYTES),
-            );
+            let known = known.filter(|(last, _)| last.requests <= used.requests);
+            let (last, rate) = known.copied().unwrap_or_default();
+            let requests = used.requests.saturating_sub(last.requests);
+            let bytes = used.bytes.saturating_sub(last.bytes);
+            let cost = bytes.saturating_add(requests.saturating_mul(REQUEST_BYTES));
             let current = u64::try_from(u128::from(cost) * 1_000 / millis).unwrap_or(u64::MAX);
             let rate = match known {
                 Some(_) => (rate / SMOOTHING * (SMOOTHING - 1)).saturating_add(current / SMOOTHING),
                 None => current,
             };
             loads.insert(partition.clone(), rate);
-            self.partitions.insert(partition, (now, rate));
+            self.partitions.insert(partition, (used, rate));
         }
         summary(loads)
     }

@@ -191,7 +191,11 @@ impl Takeover {
         match store.close().await {
             Closed::Uploaded => {}
             Closed::Halted { streams } => {
-                return Err(self.release_others(&streams, adoption.epoch).await);
+                // The device is closed before its volume is detached, which an operator may restore now.
+                drop(store);
+                let error = self.release_others(&streams, adoption.epoch).await;
+                self.logs.give_back(&adoption.log).await;
+                return Err(error);
             }
             closed => return Err(TakeoverError::NotUploaded(closed)),
         }

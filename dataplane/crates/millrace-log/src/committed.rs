@@ -1,8 +1,9 @@
 //! A partition that another broker leads, as far as it is in objects: any broker can read that.
 //!
-//! What is readable is asked of the metadata, and kept for [`RANGE_AGE_MAX`]. Its end never moves back, so records below a kept
-//! end are what the leader would answer with; its start may lag behind a deletion of records by as long as it is kept, as that
-//! of a follower does. An offset that is not below the kept end is never judged by it: the metadata is asked again.
+//! The readable range is read from the metadata and kept for [`RANGE_AGE_MAX`]. Its end never moves back, so records below a kept
+//! end are what the leader would answer with. Its start lags behind a deletion of records by as long as the range is kept, plus
+//! the time for which a read is prepared, as a follower's does. For an offset at or above the kept end, the metadata is asked again
+//! once the range is [`RANGE_AGE_MIN`] old.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -14,8 +15,10 @@ use parking_lot::Mutex;
 
 use crate::{error::ReadCommittedError, partition::ReadResult};
 
-/// How long the readable range is kept. One query per partition that is read, at most so often.
+/// How long the readable range is kept for offsets within it.
 const RANGE_AGE_MAX: Duration = Duration::from_secs(1);
+/// The same for all others: a partition costs one query in this time at most.
+const RANGE_AGE_MIN: Duration = Duration::from_millis(100);
 
 /// A read is tried once more where its objects have been replaced or deleted meanwhile.
 const TRIES_MAX: usize = 2;
@@ -65,13 +68,6 @@ impl CommittedLog {
         self.data.id()
     }
 
-    /// A read that has found nothing, as far as is known without asking the metadata.
-    #[must_use]
-    pub fn nothing(&self) -> Option<ReadResult> {
-        let known = *self.known.lock();
-        known.map(|known| result(known.range, Vec::new()))
-    }
-
     /// Reads whole batches from the one that contains `offset`, as many as fit into `max_bytes`, but at least one. The high
     /// watermark that it gives is where the partition is committed, not that of its leader.
     ///
@@ -108,9 +104,8 @@ impl CommittedLog {
     async fn range_for(&self, offset: Offset) -> Result<StreamRange, ReadCommittedError> {
         let began = self.clock.now();
         let is_good = |known: &Known| {
-            let is_young = began.saturating_sub(known.at) < RANGE_AGE_MAX;
-            // Asked since this began: nothing newer can be had.
-            known.at >= began || (is_young && offset < known.range.end)
+            let age = began.saturating_sub(known.at);
+            age < RANGE_AGE_MIN || (age < RANGE_AGE_MAX && offset < known.range.end)
         };
         if let Some(known) = self.known.lock().filter(is_good) {
             return Ok(known.range);

@@ -99,7 +99,7 @@ pub enum Preferred {
     Set,
 }
 
-/// What a broker has to do for the partitions that it leads, per second: bytes, of which each request counts as some.
+/// What a broker has to do for the partitions that it leads, in bytes per second; each request adds some.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BrokerLoad {
     /// For all of them.

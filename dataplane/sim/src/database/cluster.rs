@@ -238,12 +238,18 @@ impl Tables {
         (from, to): (NodeEpoch, NodeId),
     ) -> bool {
         let own = self.node_of(from).ok();
+        let planned = self.leader_mut(topic, partition.partition);
+        let is_planned = planned.is_some_and(|leader| leader.moving_to == Some(to));
         let ids = [streams.data, streams.meta];
         let is_owned = |id: &StreamId| {
             let stream = self.streams.get(id);
             stream.is_some_and(|stream| stream.owner == Some(from))
         };
-        if own == Some(to) || !self.able().any(|able| able == to) || !ids.iter().all(is_owned) {
+        if own == Some(to)
+            || !is_planned
+            || !self.able().any(|able| able == to)
+            || !ids.iter().all(is_owned)
+        {
             return false;
         }
         let target = self.nodes.get(&to).map(|node| node.epoch);
@@ -280,8 +286,13 @@ impl Tables {
                 && let Some(from) = leader.node.and_then(|node| self.nodes.get(&node))
                 && leader.node != Some(*to)
             {
+                let from = from.epoch;
+                if let Some(leader) = self.leader_mut(topic, partition.partition) {
+                    leader.moving_to = Some(*to);
+                }
                 // Where the leader has it open; else the move is only planned.
-                let _ = self.hand_over(std::slice::from_ref(planned), from.epoch);
+                let _ = self.hand_over(std::slice::from_ref(planned), from);
+                topics.insert(topic);
                 continue;
             }
             if let Some(leader) = self.leader_mut(topic, partition.partition) {

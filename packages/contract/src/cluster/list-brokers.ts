@@ -10,14 +10,10 @@ const BrokerWal = z
   .object({
     capacity_bytes: int64,
     used_bytes: int64,
-    seconds_left: z
-      .int()
-      .nullable()
-      .meta({
-        description:
-          "Until the log is full at the present rate if nothing is uploaded: for so long clients do not notice that " +
-          "the bucket or the metadata is away. At most a day",
-      }),
+    seconds_left: z.int().nullable().meta({
+      description:
+        "Seconds until the write-ahead log is full at the current write rate if uploads stop. At most 86,400",
+    }),
     upload_pending_bytes: int64,
     uploads_wait_for: z
       .string()

@@ -31,10 +31,10 @@ pub(crate) enum SourceLog {
 /// Why a read gave nothing.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum ColdReadError {
-    /// What the leader says counts.
+    /// The error is final.
     #[error(transparent)]
     Led(#[from] ReadError),
-    /// The leader may say something else.
+    /// The leader may still have the records.
     #[error(transparent)]
     Committed(#[from] ReadCommittedError),
 }
@@ -71,7 +71,8 @@ impl SourceLog {
                 high_watermark: log.high_watermark(),
                 log_start: log.start_offset(),
             }),
-            Self::Committed { log, .. } => log.nothing(),
+            // Where the leader's log ends is not known here.
+            Self::Committed { .. } => None,
         }
     }
 

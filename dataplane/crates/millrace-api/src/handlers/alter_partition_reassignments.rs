@@ -33,11 +33,11 @@ use crate::{
 };
 
 /// A partition's index, and what is to be done where something is.
-type Checked = (i32, Result<Option<Asking>, Refused>);
+type Checked = (i32, Result<Option<Change>, Refused>);
 
 /// What is asked for a partition.
 #[derive(Debug, Clone)]
-enum Asking {
+enum Change {
     /// It moves.
     Move(Move),
     /// It stays where it is.
@@ -102,7 +102,7 @@ fn check_partition(
     context: &Context,
     name: &WireTopic,
     asked: &ReassignablePartition,
-) -> Result<Option<Asking>, Refused> {
+) -> Result<Option<Change>, Refused> {
     let unknown = || {
         let message = "The partition does not exist.";
         Refused::new(ErrorCode::UnknownTopicOrPartition, message)
@@ -118,7 +118,7 @@ fn check_partition(
     let leader = partition.leader();
     let Some(replicas) = &asked.replicas else {
         return match leader.and_then(|leader| leader.moving_to) {
-            Some(_) => Ok(Some(Asking::Cancel(partition_id))),
+            Some(_) => Ok(Some(Change::Cancel(partition_id))),
             None => Err(ErrorCode::NoReassignmentInProgress.into()),
         };
     };
@@ -137,7 +137,7 @@ fn check_partition(
         partition: partition_id,
         to,
     };
-    Ok((!is_done).then_some(Asking::Move(planned)))
+    Ok((!is_done).then_some(Change::Move(planned)))
 }
 
 fn one_replica(replicas: &[BrokerId]) -> Result<BrokerId, Refused> {
@@ -158,8 +158,8 @@ fn one_replica(replicas: &[BrokerId]) -> Result<BrokerId, Refused> {
 async fn plan(context: &Context, asked: &mut Asked) {
     let moves: Vec<Move> = all(asked)
         .filter_map(|asking| match asking {
-            Asking::Move(planned) => Some(planned.clone()),
-            Asking::Cancel(_) => None,
+            Change::Move(planned) => Some(planned.clone()),
+            Change::Cancel(_) => None,
         })
         .collect();
     if moves.is_empty() {
@@ -175,15 +175,15 @@ async fn plan(context: &Context, asked: &mut Asked) {
     };
     tracing::warn!(%error, "partitions were not reassigned");
     let refused = refused(&error);
-    refuse(asked, &refused, |asking| matches!(asking, Asking::Move(_)));
+    refuse(asked, &refused, |asking| matches!(asking, Change::Move(_)));
 }
 
 /// Takes back what is to be taken back, in one transaction. A partition that has moved meanwhile is refused.
 async fn cancel(context: &Context, asked: &mut Asked) {
     let partitions: Vec<TopicPartition> = all(asked)
         .filter_map(|asking| match asking {
-            Asking::Move(_) => None,
-            Asking::Cancel(partition) => Some(partition.clone()),
+            Change::Move(_) => None,
+            Change::Cancel(partition) => Some(partition.clone()),
         })
         .collect();
     if partitions.is_empty() {
@@ -198,18 +198,18 @@ async fn cancel(context: &Context, asked: &mut Asked) {
     };
     let cancelled: HashSet<TopicPartition> = cancelled.into_iter().collect();
     refuse(asked, &refused, |asking| match asking {
-        Asking::Move(_) => false,
-        Asking::Cancel(partition) => !cancelled.contains(partition),
+        Change::Move(_) => false,
+        Change::Cancel(partition) => !cancelled.contains(partition),
     });
 }
 
-fn all(asked: &Asked) -> impl Iterator<Item = &Asking> {
+fn all(asked: &Asked) -> impl Iterator<Item = &Change> {
     let partitions = asked.iter().flat_map(|(_, partitions)| partitions);
     partitions.filter_map(|(_, checked)| checked.as_ref().ok()?.as_ref())
 }
 
 /// Refuses what was asked and cannot be done.
-fn refuse(asked: &mut Asked, refused: &Refused, is_refused: impl Fn(&Asking) -> bool) {
+fn refuse(asked: &mut Asked, refused: &Refused, is_refused: impl Fn(&Change) -> bool) {
     let partitions = asked.iter_mut().flat_map(|(_, partitions)| partitions);
     for (_, checked) in partitions {
         if matches!(checked, Ok(Some(asking)) if is_refused(asking)) {

@@ -37,7 +37,7 @@ const EMPTY_MEANS_ALL: i16 = 0;
 /// The first version in which clients may forbid creation.
 const FIRST_WITH_AUTO_CREATION: i16 = 4;
 /// How long the database may take to tell of topics that this broker does not know.
-const CATCH_UP_WAIT: Duration = Duration::from_secs(1);
+const CATCH_UP_WAIT: Duration = Duration::from_millis(500);
 /// No version is refused a topic because of the client's quota: clients do not expect that (KIP-599).
 const NEVER_STRICT: i16 = i16::MAX;
 /// The first version that may leave out the name of a topic asked for by id.

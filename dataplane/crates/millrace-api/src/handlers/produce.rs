@@ -36,7 +36,7 @@ use crate::{
     context::Context,
     inspection::Inspection,
     members::Member,
-    planned_moves,
+    planned_moves::{self, ArrivalDeadline},
     quota::throttle_time_ms,
     topics::{
         FIRST_WITH_TOPIC_IDS, Refused, find, find_allowed, is_internal, partition, wire_offset,
@@ -93,6 +93,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let deadline = sleep(wait).deadline();
     let mut room = pin!(sleep(wait.min(ROOM_WAIT_MAX)));
     let legal = check(&rights, transactional_id.as_ref(), acks);
+    let mut arrival = ArrivalDeadline::default();
     let mut started = Vec::with_capacity(topic_data.len());
     for (mut topic, records) in topic_data.into_iter().zip(records) {
         let data = std::mem::take(&mut topic.partition_data);
@@ -104,6 +105,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
                     &topic,
                     data.into_iter().zip(records),
                     (frame_bytes, room.as_mut()),
+                    &mut arrival,
                 )
                 .await
             }
@@ -120,7 +122,8 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         let error = error_of(&responses);
         let mut leaders = Vec::new();
         if let Some(peer) = &peer {
-            planned_moves::handed_over(&context, &refused_here(&context, reply, &responses)).await;
+            let refused = refused_here(&context, reply, &responses);
+            planned_moves::wait_for_hand_over(&context, &refused).await;
             if reply.version >= FIRST_WITH_LEADERS {
                 leaders = name_leaders((&context, peer), reply, &mut responses);
             }
@@ -258,6 +261,7 @@ async fn start_topic(
     topic: &TopicProduceData,
     data: impl ExactSizeIterator<Item = (PartitionProduceData, BytesMut)>,
     (frame_bytes, mut room): (usize, Pin<&mut Sleep>),
+    arrival: &mut ArrivalDeadline,
 ) -> Vec<Started> {
     let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
     let right = (rights, Operation::Write);
@@ -272,7 +276,7 @@ async fn start_topic(
     };
     let data: Vec<_> = data.collect();
     let indexes = data.iter().map(|(data, _)| data.index);
-    let found = planned_moves::arrived(context, found, indexes).await;
+    let found = planned_moves::wait_for_arrival(context, found, indexes, arrival).await;
     let mut started = Vec::with_capacity(data.len());
     for (data, records) in data {
         let room = room.as_mut();

@@ -76,8 +76,9 @@ pub(super) async fn read(State(state): State<AdminState>) -> Result<Json<Cluster
     let view = view(&state)?;
     let events = view.membership.store.events(EVENTS_MAX).await;
     let events = events.map_err(|error| failed(&error))?;
+    // The rest is told without it.
     let loads = view.membership.store.loads(LOAD_AGE_MAX).await;
-    let loads = loads.map_err(|error| failed(&error))?;
+    let loads = loads.unwrap_or_default();
     let mut led: BTreeMap<NodeId, (usize, usize)> = BTreeMap::new();
     for (_, leader) in view.logs.leaders() {
         if let Some(node) = leader.node {
@@ -90,6 +91,7 @@ pub(super) async fn read(State(state): State<AdminState>) -> Result<Json<Cluster
     let answer = |broker: &Broker| {
         let node = broker.joined.node;
         let load = loads.get(&node).map(|load| load.total);
+        let load = load.filter(|_| broker.state == BrokerState::Active);
         broker_answer(broker, led.get(&node).copied().unwrap_or_default(), load)
     };
     Ok(Json(ClusterAnswer {

@@ -88,10 +88,11 @@ pub(super) fn read_replica_selector(r: &mut Reader<'_>) -> ReplicaSelector {
         Some(LEADER_SELECTOR) => ReplicaSelector::Leader,
         Some(RACK_AWARE_SELECTOR) => ReplicaSelector::ListedZone,
         Some(other) => {
-            let remedy = format!("write {RACK_AWARE_SELECTOR} or {LEADER_SELECTOR}, or nothing");
+            let remedy =
+                format!("use {RACK_AWARE_SELECTOR} or {LEADER_SELECTOR}, or remove the setting");
             r.fail(
                 REPLICA_SELECTOR,
-                format!("no class {other} can be loaded"),
+                format!("unknown replica selector {other}"),
                 &remedy,
             );
             ReplicaSelector::default()

@@ -1,32 +1,32 @@
 //! Evens out what brokers have to do where they lead equally many partitions, and some of these are busier than others. A busy
-//! partition moves to the broker that has the least to do, mostly in exchange for one that is idle, so that the numbers of
-//! partitions stay even.
+//! partition moves to a broker that has less to do, mostly in exchange for one that is idle, so that the numbers of partitions
+//! stay even.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use millrace_meta::{Broker, BrokerLoad, Leader, Move};
 use millrace_model::{NodeId, TopicPartition};
 
-/// So much less than the busiest broker the idlest one may have to do, per cent.
+/// The least difference between two brokers that is evened out, in per cent of the busier one's load.
 const DIFFERENCE_PERCENT: u64 = 25;
 
-/// Where they differ by less, nothing moves: bytes per second.
+/// The same in bytes per second.
 const DIFFERENCE_MIN: u64 = 4 << 20;
 
-/// Partitions that are moved for their load at once. Each may need another one to move the other way.
-const BUSY_MAX: usize = 5;
+/// Exchanges that are planned at once.
+const EXCHANGES_MAX: usize = 5;
 
-/// A partition that was moved for its load, or for another's, stays where it is for so long.
+/// A partition that was moved for its load, or for another's, is not moved for that again within this time.
 const STAYS: Duration = Duration::from_secs(600);
 
-/// Plans moves, and remembers them.
+/// Plans moves, and remembers those that were made.
 #[derive(Debug, Default)]
 pub(super) struct ByLoad {
-    /// When partitions were moved. As many as are moved within [`STAYS`].
+    /// When partitions were moved: as many as are moved within [`STAYS`].
     moved: BTreeMap<TopicPartition, Duration>,
 }
 
-/// A broker as it would be after the moves so far.
+/// A broker as it would be after the exchanges so far.
 #[derive(Debug)]
 struct Node<'a> {
     load: u64,
@@ -35,39 +35,71 @@ struct Node<'a> {
     free: Vec<(u64, &'a TopicPartition)>,
 }
 
-/// A partition that moves, and the one that comes back for it: positions in what their brokers may give away.
-#[derive(Debug, Clone, Copy)]
-struct Exchange {
-    busy: usize,
-    idle: Option<usize>,
-    /// What the busier broker has less to do.
+/// A busy partition moves from one broker to another, and mostly an idle one comes back for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Exchange {
+    from: NodeId,
+    to: NodeId,
+    busy: TopicPartition,
+    idle: Option<TopicPartition>,
+    /// What the brokers have to do before it, and what moves: bytes per second.
+    loads: (u64, u64),
     relief: u64,
 }
 
+impl Exchange {
+    pub(super) fn moves(&self) -> impl Iterator<Item = Move> {
+        let to = |partition: &TopicPartition, to| Move {
+            partition: partition.clone(),
+            to,
+        };
+        let idle = self.idle.iter().map(move |idle| to(idle, self.from));
+        std::iter::once(to(&self.busy, self.to)).chain(idle)
+    }
+}
+
 impl ByLoad {
-    /// Moves that even the loads out; none where not every broker has told its own. Says why.
+    /// Exchanges that even the loads out; none where not every broker has reported its own, or within `settling` of the last ones:
+    /// the reports do not show what these have changed.
     pub(super) fn plan(
-        &mut self,
-        now: Duration,
+        &self,
+        (now, settling): (Duration, Duration),
         leaders: &[(TopicPartition, Leader)],
         brokers: &[Broker],
         loads: &BTreeMap<NodeId, BrokerLoad>,
-    ) -> Vec<Move> {
-        self.moved.retain(|_, at| now.saturating_sub(*at) < STAYS);
+    ) -> Vec<Exchange> {
+        let last = self.moved.values().max();
+        if last.is_some_and(|&last| now.saturating_sub(last) < settling) {
+            return Vec::new();
+        }
         let Some(mut nodes) = self.nodes(leaders, brokers, loads) else {
             return Vec::new();
         };
-        let mut moves = Vec::new();
-        for _ in 0..BUSY_MAX {
-            let Some(exchanged) = exchange(&mut nodes) else {
-                break;
-            };
-            moves.extend(exchanged);
+        let exchanges = std::iter::from_fn(|| exchange(&mut nodes));
+        exchanges.take(EXCHANGES_MAX).collect()
+    }
+
+    /// The moves of these are planned: says why, and remembers them.
+    pub(super) fn planned(&mut self, exchanges: &[Exchange], now: Duration) {
+        self.moved.retain(|_, at| now.saturating_sub(*at) < STAYS);
+        for exchange in exchanges {
+            let Exchange {
+                from,
+                to,
+                busy,
+                idle,
+                loads,
+                relief,
+            } = exchange;
+            tracing::info!(
+                %from, load = loads.0, %to, less = loads.1, partition = %busy, relief,
+                back = idle.as_ref().map(tracing::field::display),
+                "balancing: a busy partition moves to a broker that has less to do (bytes per second)"
+            );
+            for planned in exchange.moves() {
+                self.moved.insert(planned.partition, now);
+            }
         }
-        for planned in &moves {
-            self.moved.insert(planned.partition.clone(), now);
-        }
-        moves
     }
 
     /// The brokers that may lead, and what they may give away; `None` where the load of one is not known.
@@ -89,11 +121,27 @@ impl ByLoad {
                 Some((broker.joined.node, node))
             })
             .collect::<Option<_>>()?;
-        let of_partitions: BTreeMap<(NodeId, &TopicPartition), u64> = loads
+        for (_, leader) in leaders {
+            if let Some(node) = leader.node.and_then(|id| nodes.get_mut(&id)) {
+                node.leads += 1;
+            }
+        }
+        let of_named: BTreeMap<(NodeId, &TopicPartition), u64> = loads
             .iter()
             .flat_map(|(&node, load)| {
                 let partitions = load.partitions.iter();
                 partitions.map(move |one| ((node, &one.partition), one.load))
+            })
+            .collect();
+        let of_others: BTreeMap<NodeId, u64> = nodes
+            .iter()
+            .map(|(&id, node)| {
+                (
+                    id,
+                    loads
+                        .get(&id)
+                        .map_or(0, |load| each_other(load, node.leads)),
+                )
             })
             .collect();
         for (partition, leader) in leaders {
@@ -101,74 +149,92 @@ impl ByLoad {
             let Some(node) = nodes.get_mut(&id) else {
                 continue;
             };
-            node.leads += 1;
-            if leader.preferred != Some(id) && !self.moved.contains_key(partition) {
-                let load = of_partitions.get(&(id, partition)).copied().unwrap_or(0);
-                node.free.push((load, partition));
+            if leader.preferred != Some(id) && !self.stays(partition) {
+                let named = of_named.get(&(id, partition)).copied();
+                let load = named.or_else(|| of_others.get(&id).copied());
+                node.free.push((load.unwrap_or(0), partition));
             }
         }
         Some(nodes)
     }
-}
 
-/// Moves the partition that evens the busiest and the idlest broker out best, where they differ by enough.
-fn exchange(nodes: &mut BTreeMap<NodeId, Node<'_>>) -> Option<Vec<Move>> {
-    let (&from, most) = nodes.iter().max_by_key(|(_, node)| node.load)?;
-    let (&to, least) = nodes.iter().min_by_key(|(_, node)| node.load)?;
-    let difference = most.load - least.load;
-    if difference < (most.load / 100 * DIFFERENCE_PERCENT).max(DIFFERENCE_MIN) {
-        return None;
+    fn stays(&self, partition: &TopicPartition) -> bool {
+        self.moved.contains_key(partition)
     }
-    let found = best(most, least, difference)?;
-    tracing::info!(
-        %from,
-        load = most.load,
-        %to,
-        least = least.load,
-        relief = found.relief,
-        "balancing: a busy partition moves to the broker that has the least to do (bytes per second)"
-    );
-    let giving = nodes.get_mut(&from)?;
-    let (_, busy) = giving.free.swap_remove(found.busy);
-    giving.load -= found.relief;
-    giving.leads -= usize::from(found.idle.is_none());
-    let taking = nodes.get_mut(&to)?;
-    let idle = found.idle.map(|idle| taking.free.swap_remove(idle).1);
-    taking.load += found.relief;
-    taking.leads += usize::from(idle.is_none());
-    let busy = Move {
-        partition: busy.clone(),
-        to,
-    };
-    let idle = idle.map(|partition| Move {
-        partition: partition.clone(),
-        to: from,
-    });
-    Some([busy].into_iter().chain(idle).collect())
 }
 
-/// The partition whose move comes closest to half of the difference.
-fn best(most: &Node<'_>, least: &Node<'_>, difference: u64) -> Option<Exchange> {
-    let idlest = (0..least.free.len()).min_by_key(|&at| least.free.get(at).map(|(load, _)| *load));
-    let idle_load = idlest
-        .and_then(|at| least.free.get(at))
-        .map(|(load, _)| *load);
+/// What each partition costs that the report does not name: all of them share the rest.
+fn each_other(load: &BrokerLoad, leads: usize) -> u64 {
+    let named: u64 = load.partitions.iter().map(|one| one.load).sum();
+    let others = leads.saturating_sub(load.partitions.len()).max(1) as u64;
+    load.total.saturating_sub(named) / others
+}
+
+/// Exchanges partitions of two brokers that differ by enough: of those between which something can be exchanged, the two that
+/// differ most.
+fn exchange(nodes: &mut BTreeMap<NodeId, Node<'_>>) -> Option<Exchange> {
+    let mut pairs = Vec::new();
+    for (&from, busier) in nodes.iter() {
+        for (&to, other) in nodes.iter() {
+            let difference = busier.load.saturating_sub(other.load);
+            if difference >= (busier.load / 100 * DIFFERENCE_PERCENT).max(DIFFERENCE_MIN) {
+                pairs.push((difference, from, to));
+            }
+        }
+    }
+    pairs.sort_by_key(|&(difference, ..)| Reverse(difference));
+    let found = pairs.into_iter().find_map(|(difference, from, to)| {
+        let found = best(nodes.get(&from)?, nodes.get(&to)?, difference)?;
+        Some((from, to, found))
+    });
+    let (from, to, (busy, idle, relief)) = found?;
+    let giving = nodes.get_mut(&from)?;
+    let (_, busy) = giving.free.swap_remove(busy);
+    let before = giving.load;
+    giving.load -= relief;
+    giving.leads -= usize::from(idle.is_none());
+    let taking = nodes.get_mut(&to)?;
+    let idle = idle.map(|idle| taking.free.swap_remove(idle).1.clone());
+    let loads = (before, taking.load);
+    taking.load += relief;
+    taking.leads += usize::from(idle.is_none());
+    let busy = busy.clone();
+    Some(Exchange {
+        from,
+        to,
+        busy,
+        idle,
+        loads,
+        relief,
+    })
+}
+
+/// The partition whose move comes closest to half of the difference, the one that comes back for it, and what the busier broker
+/// has less to do then; partitions by their places in what their brokers may give away.
+fn best(
+    busier: &Node<'_>,
+    other: &Node<'_>,
+    difference: u64,
+) -> Option<(usize, Option<usize>, u64)> {
     // A broker that leads more may give one away without getting one back.
-    let (idle, returned) = match most.leads > least.leads {
+    let (idle, returned) = match busier.leads > other.leads {
         true => (None, 0),
-        false => (Some(idlest?), idle_load?),
+        false => {
+            let free = other.free.iter().enumerate();
+            let (idle, (load, _)) = free.min_by_key(|(_, (load, _))| *load)?;
+            (Some(idle), *load)
+        }
     };
-    let of = |(busy, (load, _)): (usize, &(u64, &TopicPartition))| {
-        let relief = load
-            .checked_sub(returned)
-            .filter(|&relief| relief > 0 && relief < difference)?;
-        Some(Exchange { busy, idle, relief })
+    let relief_of = |(busy, (load, _)): (usize, &(u64, &TopicPartition))| {
+        let relief = load.checked_sub(returned)?;
+        (relief > 0 && relief < difference).then_some((busy, idle, relief))
     };
-    most.free
+    busier
+        .free
         .iter()
         .enumerate()
-        .filter_map(of)
-        .min_by_key(|exchange| (difference / 2).abs_diff(exchange.relief))
+        .filter_map(relief_of)
+        .min_by_key(|(.., relief)| (difference / 2).abs_diff(*relief))
 }
 
 #[cfg(test)]
@@ -180,6 +246,7 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
+    const SETTLING: Duration = Duration::from_secs(30);
 
     fn broker(node: u32) -> Broker {
         Broker {
@@ -240,9 +307,17 @@ mod tests {
             self.brokers.iter().map(report).collect()
         }
 
+        /// Plans, as if it was done.
         fn plan(&self, by_load: &mut ByLoad, now: u64) -> Vec<Move> {
             let now = Duration::from_secs(now);
-            by_load.plan(now, &self.leaders, &self.brokers, &self.reports())
+            let exchanges = by_load.plan(
+                (now, SETTLING),
+                &self.leaders,
+                &self.brokers,
+                &self.reports(),
+            );
+            by_load.planned(&exchanges, now);
+            exchanges.iter().flat_map(Exchange::moves).collect()
         }
 
         fn apply(&mut self, moves: &[Move]) {
@@ -305,12 +380,51 @@ mod tests {
         let mut reports = world.reports();
         reports.remove(&NodeId(2));
         let mut by_load = ByLoad::default();
-        let moves = by_load.plan(Duration::ZERO, &world.leaders, &world.brokers, &reports);
-        assert_eq!(moves, []);
+        let times = (Duration::ZERO, SETTLING);
+        let exchanges = by_load.plan(times, &world.leaders, &world.brokers, &reports);
+        assert_eq!(exchanges, []);
         for (_, leader) in &mut world.leaders {
             leader.preferred = leader.node;
         }
         assert_eq!(world.plan(&mut by_load, 0), []);
+    }
+
+    #[test]
+    fn two_brokers_are_evened_out_where_the_busiest_cannot_be_helped() {
+        let mut placed = vec![(1, 100 * MIB)];
+        placed.extend((0..10).map(|_| (2, 6 * MIB)));
+        placed.extend((0..10).map(|_| (3, 0)));
+        let mut world = World::new(3, &placed);
+        let moves = world.plan(&mut ByLoad::default(), 0);
+        world.apply(&moves);
+        assert_eq!(world.reports()[&NodeId(3)].total, 30 * MIB, "{moves:?}");
+        assert_eq!(world.counts(), [1, 10, 10]);
+    }
+
+    #[test]
+    fn partitions_that_a_report_does_not_name_share_the_rest() {
+        let world = World::new(1, &[(1, 9), (1, 4), (1, 2)]);
+        let mut load = world.reports()[&NodeId(1)].clone();
+        assert_eq!(each_other(&load, 3), 0);
+        load.partitions.truncate(1);
+        assert_eq!(each_other(&load, 3), 3);
+    }
+
+    #[test]
+    fn reports_that_do_not_show_the_last_moves_move_nothing() {
+        let placed = [
+            (1, 20 * MIB),
+            (1, 20 * MIB),
+            (1, 20 * MIB),
+            (2, 0),
+            (2, 0),
+            (2, 0),
+        ];
+        let world = World::new(2, &placed);
+        let mut by_load = ByLoad::default();
+        assert_ne!(world.plan(&mut by_load, 0), []);
+        assert_eq!(world.plan(&mut by_load, 29), []);
+        assert_ne!(world.plan(&mut by_load, 30), []);
     }
 
     #[test]

@@ -43,6 +43,8 @@ use crate::{
 
 /// The pause before work is tried again that another broker has to do its part for.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// The same after many tries in vain.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// The pause after a failure of the metadata or of the bucket.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
@@ -701,12 +703,18 @@ pub(super) async fn open_for_ever(inner: Arc<Inner>) -> Infallible {
     let Some(following) = &inner.following else {
         return std::future::pending().await;
     };
+    let mut pause = RETRY_PAUSE;
     loop {
         if inner.open_led(following).await {
+            pause = RETRY_PAUSE;
             following.opening.notified().await;
         } else {
-            // Another broker has to let go of them first, which the feed does not tell.
-            let _ = timeout(RETRY_PAUSE, following.opening.notified()).await;
+            // Another broker has to let go of them first, which the feed does not tell. That takes seconds, unless its log is damaged.
+            let told = timeout(pause, following.opening.notified()).await;
+            pause = match told {
+                Ok(()) => RETRY_PAUSE,
+                Err(_) => (pause + pause / 16).min(RETRY_PAUSE_MAX),
+            };
         }
     }
 }

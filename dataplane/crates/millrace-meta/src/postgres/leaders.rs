@@ -219,7 +219,7 @@ pub(super) async fn plan_moves(
     Ok(())
 }
 
-/// Takes moves back that have not been made. Gives their partitions.
+/// Cancels planned moves. Returns the partitions that had not moved.
 pub(super) async fn cancel_moves(
     meta: &PostgresMeta,
     partitions: &[TopicPartition],

@@ -51,8 +51,9 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// A partition that is to be handed over: the position of its move, its leader, its topic's id, its index, its two streams.
-type Due = (i64, Option<i64>, Vec<u8>, i64, i64, i64);
+/// A partition that is to be handed over: the position of its move, its leader and where that one is to move it, its topic's id,
+/// its index, its two streams.
+type Due = (i64, Option<i64>, Option<i64>, Vec<u8>, i64, i64, i64);
 
 /// Gives partitions' streams and their leads to other active nodes, under new epochs. Everything of them must be in the
 /// bucket: the new owner does not see what is in the former owner's log alone, and the former owner can no longer commit it.
@@ -76,14 +77,16 @@ pub(super) async fn hand_over(
     };
     let (mut given, mut gone) = (Vec::new(), Vec::new());
     for due in &due {
-        let &(position, leader, .., data, meta) = due;
+        let &(position, leader, moving_to, .., data, meta) = due;
         let planned = usize::try_from(position - 1).ok();
         let Some(planned) = planned.and_then(|position| moves.get(position)) else {
             continue;
         };
         let to = i64::from(planned.to.get());
         if leader == Some(own) {
-            let target = targets.get(&to).filter(|_| to != own);
+            // What was cancelled, or planned anew, meanwhile stays.
+            let is_planned = to != own && moving_to == Some(to);
+            let target = targets.get(&to).filter(|_| is_planned);
             let Some(&epoch) = target.filter(|_| is_owned(data) && is_owned(meta)) else {
                 continue;
             };
@@ -130,7 +133,7 @@ async fn due(tx: &mut Tx, moves: &[Move]) -> Result<Vec<Due>, ClusterError> {
         .map(|Move { partition, .. }| (partition.topic.as_str(), i64::from(partition.partition)))
         .unzip();
     let due = sqlx::query_as(
-        "SELECT nth, leader, topic_id, partition_index, data_stream, meta_stream
+        "SELECT nth, leader, moving_to, topic_id, partition_index, data_stream, meta_stream
          FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS moves (name, partition_index, nth)
          JOIN topics USING (name) JOIN partitions USING (topic_id, partition_index)
          ORDER BY topic_id, partition_index FOR UPDATE OF partitions",
@@ -167,7 +170,7 @@ async fn give(mut tx: Tx, given: &[(&Due, (i64, i64))]) -> Result<(), ClusterErr
     .map_err(failure)?;
     let partitions: Vec<(Vec<u8>, i64)> = given
         .iter()
-        .map(|((_, _, topic, index, ..), _)| (topic.clone(), *index))
+        .map(|((_, _, _, topic, index, ..), _)| (topic.clone(), *index))
         .collect();
     leaders::set(&mut tx, &partitions, &nodes).await?;
     let topics = leaders::topics_of(&partitions)?;

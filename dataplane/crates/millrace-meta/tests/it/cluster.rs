@@ -49,6 +49,13 @@ impl Cluster {
         joined.expect("joins")
     }
 
+    async fn hand_over(&self, moves: &[Move], from: NodeEpoch) {
+        let planned = self.meta.plan_moves(moves, Preferred::Keep).await;
+        planned.expect("plans");
+        let handed = self.meta.hand_over(moves, from).await;
+        assert_eq!(handed.expect("hands over").len(), moves.len());
+    }
+
     async fn topic(&self, name: &str, partitions: u32) -> Topic {
         let id = name.bytes().fold(1, |id, byte| id * 257 + u128::from(byte));
         let topic = NewTopic {
@@ -557,6 +564,17 @@ async fn partitions_are_handed_over_whole() {
         (Some(NodeId(1)), Some(NodeId(2)), None)
     );
 
+    let named: Vec<_> = moves
+        .iter()
+        .map(|planned| planned.partition.clone())
+        .collect();
+    let cancelled = cluster.meta.cancel_moves(&named).await;
+    assert_eq!(cancelled.expect("cancels"), named);
+    let stays = cluster.meta.hand_over(&moves, one).await;
+    assert_eq!(stays.expect("they stay"), [], "their moves were cancelled");
+    let planned = cluster.meta.plan_moves(&moves, Preferred::Keep).await;
+    planned.expect("plans");
+
     let gone = [partition(&topic, 7)].map(to(2));
     let all = [&moves[..], &gone].concat();
     let handed = cluster.meta.hand_over(&all, one).await.expect("hands over");
@@ -748,8 +766,7 @@ async fn who_follows_the_feed_knows_what_who_reads_everything_knows() {
     let at = partition(&topic, 1);
     let to = NodeId(2);
     let moves = [Move { partition: at, to }];
-    let handed = cluster.meta.hand_over(&moves, one).await;
-    assert_eq!(handed.expect("hands over").len(), 1);
+    cluster.hand_over(&moves, one).await;
     let (_, none) = follow("handed over").await;
     cluster
         .meta

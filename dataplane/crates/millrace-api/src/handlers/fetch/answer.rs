@@ -14,7 +14,7 @@ use millrace_wire::{
 
 use super::{
     resolve::{ResolvedFetch, Wanted},
-    route::{Unread, away},
+    route::{NotServed, away},
 };
 use crate::{
     call::{Answer, Reply, first_error},
@@ -52,10 +52,10 @@ pub(super) struct Gathered {
 
 impl Part {
     /// What is not read here.
-    pub(super) fn unread(unread: Unread) -> Self {
+    pub(super) fn unread(unread: NotServed) -> Self {
         match unread {
-            Unread::Failed(code) => Self::Failed(code),
-            Unread::Elsewhere(broker, known) => Self::Elsewhere(broker, known),
+            NotServed::Failed(code) => Self::Failed(code),
+            NotServed::Elsewhere(broker, known) => Self::Elsewhere(broker, known),
         }
     }
 

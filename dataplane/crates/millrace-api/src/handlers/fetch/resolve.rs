@@ -16,7 +16,7 @@ use millrace_wire::{error_code::ErrorCode, messages::FetchRequest, service::Peer
 use super::{
     TopicKey,
     answer::{Gathered, Part},
-    route::{Router, Unread},
+    route::{NotServed, Router},
 };
 use crate::{
     authorization::Rights,
@@ -41,7 +41,7 @@ pub(super) struct Wanted {
     pub(super) index: i32,
     pub(super) bytes_max: usize,
     /// The log and the offset to read from, or why there is nothing to read.
-    pub(super) source: Result<Source, Unread>,
+    pub(super) source: Result<Source, NotServed>,
 }
 
 /// A whole request.
@@ -85,7 +85,7 @@ impl ResolvedFetch {
                 }
             };
             for asked in &topic.partitions {
-                let found = found.as_ref().map_err(|code| Unread::Failed(*code));
+                let found = found.as_ref().map_err(|code| NotServed::Failed(*code));
                 partitions.push(Wanted {
                     topic: at,
                     index: asked.partition,

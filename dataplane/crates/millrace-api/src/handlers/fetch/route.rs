@@ -18,14 +18,14 @@ use crate::{
 
 /// Why a partition is not read here.
 #[derive(Debug, Clone)]
-pub(super) enum Unread {
+pub(super) enum NotServed {
     /// There is an error to tell.
     Failed(ErrorCode),
     /// Another broker is to be asked. With what this one knows of the log, if it leads the partition.
     Elsewhere(BrokerId, Option<ReadResult>),
 }
 
-impl From<ErrorCode> for Unread {
+impl From<ErrorCode> for NotServed {
     fn from(code: ErrorCode) -> Self {
         Self::Failed(code)
     }
@@ -60,7 +60,7 @@ impl<'a> Router<'a> {
         Zone::of(self.client_rack, self.context.config.rack.as_deref())
     }
 
-    pub(super) fn route(&self, topic: &Topic, asked: &FetchPartition) -> Result<Source, Unread> {
+    pub(super) fn route(&self, topic: &Topic, asked: &FetchPartition) -> Result<Source, NotServed> {
         match partition(topic, asked.partition) {
             Ok(log) => self.led(topic.id, log, asked),
             Err(ErrorCode::NotLeaderOrFollower) => {
@@ -78,7 +78,7 @@ impl<'a> Router<'a> {
         topic: TopicId,
         log: &Arc<PartitionLog>,
         asked: &FetchPartition,
-    ) -> Result<Source, Unread> {
+    ) -> Result<Source, NotServed> {
         check_leader_epoch(log, asked.current_leader_epoch)?;
         let offset =
             Offset::try_from(asked.fetch_offset).map_err(|_| ErrorCode::OffsetOutOfRange)?;
@@ -87,7 +87,7 @@ impl<'a> Router<'a> {
             offset,
         };
         match self.reader_of(log, offset, (topic, asked.partition)) {
-            Some(reader) => Err(Unread::Elsewhere(reader, source.log.nothing())),
+            Some(reader) => Err(NotServed::Elsewhere(reader, source.log.nothing())),
             None => Ok(source),
         }
     }
@@ -120,11 +120,11 @@ impl<'a> Router<'a> {
         &self,
         partition: &Partition,
         asked: &FetchPartition,
-    ) -> Option<Result<Source, Unread>> {
+    ) -> Option<Result<Source, NotServed>> {
         let (client, own) = self.racks?;
         let (log, known) = (partition.committed()?, partition.leader()?);
-        if known.node == Some(self.context.config.node_id) {
-            // About to be opened here.
+        if known.node == Some(self.context.config.node_id) || partition.is_arriving() {
+            // About to be opened here. Its former leader may send the client back at once.
             return None;
         }
         let epoch = i32::try_from(known.epoch).unwrap_or(i32::MAX);
@@ -147,9 +147,9 @@ impl<'a> Router<'a> {
 }
 
 /// Sends a client to the leader; where there is none, it asks for metadata until there is.
-pub(super) fn away(leader: Option<BrokerId>) -> Unread {
+pub(super) fn away(leader: Option<BrokerId>) -> NotServed {
     match leader {
-        Some(leader) => Unread::Elsewhere(leader, None),
-        None => Unread::Failed(ErrorCode::NotLeaderOrFollower),
+        Some(leader) => NotServed::Elsewhere(leader, None),
+        None => NotServed::Failed(ErrorCode::NotLeaderOrFollower),
     }
 }

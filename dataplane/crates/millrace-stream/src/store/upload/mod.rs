@@ -128,9 +128,14 @@ impl StoreInner {
     /// short, the memory need not keep it.
     fn committed(&self, sealed: &SealedBlock, block: Arc<Block>) {
         self.metrics.committed(sealed.bytes);
-        for (id, run) in &block.streams {
-            if let Some(state) = self.streams.read().get(id) {
-                state.committed(run.end());
+        {
+            let streams = self.streams.read();
+            for (id, run) in &block.streams {
+                let state = streams.get(id);
+                // Of one that is halted, less than that may be there.
+                if let Some(state) = state.filter(|state| state.halted().is_none()) {
+                    state.committed(run.end());
+                }
             }
         }
         self.may_evict(block);
