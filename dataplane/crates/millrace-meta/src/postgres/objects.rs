@@ -236,6 +236,7 @@ pub(super) async fn of_stream(
     limit: usize,
 ) -> Result<Vec<ObjectRange>, StoreFailure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    // The arrays of a stream set are unnested whole: an element that is taken by its place decompresses its array each time.
     let rows: Vec<(i64, i64, i16, i64, i64)> = sqlx::query_as(
         "SELECT found.* FROM
            (SELECT greatest(start_offset, $2) AS wanted FROM streams WHERE stream_id = $1) AS stream,
@@ -245,10 +246,11 @@ pub(super) async fn of_stream(
               WHERE state = 2 AND kind = 2 AND stream_ids[1] = $1 AND ends[1] > wanted
               ORDER BY ends[1] LIMIT $3)
              UNION ALL
-             (SELECT object_id, size, kind, starts[place] AS start_offset, ends[place] AS end_offset
-              FROM objects, unnest(array_positions(stream_ids, $1::bigint)) AS place
-              WHERE state = 2 AND kind = 1 AND stream_ids @> ARRAY[$1::bigint] AND ends[place] > wanted
-              ORDER BY ends[place] LIMIT $3)
+             (SELECT object_id, size, kind, ranges.start_offset, ranges.end_offset
+              FROM objects, unnest(stream_ids, starts, ends) AS ranges (stream_id, start_offset, end_offset)
+              WHERE state = 2 AND kind = 1 AND stream_ids @> ARRAY[$1::bigint]
+                AND ranges.stream_id = $1 AND ranges.end_offset > wanted
+              ORDER BY ranges.end_offset LIMIT $3)
            ) AS found
          ORDER BY found.start_offset LIMIT $3",
     )
