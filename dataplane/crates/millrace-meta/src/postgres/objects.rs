@@ -236,7 +236,8 @@ pub(super) async fn of_stream(
     limit: usize,
 ) -> Result<Vec<ObjectRange>, StoreFailure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    // The arrays of a stream set are unnested whole: an element that is taken by its place decompresses its array each time.
+    // A set has its ranges in the order of their streams, and up to thousands of them: the part of its arrays that has the stream is
+    // cut out once. Elements that are taken by their places would decompress the arrays each time.
     let rows: Vec<(i64, i64, i16, i64, i64)> = sqlx::query_as(
         "SELECT found.* FROM
            (SELECT greatest(start_offset, $2) AS wanted FROM streams WHERE stream_id = $1) AS stream,
@@ -247,7 +248,11 @@ pub(super) async fn of_stream(
               ORDER BY ends[1] LIMIT $3)
              UNION ALL
              (SELECT object_id, size, kind, ranges.start_offset, ranges.end_offset
-              FROM objects, unnest(stream_ids, starts, ends) AS ranges (stream_id, start_offset, end_offset)
+              FROM objects,
+                LATERAL (SELECT array_positions(stream_ids, $1::bigint) AS all_of OFFSET 0) AS places,
+                LATERAL (SELECT all_of[1] AS first, all_of[cardinality(all_of)] AS last OFFSET 0) AS part,
+                unnest(stream_ids[first:last], starts[first:last], ends[first:last])
+                  AS ranges (stream_id, start_offset, end_offset)
               WHERE state = 2 AND kind = 1 AND stream_ids @> ARRAY[$1::bigint]
                 AND ranges.stream_id = $1 AND ranges.end_offset > wanted
               ORDER BY ranges.end_offset LIMIT $3)
