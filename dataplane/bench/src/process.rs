@@ -214,9 +214,14 @@ mod tests {
         let log = std::env::temp_dir().join(format!("bench-process-{}.log", std::process::id()));
         let busy = shell("while :; do :; done", &log);
         let meter = busy.meter().expect("runs");
-        pause(Duration::from_millis(500));
-        let used = meter.read().expect("runs");
-        assert!(used.cpu_seconds > 0.05, "{used:?}");
+        // Other processes may have the processors for a while.
+        let used = (0..60)
+            .map(|_| {
+                pause(Duration::from_millis(500));
+                meter.read().expect("runs")
+            })
+            .find(|used| used.cpu_seconds > 0.05);
+        let used = used.expect("it is busy");
         assert!(used.peak_mib > 0.1, "{used:?}");
         drop(busy);
         assert!(meter.read().is_err());
