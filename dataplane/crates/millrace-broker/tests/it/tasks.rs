@@ -260,6 +260,7 @@ async fn a_panic_in_any_task_ends_the_broker_and_loses_no_acknowledged_record() 
         Task::LeaseRenewal,
         Task::Failover,
         Task::MetadataFeed,
+        Task::LoadReport,
     ];
     let tasks = Task::ALL.iter().filter(|task| !elsewhere.contains(task));
     stream::iter(tasks)
