@@ -8,6 +8,7 @@
  *     --rate N        records per second and partition (25)
  *     --clients A,B   only clients whose names begin so
  *     --defaults      the clients' default settings; the gaps then have no limit
+ *     --keep          does not delete the cluster, so that its logs can be read
  *     --json FILE     also writes the results there
  *
  * It needs a running `npm start`.
@@ -46,6 +47,7 @@ const { values: options } = parseArgs({
     rate: { type: "string", default: "25" },
     clients: { type: "string", default: "" },
     defaults: { type: "boolean", default: false },
+    keep: { type: "boolean", default: false },
     json: { type: "string" },
   },
 });
@@ -61,9 +63,8 @@ try {
   await mover.connect();
   await run();
 } finally {
-  await Promise.all(clients.map((client) => client.kill()));
-  await mover.disconnect();
-  await deleteCluster(cluster.id);
+  await Promise.allSettled([...clients.map((client) => client.kill()), mover.disconnect()]);
+  if (!options.keep) await deleteCluster(cluster.id);
 }
 
 async function run(): Promise<void> {
@@ -144,7 +145,10 @@ function report(reports: readonly ClientReport[], steps: readonly Step[]): void 
   if (options.json !== undefined) {
     // npm runs this in the package's folder.
     const file = resolve(process.env.INIT_CWD ?? ".", options.json);
-    writeFileSync(file, `${JSON.stringify({ options, reports, steps: took }, null, 2)}\n`);
+    // JSON has no number for a gap without an end.
+    const finite = (_: string, value: unknown) =>
+      value === Number.POSITIVE_INFINITY ? "infinite" : value;
+    writeFileSync(file, `${JSON.stringify({ options, reports, steps: took }, finite, 2)}\n`);
   }
   process.exitCode = reports.every(({ faults }) => faults.length === 0) ? 0 : 1;
 }

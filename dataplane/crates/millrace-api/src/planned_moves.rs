@@ -1,17 +1,18 @@
 //! A producer that reaches the old or the new leader of a partition during a planned move waits here until the move is done: its
-//! own retry would take longer.
+//! own retry would take longer. The time is that of the move, not of the request: a request is answered in the order of its connection, so
+//! where a move does not end, later requests must not wait again.
 
 use std::{sync::Arc, time::Duration};
 
 use millrace_log::{Partition, Topic};
 use millrace_model::{NodeId, TopicId};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::timeout;
 
 use crate::context::Context;
 
-/// How long a request waits for a partition to be handed over. It is answered in the order of its connection, so others wait, too.
+/// How long requests wait for a partition to be handed over, from the moment on that it takes no more records.
 const HAND_OVER_WAIT: Duration = Duration::from_millis(500);
-/// How long a request waits for partitions to be opened here.
+/// How long requests wait for a partition to be opened here, from the first one on.
 const ARRIVAL_WAIT: Duration = Duration::from_millis(500);
 
 /// Waits until none of these partitions is about to be given away by this broker, so that their new leaders can be named.
@@ -20,18 +21,18 @@ pub(crate) async fn wait_for_hand_over(context: &Context, partitions: &[(TopicId
         return;
     }
     let own = u32::try_from(context.broker_id().0).ok().map(NodeId);
-    let is_leaving = |&(topic, index): &(TopicId, i32)| {
-        let topic = context.logs.topic_by_id(topic);
-        let partition = topic.as_deref().and_then(|topic| at(topic, index));
-        // It is shut, and not taken away yet. One that has never opened here cannot be handed over soon.
-        let partition = partition.filter(|partition| partition.log().is_some());
-        let leader = partition.and_then(Partition::leader);
-        leader.is_some_and(|leader| leader.node == own && leader.moving_to.is_some())
+    let until = |&(topic, index): &(TopicId, i32)| {
+        let topic = context.logs.topic_by_id(topic)?;
+        let partition = at(&topic, index)?;
+        let leader = partition.leader()?;
+        let is_leaving = leader.node == own && leader.moving_to.is_some();
+        let log = partition.log().filter(|_| is_leaving)?;
+        Some(log.closed_since()? + HAND_OVER_WAIT)
     };
-    let until = sleep(HAND_OVER_WAIT).deadline();
     let mut changes = context.logs.changes();
-    while partitions.iter().any(is_leaving) {
-        if timeout_at(until, changes.changed()).await.is_err() {
+    while let Some(until) = partitions.iter().filter_map(until).max() {
+        let left = until.saturating_sub(context.now());
+        if left.is_zero() || timeout(left, changes.changed()).await.is_err() {
             return;
         }
     }
@@ -39,7 +40,7 @@ pub(crate) async fn wait_for_hand_over(context: &Context, partitions: &[(TopicId
 
 /// Until when a request waits for partitions to arrive: all of them together, from the first one on.
 #[derive(Debug, Default)]
-pub(crate) struct ArrivalDeadline(Option<Instant>);
+pub(crate) struct ArrivalDeadline(Option<Duration>);
 
 /// The topic, once none of these partitions is on its way to this broker.
 pub(crate) async fn wait_for_arrival(
@@ -48,21 +49,27 @@ pub(crate) async fn wait_for_arrival(
     indexes: impl Iterator<Item = i32> + Clone,
     deadline: &mut ArrivalDeadline,
 ) -> Arc<Topic> {
-    let is_arriving = |topic: &Topic| {
-        let mut partitions = indexes.clone().filter_map(|index| at(topic, index));
-        partitions.any(Partition::is_arriving)
+    let until = |topic: &Topic| {
+        let partitions = indexes.clone().filter_map(|index| at(topic, index));
+        let arrivals = partitions.filter_map(Partition::arrival);
+        let until = arrivals.map(|arrival| arrival.awaited_since(context.now()) + ARRIVAL_WAIT);
+        until.max()
     };
     let mut topic = topic;
-    if !is_arriving(&topic) {
+    if until(&topic).is_none() {
         return topic;
     }
-    let until = *deadline
+    let of_request = *deadline
         .0
-        .get_or_insert_with(|| sleep(ARRIVAL_WAIT).deadline());
+        .get_or_insert_with(|| context.now() + ARRIVAL_WAIT);
     let mut changes = context.logs.changes();
     loop {
         topic = context.logs.topic_by_id(topic.id).unwrap_or(topic);
-        if !is_arriving(&topic) || timeout_at(until, changes.changed()).await.is_err() {
+        let Some(until) = until(&topic) else {
+            return topic;
+        };
+        let left = until.min(of_request).saturating_sub(context.now());
+        if left.is_zero() || timeout(left, changes.changed()).await.is_err() {
             return topic;
         }
     }

@@ -23,12 +23,15 @@ use crate::{cluster::View, load};
 /// Moves that are planned at once. The next ones are planned when these are done.
 const MOVES_MAX: usize = 50;
 
+/// Moves of which none has ended for so long are not waited for: their leaders cannot make them, because a log is damaged.
+const MOVES_WAIT: Duration = Duration::from_secs(120);
+
 /// The most that one broker leads more than another. Evening out less would move partitions for nothing.
 const DIFFERENCE_MAX: usize = 1;
 
 /// A load that was reported longer ago, in intervals, is not known.
 const REPORT_AGE: u32 = 3;
-/// So many intervals after a move, the moving averages have followed.
+/// So many intervals after a change, the moving averages of the loads show what it has changed.
 const SETTLING: u32 = 8;
 
 /// Balances for ever.
@@ -37,16 +40,21 @@ pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> I
         return std::future::pending().await;
     }
     let (mut settled, mut by_load) = (BTreeSet::new(), ByLoad::default());
+    let mut pending = Pending::default();
     loop {
         tokio::time::sleep(interval).await;
         let brokers = view.brokers.borrow().clone();
         // A broker that has just joined may be gone again soon.
         let before = std::mem::replace(&mut settled, members(&brokers));
+        if settled != before {
+            by_load.disturbed(clock.now());
+        }
         if settled != before || !is_quiet(&brokers) || !plans(&view, &brokers) {
             continue;
         }
         let leaders = view.logs.leaders();
-        if leaders.iter().any(|(_, leader)| leader.moving_to.is_some()) {
+        if pending.may_end(&leaders, clock.now()) {
+            by_load.disturbed(clock.now());
             continue;
         }
         let store = &view.membership.store;
@@ -62,7 +70,8 @@ pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> I
             exchanges = by_load.plan(times, &leaders, &brokers, &loads);
             moves = exchanges.iter().flat_map(Exchange::moves).collect();
         } else {
-            tell(&moves, &leaders);
+            log_moves(&moves, &leaders);
+            by_load.disturbed(clock.now());
         }
         if moves.is_empty() {
             continue;
@@ -71,6 +80,27 @@ pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> I
             Ok(()) => by_load.planned(&exchanges, clock.now()),
             Err(error) => tracing::warn!(%error, "partitions cannot be balanced; trying again"),
         }
+    }
+}
+
+/// Planned moves that have not ended.
+#[derive(Debug, Default)]
+struct Pending {
+    moves: BTreeSet<TopicPartition>,
+    since: Duration,
+}
+
+impl Pending {
+    /// Whether there are any that may still end: the next ones wait for them, unless none has ended for [`MOVES_WAIT`].
+    fn may_end(&mut self, leaders: &[(TopicPartition, Leader)], now: Duration) -> bool {
+        let moving = leaders
+            .iter()
+            .filter(|(_, leader)| leader.moving_to.is_some());
+        let moving: BTreeSet<_> = moving.map(|(partition, _)| partition.clone()).collect();
+        if moving != self.moves {
+            (self.moves, self.since) = (moving, now);
+        }
+        !self.moves.is_empty() && now.saturating_sub(self.since) < MOVES_WAIT
     }
 }
 
@@ -96,7 +126,7 @@ fn plans(view: &View, brokers: &[Broker]) -> bool {
     able.map(|broker| broker.joined.node).min() == Some(view.membership.node)
 }
 
-fn tell(moves: &[Move], leaders: &[(TopicPartition, Leader)]) {
+fn log_moves(moves: &[Move], leaders: &[(TopicPartition, Leader)]) {
     let mut of: BTreeMap<NodeId, usize> = BTreeMap::new();
     for node in leaders.iter().filter_map(|(_, leader)| leader.node) {
         *of.entry(node).or_default() += 1;
@@ -127,7 +157,8 @@ fn to_preferred(leaders: &[(TopicPartition, Leader)], brokers: &[Broker]) -> Vec
     let away = leaders.iter().filter_map(|(partition, leader)| {
         let to = leader.preferred.filter(|to| able.contains(to))?;
         let partition = partition.clone();
-        (leader.node != Some(to)).then_some(Move { partition, to })
+        let is_away = leader.node != Some(to) && leader.moving_to.is_none();
+        is_away.then_some(Move { partition, to })
     });
     away.take(MOVES_MAX).collect()
 }
@@ -137,7 +168,7 @@ fn to_preferred(leaders: &[(TopicPartition, Leader)], brokers: &[Broker]) -> Vec
 struct Led<'a> {
     /// What may move, by topic.
     free: BTreeMap<&'a TopicName, Vec<&'a TopicPartition>>,
-    /// How many partitions have it as their preferred leader.
+    /// How many have it as their preferred leader, or are on their way already.
     kept: usize,
 }
 
@@ -154,7 +185,7 @@ fn even_out(leaders: &[(TopicPartition, Leader)], brokers: &[Broker]) -> Vec<Mov
         let Some(of) = leader.node.and_then(|node| led.get_mut(&node)) else {
             continue;
         };
-        match leader.preferred == leader.node {
+        match leader.preferred == leader.node || leader.moving_to.is_some() {
             true => of.kept += 1,
             false => of.free.entry(&partition.topic).or_default().push(partition),
         }
@@ -286,6 +317,29 @@ mod tests {
             .iter()
             .filter(|(id, leader)| id.topic.as_str() == "t0" && leader.node == Some(NodeId(3)));
         assert_eq!(of_first.count(), 2);
+    }
+
+    #[test]
+    fn moves_that_never_end_are_not_waited_for() {
+        let brokers = [broker(1, 1), broker(2, 2)];
+        let mut leaders: Vec<_> = (0..6).map(|partition| led(0, partition, 1)).collect();
+        let (mut pending, second) = (Pending::default(), Duration::from_secs(1));
+        assert!(!pending.may_end(&leaders, second));
+        for (_, leader) in &mut leaders[..2] {
+            leader.moving_to = Some(NodeId(2));
+        }
+        assert!(pending.may_end(&leaders, second));
+        leaders[0].1.moving_to = None;
+        assert!(
+            pending.may_end(&leaders, MOVES_WAIT),
+            "one of them has ended"
+        );
+        assert!(pending.may_end(&leaders, 2 * MOVES_WAIT - second));
+        assert!(!pending.may_end(&leaders, 2 * MOVES_WAIT));
+        let moves = even_out(&leaders, &brokers);
+        assert_eq!(moves.len(), 3);
+        let stuck = &leaders[1].0;
+        assert!(moves.iter().all(|planned| planned.partition != *stuck));
     }
 
     #[test]

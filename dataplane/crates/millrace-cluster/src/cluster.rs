@@ -72,7 +72,7 @@ pub struct View {
 pub struct Cluster {
     view: View,
     changes: Arc<ChangesOfOthers>,
-    _tasks: [AbortOnDropHandle<()>; 5],
+    _tasks: [AbortOnDropHandle<()>; 6],
 }
 
 /// What a broker takes part in its cluster with.
@@ -127,6 +127,7 @@ impl Cluster {
             tasks.spawn(Task::MetadataFeed, feed.run()),
             tasks.spawn(Task::Failover, failover.run()),
             tasks.spawn(Task::LeaseRenewal, ending),
+            tasks.spawn(Task::PartitionMove, drain::keep_drained(view.clone())),
             tasks.spawn(
                 Task::PartitionMove,
                 balance::run(view.clone(), balance_interval, SharedClock::clone(&clock)),
@@ -165,13 +166,7 @@ impl Cluster {
 
     /// Gives everything that this broker leads to the others, within bounds, while clients are served.
     pub async fn drain(&self) {
-        let View {
-            membership,
-            logs,
-            brokers,
-        } = &self.view;
-        let draining = drain::drain(membership, logs, brokers);
-        if timeout(DRAIN_WAIT, draining).await.is_err() {
+        if timeout(DRAIN_WAIT, drain::drain(&self.view)).await.is_err() {
             tracing::warn!(
                 wait = ?DRAIN_WAIT,
                 "not all partitions could be moved in time; other brokers take over what is left"

@@ -1,13 +1,12 @@
-//! Gives everything away that a broker leads: this one before it stops, another one where somebody asks for it.
+//! Gives everything away that this broker leads: before it stops, and where somebody asks for it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use millrace_log::LogManager;
 use millrace_meta::{Broker, ClusterError, ClusterStore, Leader, Move, Preferred};
-use millrace_model::{NodeEpoch, NodeId, TopicPartition};
-use tokio::sync::watch;
+use millrace_model::{NodeId, TopicPartition};
 
-use crate::cluster::Membership;
+use crate::cluster::{Membership, View};
 
 /// Partitions that one transaction plans to move.
 const MOVES_PER_TRANSACTION: usize = 200;
@@ -15,19 +14,16 @@ const MOVES_PER_TRANSACTION: usize = 200;
 /// How often it is looked at what is left.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long it is waited for what others have changed.
+const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
+
 /// The pause after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Moves every partition that this broker leads to the others, and resolves when it leads none; at once where there are no
-/// others.
-pub(crate) async fn drain(
-    membership: &Membership,
-    logs: &LogManager,
-    brokers: &watch::Receiver<Arc<Vec<Broker>>>,
-) {
-    let Membership {
-        store, node, epoch, ..
-    } = membership;
+/// Says that this broker is to lead nothing, and resolves when it leads nothing; at once where there are no others. Its moves are planned
+/// by [`keep_drained`].
+pub(crate) async fn drain(view: &View) {
+    let Membership { store, epoch, .. } = &view.membership;
     while let Err(error) = store.begin_drain(*epoch).await {
         if matches!(error, ClusterError::Fenced(_)) {
             return;
@@ -35,36 +31,44 @@ pub(crate) async fn drain(
         tracing::warn!(%error, "the others cannot be told that this broker is about to stop; trying again");
         tokio::time::sleep(FAILURE_PAUSE).await;
     }
+    // What it was given just before counts as well.
+    view.logs.catch_up(CATCH_UP_WAIT).await;
+    while !is_drained(view) {
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
+}
+
+/// Plans moves for what this broker leads, whenever it is to lead nothing: because it is about to stop, or because somebody asked for it. What
+/// is given to it all the same, or whose target fails, is planned again.
+pub(crate) async fn keep_drained(view: View) -> Infallible {
+    let Membership {
+        store, node, epoch, ..
+    } = &view.membership;
+    let is_asked = |brokers: &Arc<Vec<Broker>>| {
+        let own = brokers.iter().find(|broker| broker.epoch == *epoch);
+        own.is_some_and(|own| own.is_draining)
+    };
+    let mut brokers = view.brokers.clone();
     loop {
-        let all = Arc::clone(&brokers.borrow());
-        let left = logs.leaders().into_iter();
-        let left = left
-            .filter(|(_, leader)| leader.node == Some(*node))
-            .count();
-        if left == 0 || others(&all, *node).is_empty() {
-            return;
-        }
+        // The sender lives as long as the broker.
+        drop(brokers.wait_for(is_asked).await);
         let mut pause = LOOK_PAUSE;
-        if let Err(error) = plan(&**store, *node, logs, &all).await {
-            tracing::warn!(%error, "partitions cannot be moved away; trying again");
-            pause = FAILURE_PAUSE;
+        if !is_drained(&view) {
+            let all = Arc::clone(&view.brokers.borrow());
+            if let Err(error) = plan(&**store, *node, &view.logs, &all).await {
+                tracing::warn!(%error, "partitions cannot be moved away; trying again");
+                pause = FAILURE_PAUSE;
+            }
         }
         tokio::time::sleep(pause).await;
     }
 }
 
-/// Has another broker give everything away. It stays in the cluster and leads nothing until it is restarted.
-///
-/// # Errors
-/// See [`ClusterError`].
-pub async fn drain_another(
-    store: &dyn ClusterStore,
-    (node, epoch): (NodeId, NodeEpoch),
-    logs: &LogManager,
-    brokers: &[Broker],
-) -> Result<(), ClusterError> {
-    store.begin_drain(epoch).await?;
-    plan(store, node, logs, brokers).await
+/// Whether this broker leads nothing, or nobody is there who could.
+fn is_drained(view: &View) -> bool {
+    let node = view.membership.node;
+    let leads = |(_, leader): &(TopicPartition, Leader)| leader.node == Some(node);
+    others(&view.brokers.borrow(), node).is_empty() || !view.logs.leaders().iter().any(leads)
 }
 
 /// Plans a move for each partition that `node` leads and that is not on its way.

@@ -21,7 +21,6 @@ mod load;
 mod takeover;
 
 pub use cluster::{Cluster, ClusterParts, Membership, View};
-pub use drain::drain_another;
 pub use feed::{Changed, ChangesOfOthers};
 pub use lease::Lease;
 pub use takeover::{

@@ -12,6 +12,7 @@ use millrace_model::{Cause, FailureClass, Offset, StreamId, StreamRange, TopicPa
 use millrace_stream::{CommittedStream, FetchError};
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use crate::{error::ReadCommittedError, partition::ReadResult};
 
@@ -19,6 +20,9 @@ use crate::{error::ReadCommittedError, partition::ReadResult};
 const RANGE_AGE_MAX: Duration = Duration::from_secs(1);
 /// The same for all others: a partition costs one query in this time at most.
 const RANGE_AGE_MIN: Duration = Duration::from_millis(100);
+
+/// How long the metadata is waited for. A failure is kept for [`RANGE_AGE_MIN`], so that those who wait fail together.
+const ASK_WAIT: Duration = Duration::from_secs(1);
 
 /// A read is tried once more where its objects have been replaced or deleted meanwhile.
 const TRIES_MAX: usize = 2;
@@ -34,10 +38,10 @@ pub struct CommittedLog {
     asking: tokio::sync::Mutex<()>,
 }
 
-/// What is readable, and when that was asked.
-#[derive(Debug, Clone, Copy)]
+/// What is readable, and when that was answered.
+#[derive(Debug, Clone)]
 struct Known {
-    range: StreamRange,
+    range: Result<StreamRange, ReadCommittedError>,
     at: Duration,
 }
 
@@ -100,26 +104,44 @@ impl CommittedLog {
         )))
     }
 
+    /// Finds out what is readable, so that a [`read`](Self::read) soon after does not wait for the metadata.
+    pub async fn prepare(&self, offset: Offset) {
+        // The read tells what failed.
+        let _ = self.range_for(offset).await;
+    }
+
     /// The readable range: one that was asked lately, if it has `offset`.
     async fn range_for(&self, offset: Offset) -> Result<StreamRange, ReadCommittedError> {
-        let began = self.clock.now();
-        let is_good = |known: &Known| {
-            let age = began.saturating_sub(known.at);
-            age < RANGE_AGE_MIN || (age < RANGE_AGE_MAX && offset < known.range.end)
+        let known = || {
+            let known = self.known.lock().clone()?;
+            let age = self.clock.now().saturating_sub(known.at);
+            let has_it = |range: &StreamRange| offset < range.end;
+            let is_good = age < RANGE_AGE_MIN
+                || age < RANGE_AGE_MAX && known.range.as_ref().is_ok_and(has_it);
+            is_good.then_some(known.range)
         };
-        if let Some(known) = self.known.lock().filter(is_good) {
-            return Ok(known.range);
+        if let Some(known) = known() {
+            return known;
         }
         let _asking = self.asking.lock().await;
-        if let Some(known) = self.known.lock().filter(is_good) {
-            return Ok(known.range);
+        if let Some(known) = known() {
+            return known;
         }
+        let asked = timeout(ASK_WAIT, self.cluster.committed_range(self.data.id())).await;
+        let range = match asked {
+            Ok(Ok(range)) => range.ok_or(ReadCommittedError::Deleted),
+            Ok(Err(error)) => Err(ReadCommittedError::Storage(Cause::new(error))),
+            Err(_) => Err(ReadCommittedError::Storage(Cause::of(
+                FailureClass::Transient,
+                "the metadata database does not answer",
+            ))),
+        };
         let at = self.clock.now();
-        let range = self.cluster.committed_range(self.data.id()).await;
-        let range = range.map_err(|error| ReadCommittedError::Storage(Cause::new(error)))?;
-        let range = range.ok_or(ReadCommittedError::Deleted)?;
-        *self.known.lock() = Some(Known { range, at });
-        Ok(range)
+        *self.known.lock() = Some(Known {
+            range: range.clone(),
+            at,
+        });
+        range
     }
 }
 

@@ -43,7 +43,7 @@ pub use partition::{
     AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult, TimestampOffset, Usage,
 };
 pub use producers::PRODUCER_BYTES;
-pub use topic::{Partition, Topic};
+pub use topic::{Arrival, Partition, Topic};
 
 /// The topic in which consumer groups keep their state (Kafka's own name).
 pub const CONSUMER_OFFSETS_TOPIC: &str = "__consumer_offsets";

@@ -4,7 +4,7 @@
 //! - `append`: check, assign offsets, stamp, write
 //! - `read`: whole batches by offset, records by timestamp
 //! - `retain`: delete what is old or too much
-//! - `usage`: what clients do with it
+//! - `usage`: what clients write to it and read from it
 //! - `persist`: open from the newest checkpoint, write the next one
 
 mod append;
@@ -15,10 +15,7 @@ mod usage;
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -88,7 +85,8 @@ pub struct PartitionLog {
     producer_charge: Mutex<Charge>,
     /// Held while a checkpoint is written: they are written one after the other.
     checkpointing: tokio::sync::Mutex<persist::Written>,
-    closed: AtomicBool,
+    /// Since when all work is refused.
+    closed: OnceLock<Duration>,
     /// Why it did not open, where it did not: then nothing is read from it or written to it.
     unopened_because: RwLock<Option<Cause>>,
     usage: UsageCounters,
@@ -134,6 +132,11 @@ impl PartitionLog {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage.get()
+    }
+
+    /// A client was sent so many bytes of it.
+    pub fn note_read(&self, bytes: u64) {
+        self.usage.add(bytes);
     }
 
     /// Why one of its streams is halted, if so.
@@ -213,14 +216,20 @@ impl PartitionLog {
 
     /// Refuses all work from now on. Whoever waits for new records looks again, and learns it.
     pub(crate) fn shut(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.closed.get_or_init(|| self.clock.now());
         self.data.wake_listeners();
     }
 
     /// Whether all work is refused.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+        self.closed.get().is_some()
+    }
+
+    /// Since when all work is refused, if it is.
+    #[must_use]
+    pub fn closed_since(&self) -> Option<Duration> {
+        self.closed.get().copied()
     }
 
     /// Takes note of a batch that no checkpoint covers.

@@ -1,6 +1,10 @@
 //! A topic as the broker sees it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use millrace_meta::{Leader, PartitionStreams};
 use millrace_model::{TopicId, TopicName};
@@ -35,7 +39,21 @@ pub struct Partition {
     /// What of it is in objects, whoever leads it; `None` where the broker is alone.
     pub(crate) committed: Option<Arc<CommittedLog>>,
     /// A planned move brings it here.
-    pub(crate) is_expected: bool,
+    pub(crate) arrival: Option<Arc<Arrival>>,
+}
+
+/// A planned move of a partition to this broker. It mostly takes a fraction of a second; where the former leader dies during it, until its log
+/// is taken over.
+#[derive(Debug, Default)]
+pub struct Arrival {
+    awaited_since: OnceLock<Duration>,
+}
+
+impl Arrival {
+    /// When somebody first waited for it: `now`, unless somebody has before.
+    pub fn awaited_since(&self, now: Duration) -> Duration {
+        *self.awaited_since.get_or_init(|| now)
+    }
 }
 
 impl Topic {
@@ -65,7 +83,7 @@ impl Partition {
             leader: None,
             log: Some(log),
             committed: None,
-            is_expected: false,
+            arrival: None,
         }
     }
 
@@ -81,10 +99,11 @@ impl Partition {
         self.committed.as_ref()
     }
 
-    /// Whether a planned move brings it here, and it is not open yet: that takes a fraction of a second.
+    /// The planned move that brings it here; `None` where there is none, or once it is open.
     #[must_use]
-    pub fn is_arriving(&self) -> bool {
-        self.is_expected && self.log.is_none()
+    pub fn arrival(&self) -> Option<&Arrival> {
+        let arrival = self.arrival.as_deref();
+        arrival.filter(|_| self.log.is_none())
     }
 
     /// Who leads it; `None` where the broker is alone and leads all.

@@ -83,7 +83,8 @@ export class SeveralSlots {
    * Throws `ProvisionError` `not_drained_in_time`, `aborted`.
    */
   async retire(brokerId: number, options: RunOptions): Promise<void> {
-    const missing = await this.missing();
+    // The broker itself may be draining: an earlier try began that.
+    const missing = await this.missing(brokerId);
     if (missing !== undefined) {
       const message = `broker ${missing} does not serve, so broker ${brokerId} stays: nothing of it was removed`;
       throw new ProvisionError("not_drained_in_time", message);

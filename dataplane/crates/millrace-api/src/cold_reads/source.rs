@@ -81,6 +81,13 @@ impl SourceLog {
         self.led().is_some_and(|log| log.is_local(offset))
     }
 
+    /// Does what a read from objects would wait for beside them.
+    pub(super) async fn prepare(&self, offset: Offset) {
+        if let Self::Committed { log, .. } = self {
+            log.prepare(offset).await;
+        }
+    }
+
     pub(super) async fn read_local(
         &self,
         offset: Offset,

@@ -7,7 +7,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use millrace_cluster::{View, drain_another};
+use millrace_cluster::View;
 use millrace_meta::{Broker, BrokerState, ClusterError, ClusterEvent, StoreFailure};
 use millrace_model::NodeId;
 use millrace_wire::error_code::ErrorCode;
@@ -100,8 +100,8 @@ pub(super) async fn read(State(state): State<AdminState>) -> Result<Json<Cluster
     }))
 }
 
-/// `POST /v1/cluster/drain`: a broker gives away what it leads, and is given nothing more until it is restarted. Accepted once
-/// the moves are planned; they are done when the broker leads nothing.
+/// `POST /v1/cluster/drain`: a broker gives away what it leads, and is given nothing more until it is restarted. That is
+/// done when the broker leads nothing.
 pub(super) async fn drain(
     State(state): State<AdminState>,
     request: Request,
@@ -117,8 +117,7 @@ pub(super) async fn drain(
         let message = format!("node {node} is no active broker of this cluster");
         return Err(Refused::invalid(message));
     };
-    let store = &*view.membership.store;
-    match drain_another(store, (node, broker.epoch), &view.logs, &brokers).await {
+    match view.membership.store.begin_drain(broker.epoch).await {
         Ok(()) => Ok(StatusCode::ACCEPTED),
         Err(ClusterError::Store(error)) => Err(failed(&error)),
         Err(error) => Err(Refused::invalid(error.to_string())),

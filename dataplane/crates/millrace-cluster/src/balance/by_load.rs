@@ -17,12 +17,14 @@ const DIFFERENCE_MIN: u64 = 4 << 20;
 const EXCHANGES_MAX: usize = 5;
 
 /// A partition that was moved for its load, or for another's, is not moved for that again within this time.
-const STAYS: Duration = Duration::from_secs(600);
+const MOVE_COOLDOWN: Duration = Duration::from_secs(600);
 
 /// Plans moves, and remembers those that were made.
 #[derive(Debug, Default)]
 pub(super) struct ByLoad {
-    /// When partitions were moved: as many as are moved within [`STAYS`].
+    /// When partitions or brokers last came or went, for whatever reason.
+    disturbed: Option<Duration>,
+    /// When partitions were moved: as many as are moved within [`MOVE_COOLDOWN`].
     moved: BTreeMap<TopicPartition, Duration>,
 }
 
@@ -59,8 +61,8 @@ impl Exchange {
 }
 
 impl ByLoad {
-    /// Exchanges that even the loads out; none where not every broker has reported its own, or within `settling` of the last ones:
-    /// the reports do not show what these have changed.
+    /// Exchanges that even the loads out; none where not every broker has reported its own, or within `settling` of a change: the
+    /// reports do not show yet what it has changed.
     pub(super) fn plan(
         &self,
         (now, settling): (Duration, Duration),
@@ -68,8 +70,10 @@ impl ByLoad {
         brokers: &[Broker],
         loads: &BTreeMap<NodeId, BrokerLoad>,
     ) -> Vec<Exchange> {
-        let last = self.moved.values().max();
-        if last.is_some_and(|&last| now.saturating_sub(last) < settling) {
+        if self
+            .disturbed
+            .is_some_and(|last| now.saturating_sub(last) < settling)
+        {
             return Vec::new();
         }
         let Some(mut nodes) = self.nodes(leaders, brokers, loads) else {
@@ -79,9 +83,15 @@ impl ByLoad {
         exchanges.take(EXCHANGES_MAX).collect()
     }
 
+    /// Partitions or brokers came or went.
+    pub(super) fn disturbed(&mut self, now: Duration) {
+        self.disturbed = Some(now);
+    }
+
     /// The moves of these are planned: says why, and remembers them.
     pub(super) fn planned(&mut self, exchanges: &[Exchange], now: Duration) {
-        self.moved.retain(|_, at| now.saturating_sub(*at) < STAYS);
+        self.moved
+            .retain(|_, at| now.saturating_sub(*at) < MOVE_COOLDOWN);
         for exchange in exchanges {
             let Exchange {
                 from,
@@ -98,6 +108,7 @@ impl ByLoad {
             );
             for planned in exchange.moves() {
                 self.moved.insert(planned.partition, now);
+                self.disturbed(now);
             }
         }
     }
@@ -140,7 +151,7 @@ impl ByLoad {
                     id,
                     loads
                         .get(&id)
-                        .map_or(0, |load| each_other(load, node.leads)),
+                        .map_or(0, |load| unnamed_partition_load(load, node.leads)),
                 )
             })
             .collect();
@@ -149,7 +160,10 @@ impl ByLoad {
             let Some(node) = nodes.get_mut(&id) else {
                 continue;
             };
-            if leader.preferred != Some(id) && !self.stays(partition) {
+            if leader.preferred != Some(id)
+                && leader.moving_to.is_none()
+                && !self.moved_recently(partition)
+            {
                 let named = of_named.get(&(id, partition)).copied();
                 let load = named.or_else(|| of_others.get(&id).copied());
                 node.free.push((load.unwrap_or(0), partition));
@@ -158,13 +172,13 @@ impl ByLoad {
         Some(nodes)
     }
 
-    fn stays(&self, partition: &TopicPartition) -> bool {
+    fn moved_recently(&self, partition: &TopicPartition) -> bool {
         self.moved.contains_key(partition)
     }
 }
 
 /// What each partition costs that the report does not name: all of them share the rest.
-fn each_other(load: &BrokerLoad, leads: usize) -> u64 {
+fn unnamed_partition_load(load: &BrokerLoad, leads: usize) -> u64 {
     let named: u64 = load.partitions.iter().map(|one| one.load).sum();
     let others = leads.saturating_sub(load.partitions.len()).max(1) as u64;
     load.total.saturating_sub(named) / others
@@ -405,9 +419,9 @@ mod tests {
     fn partitions_that_a_report_does_not_name_share_the_rest() {
         let world = World::new(1, &[(1, 9), (1, 4), (1, 2)]);
         let mut load = world.reports()[&NodeId(1)].clone();
-        assert_eq!(each_other(&load, 3), 0);
+        assert_eq!(unnamed_partition_load(&load, 3), 0);
         load.partitions.truncate(1);
-        assert_eq!(each_other(&load, 3), 3);
+        assert_eq!(unnamed_partition_load(&load, 3), 3);
     }
 
     #[test]

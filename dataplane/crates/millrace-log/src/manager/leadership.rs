@@ -38,7 +38,7 @@ use crate::{
     config::TopicConfig,
     error::OpenError,
     partition::{PartitionLog, Patience, Usage},
-    topic::{Partition, Topic},
+    topic::{Arrival, Partition, Topic},
 };
 
 /// The pause before work is tried again that another broker has to do its part for.
@@ -145,6 +145,18 @@ impl Following {
 
     fn leads(&self, leader: Option<Leader>) -> bool {
         leader.is_some_and(|leader| leader.node == Some(self.cluster.node))
+    }
+
+    /// The planned move that brings a partition here. Those who wait for it have their time from its lead's arrival on.
+    fn arrival_of(&self, before: Option<&Partition>, now: Leader) -> Option<Arc<Arrival>> {
+        let known = before.filter(|before| before.log.is_none());
+        let known = known.and_then(|before| before.arrival.clone());
+        if now.moving_to == Some(self.cluster.node) {
+            return known.or_else(|| Some(Arc::default()));
+        }
+        let led_before = before.is_some_and(|before| self.leads(before.leader));
+        let known = known.filter(|_| self.leads(Some(now)))?;
+        Some(if led_before { known } else { Arc::default() })
     }
 
     /// Waits until this broker knows every change that has been made so far; `false` where it takes too long. Many who wait share
@@ -340,9 +352,7 @@ impl Inner {
                 lost.extend(log);
                 None
             };
-            let was_expected = before.is_some_and(Partition::is_arriving);
-            let is_expected = leader.moving_to == Some(following.cluster.node)
-                || was_expected && following.leads(Some(leader));
+            let arrival = following.arrival_of(before, leader);
             let id = TopicPartition {
                 topic: topic.name.clone(),
                 partition: streams.index,
@@ -356,7 +366,7 @@ impl Inner {
                 leader: Some(leader),
                 log,
                 committed: Some(committed),
-                is_expected,
+                arrival,
             });
         }
         self.registry.insert(Topic {
@@ -393,6 +403,16 @@ impl Inner {
         Some(topic.name.clone())
     }
 
+    /// How many partitions of the topic this broker leads and has not open: it opens them, or waits for their former leader's log.
+    pub(super) fn unopened(&self, topic: &Topic) -> usize {
+        let Some(following) = &self.following else {
+            return 0;
+        };
+        let partitions = topic.partitions.iter();
+        let led = partitions.filter(|partition| following.leads(partition.leader));
+        led.filter(|partition| partition.log.is_none()).count()
+    }
+
     fn led_partitions(&self, following: &Following) -> Vec<(Led, Option<Arc<PartitionLog>>)> {
         let mut led = Vec::new();
         for topic in self.registry.all() {
@@ -419,7 +439,10 @@ impl Inner {
     async fn open_led(&self, following: &Following) -> bool {
         let led = self.led_partitions(following);
         let unopened = led.into_iter().filter(|(_, log)| log.is_none());
-        let blocked = following.given_up.lock().streams.clone();
+        let blocked = {
+            let given_up = following.given_up.lock();
+            &given_up.streams | &given_up.moving
+        };
         let is_blocked =
             |led: &Led| blocked.contains(&led.streams.data) || blocked.contains(&led.streams.meta);
         let (wait, wanted): (Vec<Led>, Vec<Led>) =
@@ -601,23 +624,34 @@ impl Inner {
                 to: *to,
             })
             .collect();
-        let gone = match timeout(MOVE_WAIT, self.store.flush()).await {
-            Ok(Ok(())) => hand_over(following, &moves).await,
+        let is_uploaded = match timeout(MOVE_WAIT, self.store.flush()).await {
+            Ok(Ok(())) => true,
             failed => {
                 let error = failed.map(|flushed| flushed.err());
                 tracing::warn!(?error, wait = ?MOVE_WAIT, "partitions stay where they are: they could not be uploaded in time");
-                HashSet::new()
+                false
             }
         };
-        if gone.is_empty() {
-            // Their targets may not lead now, or the bucket did not answer.
-            tokio::time::sleep(FAILURE_PAUSE).await;
+        let gone = match is_uploaded {
+            true => hand_over(following, &moves).await,
+            false => HashSet::new(),
+        };
+        if is_uploaded {
+            // Also what stays here is opened from the metadata again: while the answer was lost, another broker may have had it.
+            let streams = due.iter().map(|(led, ..)| led.streams);
+            let streams: Vec<_> = streams.flat_map(|of| [of.data, of.meta]).collect();
+            self.store.discard_streams(&streams);
         }
+        let is_in_vain = gone.is_empty();
         let moved = due.into_iter().map(|(led, _, to)| {
             let to = gone.contains(&led.id()).then_some(to);
             (led, to)
         });
         self.moved(following, moved.collect()).await;
+        if is_in_vain {
+            // Their targets may not lead now, or the bucket did not answer.
+            tokio::time::sleep(FAILURE_PAUSE).await;
+        }
         Ok(true)
     }
 
@@ -625,10 +659,6 @@ impl Inner {
     async fn moved(&self, following: &Following, moved: Vec<(Led, Option<NodeId>)>) {
         let _one_at_a_time = self.changing.lock().await;
         for (led, to) in moved {
-            if to.is_some() {
-                self.store
-                    .discard_streams(&[led.streams.data, led.streams.meta]);
-            }
             let Some(topic) = self.registry.by_id(led.topic.id) else {
                 continue;
             };

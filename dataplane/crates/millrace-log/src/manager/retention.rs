@@ -33,19 +33,21 @@ pub(super) async fn retain_for_ever(inner: Arc<Inner>) -> Infallible {
     }
 }
 
-/// Measures the topics' sizes from time to time, and counts the partitions that are offline: one pass
+/// Measures the topics' sizes from time to time, and counts the partitions that are not served: one pass
 /// over all partitions takes about a millisecond for 10,000 of them.
 pub(super) async fn measure_for_ever(inner: Arc<Inner>) -> Infallible {
     loop {
-        let mut offline = 0;
+        let (mut offline, mut unopened) = (0, 0);
         for topic in inner.registry.all() {
             offline += topic.logs().filter(|log| log.offline().is_some()).count();
+            unopened += inner.unopened(&topic);
             let bytes: u64 = topic.logs().map(|log| log.size_bytes()).sum();
             tell_size_of_known(&inner.registry, &topic, bytes, tell_size);
             // Others may want the processor.
             tokio::task::yield_now().await;
         }
         metrics::gauge!("millrace_offline_partitions").set(offline as f64);
+        metrics::gauge!("millrace_unopened_partitions").set(unopened as f64);
         tokio::time::sleep(MEASURE_INTERVAL).await;
     }
 }

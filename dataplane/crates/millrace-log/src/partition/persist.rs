@@ -7,7 +7,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -165,7 +165,7 @@ impl PartitionLog {
             tasks,
             state: Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
-            closed: AtomicBool::new(false),
+            closed: OnceLock::new(),
             unopened_because: RwLock::default(),
         }
     }

@@ -54,7 +54,7 @@ impl PartitionLog {
             .fetch(offset, bounds.high_watermark, max_bytes)
             .await;
         let found = found.map_err(|error| self.read_error(offset, error))?;
-        Ok(self.used(bounds.with(found, max_bytes, at_least_one)))
+        Ok(bounds.with(found, max_bytes, at_least_one))
     }
 
     /// The same from memory alone; `None` where objects would have to be read.
@@ -74,7 +74,7 @@ impl PartitionLog {
         let found = self
             .data
             .fetch_cached(offset, bounds.high_watermark, max_bytes);
-        Ok(found.map(|found| self.used(bounds.with(found, max_bytes, at_least_one))))
+        Ok(found.map(|found| bounds.with(found, max_bytes, at_least_one)))
     }
 
     /// Whether a batch at `offset` would be read without objects, now.
@@ -103,15 +103,7 @@ impl PartitionLog {
             .fetch_local(offset, bounds.high_watermark, max_bytes)
             .await;
         let found = found.map_err(|error| self.read_error(offset, error))?;
-        Ok(found.map(|found| self.used(bounds.with(found, max_bytes, at_least_one))))
-    }
-
-    fn used(&self, read: ReadResult) -> ReadResult {
-        let bytes: usize = read.batches.iter().map(Bytes::len).sum();
-        if bytes > 0 {
-            self.usage.add(bytes as u64);
-        }
-        read
+        Ok(found.map(|found| bounds.with(found, max_bytes, at_least_one)))
     }
 
     /// The first durable record whose timestamp is at least `timestamp`.

@@ -1,4 +1,4 @@
-//! What clients do with a partition.
+//! What clients write to a partition and read from it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Usage {
     /// Bytes of batches, written and read.
     pub bytes: u64,
-    /// Batches written, and reads that found some.
+    /// Batches written, and answers that had some.
     pub requests: u64,
 }
 

@@ -14,6 +14,7 @@ mod events;
 mod feed;
 mod leaders;
 mod loads;
+mod lookups;
 mod nodes;
 mod objects;
 mod ownership;
@@ -23,7 +24,7 @@ mod security;
 mod streams;
 mod topics;
 
-use std::{collections::BTreeMap, ops::Range, time::Duration};
+use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use millrace_model::{
@@ -32,7 +33,11 @@ use millrace_model::{
 use sqlx::{PgPool, Postgres, Transaction};
 
 pub use self::connect::{OpenError, PostgresOptions};
-use self::{retry::retried, streams::Take};
+use self::{
+    lookups::{Lookup, Lookups},
+    retry::retried,
+    streams::Take,
+};
 use crate::{
     AclRow, Adoption, Broker, BrokerLoad, Changes, ClusterError, ClusterEvent, ClusterStore,
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
@@ -48,6 +53,7 @@ pub struct PostgresMeta {
     pool: PgPool,
     /// For leases alone: a renewal must not wait behind uploads that an outage has held up.
     leases: PgPool,
+    lookups: Arc<Lookups>,
     retired_retention: Duration,
     lease_ttl: Duration,
 }
@@ -72,6 +78,7 @@ impl PostgresMeta {
         Ok(Self {
             pool,
             leases: connect::pool(url, &leases).await?,
+            lookups: Arc::new(Lookups::new()),
             retired_retention: options.retired_retention,
             lease_ttl: options.lease_ttl,
         })
@@ -185,7 +192,12 @@ impl MetaStore for PostgresMeta {
         from: Offset,
         limit: usize,
     ) -> Result<Vec<ObjectRange>, StoreFailure> {
-        objects::of_stream(self, stream, from, limit).await
+        let lookup = Lookup {
+            stream,
+            from,
+            limit,
+        };
+        self.lookups.find(&self.pool, lookup).await
     }
 
     async fn trim_stream(

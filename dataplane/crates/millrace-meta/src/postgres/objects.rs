@@ -1,4 +1,4 @@
-//! Reserving, committing, finding and sweeping objects.
+//! Reserving, committing and sweeping objects.
 
 use millrace_model::{NodeEpoch, ObjectId, Offset, StreamId, StreamRange};
 use sqlx::{Postgres, postgres::PgArguments, query::Query};
@@ -9,7 +9,7 @@ use super::{
     streams::{self, Lock},
 };
 use crate::{
-    CommitError, ObjectKind, ObjectRange, ReserveError, StoreFailure, SweepError,
+    CommitError, ObjectKind, ReserveError, StoreFailure, SweepError,
     index::Committed,
     number::{from_sql, to_sql},
 };
@@ -38,7 +38,7 @@ fn ids_to_sql(objects: &[ObjectId]) -> Result<Vec<i64>, StoreFailure> {
     objects.iter().map(|object| to_sql(object.get())).collect()
 }
 
-/// An object's ranges as the three columns that hold them.
+/// An object's ranges as the three columns that hold them, in the order of their streams: lookups search them by bisection.
 #[derive(Debug)]
 struct Columns {
     stream_ids: Vec<i64>,
@@ -48,6 +48,8 @@ struct Columns {
 
 impl Columns {
     fn of(ranges: &[StreamRange]) -> Result<Self, StoreFailure> {
+        let mut ranges = ranges.to_vec();
+        ranges.sort_unstable();
         let column = |of: fn(&StreamRange) -> u64| -> Result<Vec<i64>, StoreFailure> {
             ranges.iter().map(|range| to_sql(of(range))).collect()
         };
@@ -225,58 +227,8 @@ pub(super) async fn retire_unreadable(
 }
 
 /// An offset beyond what any stream reaches is no error where it only bounds a search.
-fn saturated(offset: Offset) -> i64 {
+pub(super) fn saturated(offset: Offset) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
-}
-
-pub(super) async fn of_stream(
-    meta: &PostgresMeta,
-    stream: StreamId,
-    from: Offset,
-    limit: usize,
-) -> Result<Vec<ObjectRange>, StoreFailure> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    // A set has its ranges in the order of their streams, and up to thousands of them: the part of its arrays that has the stream is
-    // cut out once. Elements that are taken by their places would decompress the arrays each time.
-    let rows: Vec<(i64, i64, i16, i64, i64)> = sqlx::query_as(
-        "SELECT found.* FROM
-           (SELECT greatest(start_offset, $2) AS wanted FROM streams WHERE stream_id = $1) AS stream,
-           LATERAL (
-             (SELECT object_id, size, kind, starts[1] AS start_offset, ends[1] AS end_offset
-              FROM objects
-              WHERE state = 2 AND kind = 2 AND stream_ids[1] = $1 AND ends[1] > wanted
-              ORDER BY ends[1] LIMIT $3)
-             UNION ALL
-             (SELECT object_id, size, kind, ranges.start_offset, ranges.end_offset
-              FROM objects,
-                LATERAL (SELECT array_positions(stream_ids, $1::bigint) AS all_of OFFSET 0) AS places,
-                LATERAL (SELECT all_of[1] AS first, all_of[cardinality(all_of)] AS last OFFSET 0) AS part,
-                unnest(stream_ids[first:last], starts[first:last], ends[first:last])
-                  AS ranges (stream_id, start_offset, end_offset)
-              WHERE state = 2 AND kind = 1 AND stream_ids @> ARRAY[$1::bigint]
-                AND ranges.stream_id = $1 AND ranges.end_offset > wanted
-              ORDER BY ranges.end_offset LIMIT $3)
-           ) AS found
-         ORDER BY found.start_offset LIMIT $3",
-    )
-    .bind(saturated(stream.get()))
-    .bind(saturated(from))
-    .bind(limit)
-    .fetch_all(&meta.pool)
-    .await?;
-    let range = |(object, size, kind, start, end): (i64, i64, i16, i64, i64)| {
-        Ok(ObjectRange {
-            object: ObjectId(from_sql(object)?),
-            size: from_sql(size)?,
-            range: StreamRange {
-                stream,
-                start: from_sql(start)?,
-                end: from_sql(end)?,
-            },
-            kind: kind_from_sql(kind)?,
-        })
-    };
-    rows.into_iter().map(range).collect()
 }
 
 /// Runs a statement about `objects` of this start in a transaction of its own.

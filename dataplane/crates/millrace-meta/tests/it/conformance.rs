@@ -1,5 +1,6 @@
 //! What every metadata store promises, whatever keeps it.
 
+mod lookups;
 mod security;
 
 use std::{collections::BTreeMap, future::Future, sync::Arc};
@@ -31,6 +32,7 @@ async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     streams_have_one_owner(open().await).await;
     uploads_extend_streams(open().await).await;
     ranges_are_found_by_offset(open().await).await;
+    lookups::each_of_many_lookups_has_its_own_answer(open().await).await;
     uploads_that_do_not_fit_change_nothing(open().await).await;
     the_same_upload_counts_once(open().await).await;
     a_replaced_start_is_refused_everywhere(open().await).await;

@@ -18,7 +18,7 @@ use millrace_wire::{
 };
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::{Cluster, PATIENCE, TOPIC, led_by, values};
+use crate::cluster::harness::{Cluster, PATIENCE, TOPIC, led_by, values};
 
 /// The first version in which a consumer says its zone.
 const FETCH_VERSION: i16 = 12;

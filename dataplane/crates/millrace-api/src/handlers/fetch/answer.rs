@@ -286,6 +286,9 @@ fn count((context, zone): (&Context, Zone), wanted: &Wanted, part: &Part) {
     };
     let topic = &source.log.id().topic;
     context.metrics.fetched(topic, zone, bytes);
+    if let Some(log) = source.log.led() {
+        log.note_read(bytes as u64);
+    }
 }
 
 fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {

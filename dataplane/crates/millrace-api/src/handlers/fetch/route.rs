@@ -123,7 +123,7 @@ impl<'a> Router<'a> {
     ) -> Option<Result<Source, NotServed>> {
         let (client, own) = self.racks?;
         let (log, known) = (partition.committed()?, partition.leader()?);
-        if known.node == Some(self.context.config.node_id) || partition.is_arriving() {
+        if known.node == Some(self.context.config.node_id) || partition.arrival().is_some() {
             // About to be opened here. Its former leader may send the client back at once.
             return None;
         }
