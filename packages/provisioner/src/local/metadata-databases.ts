@@ -5,8 +5,8 @@
 import pg from "pg";
 import { ProvisionError } from "../cluster-driver.ts";
 
-/** Each of nine brokers has a pool of eight connections; the rest is for whoever looks. */
-const CONNECTIONS_MAX = 80;
+/** Each of nine brokers has up to ten connections; the rest is for whoever looks. */
+const CONNECTIONS_MAX = 100;
 const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 60_000;
 /** Of databases, PostgreSQL makes one at a time from a template, and refuses a second one; so whoever makes any takes turns. */

@@ -10,9 +10,12 @@
 //! - *moving* partitions that are planned to go elsewhere. They are uploaded once while they still take appends and once
 //!   more after that, so that clients wait for the little that came in between.
 
+mod moving;
+mod releasing;
+mod serving;
+
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    convert::Infallible,
+    collections::{BTreeSet, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -25,41 +28,32 @@ use millrace_meta::{
     ChangedTopics, ClusterError, ClusterStore, Leader, LedTopic, Move, PartitionStreams, Preferred,
 };
 use millrace_model::{NodeEpoch, NodeId, StreamId, TopicId, TopicName, TopicPartition};
-use millrace_stream::FlushError;
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, watch},
     time::timeout,
 };
 
-use super::{Inner, LogManager, OPENS_AT_ONCE, STREAMS_PER_TRANSACTION, retention};
+pub(super) use self::{moving::move_for_ever, releasing::release_for_ever, serving::open_for_ever};
+use super::{Inner, LogManager, retention};
 use crate::{
     committed::CommittedLog,
     config::TopicConfig,
-    error::OpenError,
-    partition::{PartitionLog, Patience, Usage},
+    partition::{PartitionLog, Usage},
     topic::{Arrival, Partition, Topic},
 };
 
 /// The pause before work is tried again that another broker has to do its part for.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// The same after many tries in vain.
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// The pause after a failure of the metadata or of the bucket.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a change of topics waits until this broker has read it back.
-const FOLLOW_WAIT: Duration = Duration::from_secs(10);
-
-/// Partitions that move together: they share two uploads, and the last of them waits for all.
-const MOVES_AT_ONCE: usize = 32;
-
-/// How long partitions that take no appends any more wait for their upload before they stay where they are.
-const MOVE_WAIT: Duration = Duration::from_secs(10);
-
 /// Partitions that are closed at the same time.
 const CLOSES_AT_ONCE: usize = 32;
+
+/// How long a change of topics waits until this broker has read it back.
+const FOLLOW_WAIT: Duration = Duration::from_secs(10);
 
 /// What ties the logs to the other brokers of the cluster.
 #[derive(Debug, Clone)]
@@ -435,287 +429,12 @@ impl Inner {
         led
     }
 
-    /// Opens what this broker leads and has not open yet; whether that was all.
-    async fn open_led(&self, following: &Following) -> bool {
-        let led = self.led_partitions(following);
-        let unopened = led.into_iter().filter(|(_, log)| log.is_none());
-        let blocked = {
-            let given_up = following.given_up.lock();
-            &given_up.streams | &given_up.moving
-        };
-        let is_blocked =
-            |led: &Led| blocked.contains(&led.streams.data) || blocked.contains(&led.streams.meta);
-        let (wait, wanted): (Vec<Led>, Vec<Led>) =
-            unopened.map(|(led, _)| led).partition(is_blocked);
-        let mut all = wait.is_empty();
-        let patience = Patience::of_start();
-        for chunk in wanted.chunks(STREAMS_PER_TRANSACTION / 2) {
-            match self.open_chunk(chunk, &patience).await {
-                Ok(opened) => {
-                    all &= opened.len() == chunk.len();
-                    self.serve(following, opened).await;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "partitions did not open; trying again");
-                    tokio::time::sleep(FAILURE_PAUSE).await;
-                    return false;
-                }
-            }
-        }
-        all
-    }
-
-    /// Opens those whose streams are free.
-    async fn open_chunk(
-        &self,
-        chunk: &[Led],
-        patience: &Patience,
-    ) -> Result<Vec<(Led, Arc<PartitionLog>)>, OpenError> {
-        let streams = chunk.iter().map(|led| led.streams);
-        let streams: Vec<_> = streams.flat_map(|of| [of.data, of.meta]).collect();
-        self.store.open_free(&streams).await?;
-        let is_free = |led: &&Led| {
-            let PartitionStreams { data, meta, .. } = led.streams;
-            self.store.opened(data).is_some() && self.store.opened(meta).is_some()
-        };
-        let free: Vec<Led> = chunk.iter().filter(is_free).cloned().collect();
-        let opening = stream::iter(free).map(|led| async {
-            let topic = (&led.topic.name, led.topic.id);
-            let epoch = i32::try_from(led.leader.epoch).unwrap_or(i32::MAX);
-            let config = Arc::clone(&led.topic.config);
-            let log = self
-                .open_partition(topic, led.streams, (config, Some(epoch)), patience)
-                .await;
-            log.map(|log| (led, log))
-        });
-        let opened: Vec<_> = opening.buffered(OPENS_AT_ONCE).collect().await;
-        opened.into_iter().collect()
-    }
-
-    /// Serves partitions that were opened, unless their lead was taken meanwhile.
-    async fn serve(&self, following: &Following, opened: Vec<(Led, Arc<PartitionLog>)>) {
-        if opened.is_empty() {
-            return;
-        }
-        tracing::info!(
-            partitions = opened.len(),
-            "serving partitions that this broker leads"
-        );
-        let _one_at_a_time = self.changing.lock().await;
-        let mut of_topics: HashMap<TopicId, Vec<(Led, Arc<PartitionLog>)>> = HashMap::new();
-        for (led, log) in opened {
-            let of_topic = of_topics.entry(led.topic.id).or_default();
-            of_topic.push((led, log));
-        }
-        for (id, opened) in of_topics {
-            let mut topic = self.registry.by_id(id).map(|topic| Topic::clone(&topic));
-            for (led, log) in opened {
-                let index = led.index as usize;
-                let partitions = topic.as_mut().map(|topic| &mut topic.partitions);
-                let partition = partitions.and_then(|all| all.get_mut(index));
-                let still_led = partition.filter(|partition| {
-                    let same =
-                        |now: Leader| (now.node, now.epoch) == (led.leader.node, led.leader.epoch);
-                    partition.leader.is_some_and(same) && partition.log.is_none()
-                });
-                match still_led {
-                    Some(partition) => partition.log = Some(log),
-                    None => {
-                        log.shut();
-                        following.given_up.lock().logs.push(log);
-                    }
-                }
-            }
-            if let Some(topic) = topic {
-                topic
-                    .logs()
-                    .for_each(|log| log.set_config(Arc::clone(&topic.config)));
-                self.registry.insert(topic);
-            }
-        }
-        following.wake();
-    }
-
-    /// Releases what is open here and led elsewhere; whether that was all.
-    async fn release_others(&self, following: &Following) -> Result<bool, ReleaseError> {
-        if *following.followed.borrow() == 0 {
-            // Nobody knows yet what this broker leads.
-            return Ok(true);
-        }
-        let logs = std::mem::take(&mut following.given_up.lock().logs);
-        let streams = {
-            let mut given_up = following.given_up.lock();
-            let led = self.led_streams(following);
-            let open = self.store.open_ids();
-            // What follows a damaged record is in this broker's log alone, so a halted stream is kept.
-            let is_halted = |id: StreamId| {
-                let stream = self.store.opened(id);
-                stream.is_some_and(|stream| stream.halted().is_some())
-            };
-            let is_left = |id: &StreamId| {
-                !led.contains(id) && !given_up.moving.contains(id) && !is_halted(*id)
-            };
-            given_up.streams = open.into_iter().filter(is_left).collect();
-            given_up.streams.clone()
-        };
-        if streams.is_empty() {
-            return Ok(logs.is_empty());
-        }
-        let released = self.release(following, &streams, &logs).await;
-        following.given_up.lock().streams.clear();
-        following.opening.notify_one();
-        released.map(|()| true)
-    }
-
-    async fn release(
-        &self,
-        following: &Following,
-        streams: &HashSet<StreamId>,
-        logs: &[Arc<PartitionLog>],
-    ) -> Result<(), ReleaseError> {
-        close_all(logs.iter().cloned()).await;
-        self.store.flush().await?;
-        // Whoever leads them again goes on with them.
-        let led = self.led_streams(following);
-        let mut streams: Vec<StreamId> = streams.difference(&led).copied().collect();
-        streams.sort_unstable();
-        let Shared { store, epoch, .. } = &following.cluster;
-        for chunk in streams.chunks(STREAMS_PER_TRANSACTION) {
-            store.release_streams(chunk, *epoch).await?;
-            self.store.discard_streams(chunk);
-        }
-        tracing::info!(
-            streams = streams.len(),
-            "released the streams of partitions that other brokers lead"
-        );
-        Ok(())
-    }
-
     fn led_streams(&self, following: &Following) -> HashSet<StreamId> {
         let led = self.led_partitions(following);
         led.iter()
             .flat_map(|(led, _)| [led.streams.data, led.streams.meta])
             .collect()
     }
-
-    /// Moves some partitions that are to go elsewhere; whether there were any.
-    async fn move_some(&self, following: &Following) -> Result<bool, FlushError> {
-        let node = following.cluster.node;
-        let due = self.led_partitions(following).into_iter();
-        let due = due.filter_map(|(led, log)| {
-            let to = led.leader.moving_to.filter(|&to| to != node)?;
-            // What follows a damaged record is in this broker's log alone.
-            let log = log.filter(|log| log.halted().is_none())?;
-            Some((led, log, to))
-        });
-        let due: Vec<_> = due.take(MOVES_AT_ONCE).collect();
-        if due.is_empty() {
-            return Ok(false);
-        }
-        // Most of it is uploaded while it still takes appends.
-        self.store.flush().await?;
-        let streams = due.iter().map(|(led, ..)| led.streams);
-        following.given_up.lock().moving = streams.flat_map(|of| [of.data, of.meta]).collect();
-        close_all(due.iter().map(|(_, log, _)| Arc::clone(log))).await;
-        let moves: Vec<Move> = due
-            .iter()
-            .map(|(led, _, to)| Move {
-                partition: led.id(),
-                to: *to,
-            })
-            .collect();
-        let is_uploaded = match timeout(MOVE_WAIT, self.store.flush()).await {
-            Ok(Ok(())) => true,
-            failed => {
-                let error = failed.map(|flushed| flushed.err());
-                tracing::warn!(?error, wait = ?MOVE_WAIT, "partitions stay where they are: they could not be uploaded in time");
-                false
-            }
-        };
-        let gone = match is_uploaded {
-            true => hand_over(following, &moves).await,
-            false => HashSet::new(),
-        };
-        if is_uploaded {
-            // Also what stays here is opened from the metadata again: while the answer was lost, another broker may have had it.
-            let streams = due.iter().map(|(led, ..)| led.streams);
-            let streams: Vec<_> = streams.flat_map(|of| [of.data, of.meta]).collect();
-            self.store.discard_streams(&streams);
-        }
-        let is_in_vain = gone.is_empty();
-        let moved = due.into_iter().map(|(led, _, to)| {
-            let to = gone.contains(&led.id()).then_some(to);
-            (led, to)
-        });
-        self.moved(following, moved.collect()).await;
-        if is_in_vain {
-            // Their targets may not lead now, or the bucket did not answer.
-            tokio::time::sleep(FAILURE_PAUSE).await;
-        }
-        Ok(true)
-    }
-
-    /// What was moved is not served here any more; what was not is opened again.
-    async fn moved(&self, following: &Following, moved: Vec<(Led, Option<NodeId>)>) {
-        let _one_at_a_time = self.changing.lock().await;
-        for (led, to) in moved {
-            let Some(topic) = self.registry.by_id(led.topic.id) else {
-                continue;
-            };
-            let mut topic = Topic::clone(&topic);
-            let Some(partition) = topic.partitions.get_mut(led.index as usize) else {
-                continue;
-            };
-            if partition.leader.map(|now| now.epoch) != Some(led.leader.epoch) {
-                continue;
-            }
-            partition.log = None;
-            if to.is_some() {
-                partition.leader = Some(Leader {
-                    node: to,
-                    epoch: led.leader.epoch + 1,
-                    moving_to: None,
-                    ..led.leader
-                });
-            }
-            self.registry.insert(topic);
-        }
-        following.given_up.lock().moving.clear();
-        following.hurry.notify_one();
-        following.wake();
-    }
-}
-
-/// Why streams were not released. They will be.
-#[derive(Debug, thiserror::Error)]
-enum ReleaseError {
-    #[error(transparent)]
-    Flush(#[from] FlushError),
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-}
-
-/// Gives the partitions to other brokers. Gives those that are not this broker's any more.
-///
-/// After a failure it is not known whose they are: the transaction may have been committed, and another broker may acknowledge
-/// records of them. So they stay shut until an answer says so.
-async fn hand_over(following: &Following, moves: &[Move]) -> HashSet<TopicPartition> {
-    let Shared { store, epoch, .. } = &following.cluster;
-    let gone: HashSet<_> = loop {
-        match store.hand_over(moves, *epoch).await {
-            Ok(gone) => break gone.into_iter().collect(),
-            Err(error) => {
-                tracing::warn!(%error, partitions = moves.len(), "whether partitions have moved is not known; asking again");
-                tokio::time::sleep(FAILURE_PAUSE).await;
-            }
-        }
-    };
-    for Move { partition, to } in moves {
-        if gone.contains(partition) {
-            tracing::info!(%partition, %to, "moved");
-        }
-    }
-    gone
 }
 
 /// Closes partitions. What has no checkpoint is replayed by whoever opens it.
@@ -727,56 +446,4 @@ async fn close_all(logs: impl Iterator<Item = Arc<PartitionLog>>) {
             }
         })
         .await;
-}
-
-pub(super) async fn open_for_ever(inner: Arc<Inner>) -> Infallible {
-    let Some(following) = &inner.following else {
-        return std::future::pending().await;
-    };
-    let mut pause = RETRY_PAUSE;
-    loop {
-        if inner.open_led(following).await {
-            pause = RETRY_PAUSE;
-            following.opening.notified().await;
-        } else {
-            // Another broker has to let go of them first, which the feed does not tell. That takes seconds, unless its log is damaged.
-            let told = timeout(pause, following.opening.notified()).await;
-            pause = match told {
-                Ok(()) => RETRY_PAUSE,
-                Err(_) => (pause + pause / 16).min(RETRY_PAUSE_MAX),
-            };
-        }
-    }
-}
-
-pub(super) async fn release_for_ever(inner: Arc<Inner>) -> Infallible {
-    let Some(following) = &inner.following else {
-        return std::future::pending().await;
-    };
-    loop {
-        match inner.release_others(following).await {
-            Ok(true) => following.releasing.notified().await,
-            Ok(false) => tokio::time::sleep(RETRY_PAUSE).await,
-            Err(error) => {
-                tracing::warn!(%error, "streams were not released; trying again");
-                tokio::time::sleep(FAILURE_PAUSE).await;
-            }
-        }
-    }
-}
-
-pub(super) async fn move_for_ever(inner: Arc<Inner>) -> Infallible {
-    let Some(following) = &inner.following else {
-        return std::future::pending().await;
-    };
-    loop {
-        match inner.move_some(following).await {
-            Ok(true) => {}
-            Ok(false) => following.moving.notified().await,
-            Err(error) => {
-                tracing::warn!(%error, "partitions were not moved; trying again");
-                tokio::time::sleep(FAILURE_PAUSE).await;
-            }
-        }
-    }
 }

@@ -92,7 +92,7 @@ pub(super) async fn stream_sets(
         "SELECT object_id, size, cardinality(stream_ids)::bigint,
            (SELECT count(*) FROM unnest(stream_ids, ends) AS range (stream_id, end_offset)
             JOIN streams USING (stream_id) WHERE range.end_offset > streams.start_offset)
-         FROM objects WHERE state = 2 AND kind = 1 AND object_id > $1 ORDER BY object_id LIMIT $2",
+         FROM objects WHERE state = 2 AND kind = 1 AND object_id >= 0 AND object_id > $1 ORDER BY object_id LIMIT $2",
     )
     .bind(after.map_or(Ok(-1), |object| to_sql(object.get()))?)
     .bind(i64::try_from(limit).unwrap_or(i64::MAX))

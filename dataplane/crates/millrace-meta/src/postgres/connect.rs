@@ -12,7 +12,8 @@ use crate::StoreFailure;
 /// What can be set.
 #[derive(Debug, Clone, Copy)]
 pub struct PostgresOptions {
-    /// Connections of this process. PostgreSQL allows 100 in all unless it is told otherwise.
+    /// Connections of this process for changes; leases and lookups have [`CONNECTIONS_APART`] more. PostgreSQL allows 100 in all unless it
+    /// is told otherwise.
     pub connections_max: u32,
     /// How long a change waits for a connection, of the pool or to the database.
     pub connect_timeout: Duration,
@@ -31,7 +32,7 @@ impl Default for PostgresOptions {
     /// The retention is that of [`SqliteOptions`](crate::sqlite::SqliteOptions), for the same reason.
     fn default() -> Self {
         Self {
-            connections_max: 8,
+            connections_max: 6,
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(5),
@@ -62,7 +63,43 @@ pub enum OpenError {
 
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-pub(super) async fn pool(url: &str, options: &PostgresOptions) -> Result<PgPool, OpenError> {
+/// Connections for leases alone: one renews that of this broker, one judges those of the others. A renewal must not wait behind uploads
+/// that an outage has held up.
+const LEASE_CONNECTIONS: u32 = 2;
+
+/// Connections for [`Lookups`](super::lookups::Lookups) alone.
+pub(super) const LOOKUP_CONNECTIONS: u32 = 2;
+
+/// Connections beside those for changes.
+pub const CONNECTIONS_APART: u32 = LEASE_CONNECTIONS + LOOKUP_CONNECTIONS;
+
+/// The connections of a store, by what they are for.
+#[derive(Debug)]
+pub(super) struct Pools {
+    pub(super) changes: PgPool,
+    pub(super) leases: PgPool,
+    pub(super) lookups: PgPool,
+}
+
+pub(super) async fn pools(url: &str, options: &PostgresOptions) -> Result<Pools, OpenError> {
+    let of = |connections_max| PostgresOptions {
+        connections_max,
+        ..*options
+    };
+    // The table of objects is small at first, and then large before PostgreSQL has counted its rows. A scan reads the arrays of all.
+    let by_index = [("enable_seqscan", "off")];
+    Ok(Pools {
+        changes: pool(url, options, &[]).await?,
+        leases: pool(url, &of(LEASE_CONNECTIONS), &[]).await?,
+        lookups: pool(url, &of(LOOKUP_CONNECTIONS), &by_index).await?,
+    })
+}
+
+async fn pool(
+    url: &str,
+    options: &PostgresOptions,
+    settings: &[(&str, &str)],
+) -> Result<PgPool, OpenError> {
     // The driver takes an address of any scheme for its own.
     if !SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
         return Err(OpenError::Address);
@@ -77,6 +114,7 @@ pub(super) async fn pool(url: &str, options: &PostgresOptions) -> Result<PgPool,
             millis(options.statement_timeout),
         ),
     ]);
+    let address = address.options(settings.iter().copied());
     let pool = PgPoolOptions::new()
         .max_connections(options.connections_max)
         .acquire_timeout(options.connect_timeout)

@@ -10,14 +10,14 @@ use parking_lot::Mutex;
 use sqlx::PgPool;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::objects::{kind_from_sql, saturated};
+use super::{
+    connect::LOOKUP_CONNECTIONS,
+    objects::{kind_from_sql, saturated},
+};
 use crate::{ObjectRange, StoreFailure, number::from_sql};
 
 /// Lookups that one query answers, at most.
 const LOOKUPS_PER_QUERY_MAX: usize = 512;
-
-/// Queries at the same time. The other connections are for changes.
-const QUERIES_AT_ONCE: usize = 2;
 
 type Found = Result<Vec<ObjectRange>, StoreFailure>;
 
@@ -34,19 +34,22 @@ pub(super) struct Lookup {
 pub(super) struct Lookups {
     /// As many as there are callers.
     waiting: Mutex<VecDeque<(Lookup, oneshot::Sender<Found>)>>,
+    /// One for each connection: whoever waits for one must wait with the others.
     turns: Semaphore,
+    pool: PgPool,
 }
 
 impl Lookups {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(pool: PgPool) -> Self {
         Self {
             waiting: Mutex::default(),
-            turns: Semaphore::new(QUERIES_AT_ONCE),
+            turns: Semaphore::new(LOOKUP_CONNECTIONS as usize),
+            pool,
         }
     }
 
     /// Answers a lookup, and with the same query those that wait beside it.
-    pub(super) async fn find(&self, pool: &PgPool, lookup: Lookup) -> Found {
+    pub(super) async fn find(&self, lookup: Lookup) -> Found {
         loop {
             let (reply, mut answer) = oneshot::channel();
             self.waiting.lock().push_back((lookup, reply));
@@ -56,7 +59,7 @@ impl Lookups {
                     answered = &mut answer => break answered,
                     turn = self.turns.acquire() => turn,
                 };
-                if !self.answer_some(pool).await {
+                if !self.answer_some().await {
                     // This one is in a query that somebody else runs.
                     drop(turn);
                     break answer.await;
@@ -69,8 +72,12 @@ impl Lookups {
         }
     }
 
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+
     /// Answers those who wait, as far as one query goes; `false` where nobody does.
-    async fn answer_some(&self, pool: &PgPool) -> bool {
+    async fn answer_some(&self) -> bool {
         let (lookups, replies): (Vec<_>, Vec<_>) = {
             let mut waiting = self.waiting.lock();
             waiting.retain(|(_, reply)| !reply.is_closed());
@@ -80,7 +87,7 @@ impl Lookups {
         if lookups.is_empty() {
             return false;
         }
-        let mut found = query(pool, &lookups).await;
+        let mut found = query(&self.pool, &lookups).await;
         for (nth, reply) in replies.into_iter().enumerate() {
             let of_one = match &mut found {
                 Ok(found) => Ok(std::mem::take(&mut found[nth])),
@@ -102,6 +109,8 @@ fn again(failure: &StoreFailure) -> StoreFailure {
     }
 }
 
+/// The connections find stream sets by their streams' index alone (migration 0008).
+///
 /// Of each stream set, only the part between the lowest and the highest wanted stream is read: it has thousands of ranges, in the
 /// order of their streams.
 async fn query(pool: &PgPool, lookups: &[Lookup]) -> Result<Vec<Vec<ObjectRange>>, StoreFailure> {

@@ -32,8 +32,9 @@ use millrace_model::{
 };
 use sqlx::{PgPool, Postgres, Transaction};
 
-pub use self::connect::{OpenError, PostgresOptions};
+pub use self::connect::{CONNECTIONS_APART, OpenError, PostgresOptions};
 use self::{
+    connect::Pools,
     lookups::{Lookup, Lookups},
     retry::retried,
     streams::Take,
@@ -51,15 +52,11 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct PostgresMeta {
     pool: PgPool,
-    /// For leases alone: a renewal must not wait behind uploads that an outage has held up.
     leases: PgPool,
     lookups: Arc<Lookups>,
     retired_retention: Duration,
     lease_ttl: Duration,
 }
-
-/// One renews the lease, one judges those of the others.
-const LEASE_CONNECTIONS: u32 = 2;
 
 type Tx = Transaction<'static, Postgres>;
 
@@ -69,16 +66,16 @@ impl PostgresMeta {
     /// # Errors
     /// See [`OpenError`].
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
-        let pool = connect::pool(url, &options).await?;
-        schema::migrate(&pool).await?;
-        let leases = PostgresOptions {
-            connections_max: LEASE_CONNECTIONS,
-            ..options
-        };
+        let Pools {
+            changes,
+            leases,
+            lookups,
+        } = connect::pools(url, &options).await?;
+        schema::migrate(&changes).await?;
         Ok(Self {
-            pool,
-            leases: connect::pool(url, &leases).await?,
-            lookups: Arc::new(Lookups::new()),
+            pool: changes,
+            leases,
+            lookups: Arc::new(Lookups::new(lookups)),
             retired_retention: options.retired_retention,
             lease_ttl: options.lease_ttl,
         })
@@ -88,6 +85,7 @@ impl PostgresMeta {
     pub async fn close(&self) {
         self.pool.close().await;
         self.leases.close().await;
+        self.lookups.close().await;
     }
 
     async fn begin(&self) -> Result<Tx, StoreFailure> {
@@ -197,7 +195,7 @@ impl MetaStore for PostgresMeta {
             from,
             limit,
         };
-        self.lookups.find(&self.pool, lookup).await
+        self.lookups.find(lookup).await
     }
 
     async fn trim_stream(

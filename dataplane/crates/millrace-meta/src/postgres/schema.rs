@@ -46,6 +46,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "broker loads",
         include_str!("../../../../../migrations/dataplane/postgres/0007_broker_loads.sql"),
     ),
+    (
+        8,
+        "lookups",
+        include_str!("../../../../../migrations/dataplane/postgres/0008_lookups.sql"),
+    ),
 ];
 
 /// Brings the tables up to date. The migrator holds an advisory lock, so that of many brokers one does it.
