@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, type Page } from "@playwright/test";
-import { Kafka, logLevel } from "kafkajs";
 import { createTopic, credentials, deleteCluster, home, rest, unique } from "../product.ts";
+import { produceSteadily } from "../steady-producer.ts";
 import { test } from "./first-try-fails.ts";
 import { checkPage, complaintsOf } from "./page-check.ts";
 import { signIn } from "./sign-in.ts";
@@ -15,7 +15,6 @@ const TOPIC = "orders";
 const PARTITIONS = 12;
 /** Changes of several brokers, one after the other. */
 const CHANGE_MS = 150_000;
-const SEND_EVERY_MS = 50;
 
 let clusterId: string | undefined;
 
@@ -43,7 +42,7 @@ test("three brokers, five, three again, a restart of all and one that hangs, whi
   const id = clusterId as string;
   await createTopic(id, TOPIC, PARTITIONS);
   const { body } = await rest("GET", `/v1/clusters/${id}`);
-  const load = await produce(body.status.endpoints[0].bootstrap_servers);
+  const load = await produceSteadily(body.status.endpoints[0].bootstrap_servers, TOPIC, PARTITIONS);
 
   await test.step("each broker leads a part of the partitions, in a zone of its own", async () => {
     await page.getByRole("tab", { name: "Brokers" }).click();
@@ -85,9 +84,8 @@ test("three brokers, five, three again, a restart of all and one that hangs, whi
     await expect(brokerRow(page, 2)).toContainText("Active", { timeout: 60_000 });
   });
 
-  const { acknowledged, failed } = await load.stop();
+  const { acknowledged, failed, records } = await load.stop();
   expect(failed, "what the application was told").toEqual([]);
-  const records = await recordsOf(body.status.endpoints[0].bootstrap_servers);
   expect(records, "records of the topic").toBe(acknowledged);
   expect(complaints, "what the browser complained about").toEqual([]);
 });
@@ -119,55 +117,4 @@ async function settled(id: string): Promise<void> {
     return phases.every((phase: string) => phase === "SUCCEEDED");
   };
   await expect.poll(states, { timeout: CHANGE_MS }).toBe(true);
-}
-
-function kafkaOf(bootstrap: string): Kafka {
-  return new Kafka({
-    clientId: "several-brokers",
-    brokers: bootstrap.split(","),
-    logLevel: logLevel.NOTHING,
-    requestTimeout: 5_000,
-    retry: { retries: 1_000, initialRetryTime: 50, maxRetryTime: 500 },
-  });
-}
-
-/** How many records the topic has. */
-async function recordsOf(bootstrap: string): Promise<number> {
-  const admin = kafkaOf(bootstrap).admin();
-  await admin.connect();
-  const offsets = await admin.fetchTopicOffsets(TOPIC);
-  await admin.disconnect();
-  return offsets.reduce((sum, { low, high }) => sum + Number(high) - Number(low), 0);
-}
-
-/** An idempotent producer, until it is told to stop. */
-async function produce(bootstrap: string) {
-  const producer = kafkaOf(bootstrap).producer({ idempotent: true, maxInFlightRequests: 1 });
-  await producer.connect();
-  const failed: string[] = [];
-  let acknowledged = 0;
-  let stopped = false;
-  const run = async () => {
-    while (!stopped) {
-      // A partition at a time: of a request whose partitions have moved to a broker that has answered already, the library
-      // drops the rest.
-      const sends = Array.from({ length: PARTITIONS }, async (_, partition) => {
-        await producer.send({ topic: TOPIC, messages: [{ value: "x".repeat(100), partition }] });
-        acknowledged += 1;
-      });
-      for (const sent of await Promise.allSettled(sends)) {
-        if (sent.status === "rejected") failed.push(String(sent.reason).slice(0, 300));
-      }
-      await new Promise((resolve) => setTimeout(resolve, SEND_EVERY_MS));
-    }
-    await producer.disconnect();
-  };
-  const running = run();
-  return {
-    async stop() {
-      stopped = true;
-      await running;
-      return { acknowledged, failed };
-    },
-  };
 }

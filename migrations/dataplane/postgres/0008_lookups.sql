@@ -1,5 +1,4 @@
--- PostgreSQL thinks that comparing two arrays costs the same whatever their lengths. Those of stream sets have thousands of
--- streams, so that every way of finding the sets of some streams takes many times as long as by objects_by_streams. With one
--- more condition, this index is no such way for a statement that does not name it.
+-- PostgreSQL costs array comparisons the same whatever their length, so it may prefer this index to objects_by_streams, which
+-- finds the stream sets of some streams many times faster. The extra condition hides this index from statements that do not repeat it.
 DROP INDEX objects_stream_sets;
 CREATE INDEX objects_stream_sets ON objects (object_id) WHERE state = 2 AND kind = 1 AND object_id >= 0;

@@ -71,7 +71,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     "-c",
     "unix_socket_directories=",
     "-c",
-    // A broker of a cluster of several has 8; API, worker and gateway have about 60 together.
+    // A broker of a cluster of several has 10; API, worker and gateway have about 60 together.
     "max_connections=400",
     "-c",
     "shared_buffers=64MB",

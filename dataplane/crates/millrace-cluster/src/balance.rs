@@ -23,7 +23,7 @@ use crate::{cluster::View, load};
 /// Moves that are planned at once. The next ones are planned when these are done.
 const MOVES_MAX: usize = 50;
 
-/// Moves of which none has ended for so long are not waited for: their leaders cannot make them, because a log is damaged.
+/// If no planned move has ended for this long, balancing stops waiting: a damaged log can block a move for ever.
 const MOVES_WAIT: Duration = Duration::from_secs(120);
 
 /// The most that one broker leads more than another. Evening out less would move partitions for nothing.
@@ -31,7 +31,7 @@ const DIFFERENCE_MAX: usize = 1;
 
 /// A load that was reported longer ago, in intervals, is not known.
 const REPORT_AGE: u32 = 3;
-/// So many intervals after a change, the moving averages of the loads show what it has changed.
+/// After this many intervals, the averages of the loads reflect a change.
 const SETTLING: u32 = 8;
 
 /// Balances for ever.
@@ -46,10 +46,11 @@ pub(super) async fn run(view: View, interval: Duration, clock: SharedClock) -> I
         let brokers = view.brokers.borrow().clone();
         // A broker that has just joined may be gone again soon.
         let before = std::mem::replace(&mut settled, members(&brokers));
-        if settled != before {
+        if settled != before || !is_quiet(&brokers) {
             by_load.disturbed(clock.now());
+            continue;
         }
-        if settled != before || !is_quiet(&brokers) || !plans(&view, &brokers) {
+        if !plans(&view, &brokers) {
             continue;
         }
         let leaders = view.logs.leaders();

@@ -11,10 +11,10 @@ use crate::cluster::{Membership, View};
 /// Partitions that one transaction plans to move.
 const MOVES_PER_TRANSACTION: usize = 200;
 
-/// How often it is looked at what is left.
+/// How often the remaining partitions are counted.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long it is waited for what others have changed.
+/// How long to wait for other brokers' changes.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
 
 /// The pause after a failure.
@@ -50,17 +50,28 @@ pub(crate) async fn keep_drained(view: View) -> Infallible {
     };
     let mut brokers = view.brokers.clone();
     loop {
-        // The sender lives as long as the broker.
-        drop(brokers.wait_for(is_asked).await);
-        let mut pause = LOOK_PAUSE;
-        if !is_drained(&view) {
-            let all = Arc::clone(&view.brokers.borrow());
-            if let Err(error) = plan(&**store, *node, &view.logs, &all).await {
+        if brokers.wait_for(is_asked).await.is_err() {
+            // The broker ends.
+            return std::future::pending().await;
+        }
+        let mut changes = view.logs.changes();
+        if is_drained(&view) {
+            tokio::select! {
+                _ = changes.changed() => {}
+                _ = brokers.changed() => {}
+            }
+            continue;
+        }
+        let all = Arc::clone(&view.brokers.borrow());
+        match plan(&**store, *node, &view.logs, &all).await {
+            // What is planned must be known before it is looked at what is not.
+            Ok(()) => view.logs.catch_up(CATCH_UP_WAIT).await,
+            Err(error) => {
                 tracing::warn!(%error, "partitions cannot be moved away; trying again");
-                pause = FAILURE_PAUSE;
+                tokio::time::sleep(FAILURE_PAUSE).await;
             }
         }
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(LOOK_PAUSE).await;
     }
 }
 

@@ -34,14 +34,16 @@ pub struct CommittedLog {
     cluster: Arc<dyn ClusterStore>,
     clock: SharedClock,
     known: Mutex<Option<Known>>,
+    /// The last failure to find out, and when that was.
+    failed: Mutex<Option<(ReadCommittedError, Duration)>>,
     /// Held while the metadata is asked: whoever comes meanwhile takes the same answer.
     asking: tokio::sync::Mutex<()>,
 }
 
-/// What is readable, and when that was answered.
-#[derive(Debug, Clone)]
+/// What is readable, and when that was asked.
+#[derive(Debug, Clone, Copy)]
 struct Known {
-    range: Result<StreamRange, ReadCommittedError>,
+    range: StreamRange,
     at: Duration,
 }
 
@@ -57,6 +59,7 @@ impl CommittedLog {
             cluster,
             clock,
             known: Mutex::default(),
+            failed: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
         }
     }
@@ -113,12 +116,17 @@ impl CommittedLog {
     /// The readable range: one that was asked lately, if it has `offset`.
     async fn range_for(&self, offset: Offset) -> Result<StreamRange, ReadCommittedError> {
         let known = || {
-            let known = self.known.lock().clone()?;
-            let age = self.clock.now().saturating_sub(known.at);
-            let has_it = |range: &StreamRange| offset < range.end;
-            let is_good = age < RANGE_AGE_MIN
-                || age < RANGE_AGE_MAX && known.range.as_ref().is_ok_and(has_it);
-            is_good.then_some(known.range)
+            let age = |at: Duration| self.clock.now().saturating_sub(at);
+            let is_good = |known: &Known| {
+                let age = age(known.at);
+                age < RANGE_AGE_MIN || age < RANGE_AGE_MAX && offset < known.range.end
+            };
+            if let Some(known) = self.known.lock().filter(is_good) {
+                return Some(Ok(known.range));
+            }
+            let failed = self.failed.lock().clone();
+            let (error, _) = failed.filter(|&(_, at)| age(at) < RANGE_AGE_MIN)?;
+            Some(Err(error))
         };
         if let Some(known) = known() {
             return known;
@@ -127,21 +135,27 @@ impl CommittedLog {
         if let Some(known) = known() {
             return known;
         }
-        let asked = timeout(ASK_WAIT, self.cluster.committed_range(self.data.id())).await;
-        let range = match asked {
-            Ok(Ok(range)) => range.ok_or(ReadCommittedError::Deleted),
-            Ok(Err(error)) => Err(ReadCommittedError::Storage(Cause::new(error))),
-            Err(_) => Err(ReadCommittedError::Storage(Cause::of(
+        let at = self.clock.now();
+        let found = self.ask().await;
+        match &found {
+            Ok(range) => *self.known.lock() = Some(Known { range: *range, at }),
+            Err(error) => *self.failed.lock() = Some((error.clone(), self.clock.now())),
+        }
+        found
+    }
+
+    async fn ask(&self) -> Result<StreamRange, ReadCommittedError> {
+        let asking = self.cluster.committed_range(self.data.id());
+        let silent = || {
+            Cause::of(
                 FailureClass::Transient,
                 "the metadata database does not answer",
-            ))),
+            )
         };
-        let at = self.clock.now();
-        *self.known.lock() = Some(Known {
-            range: range.clone(),
-            at,
-        });
-        range
+        let answered = timeout(ASK_WAIT, asking).await;
+        let range = answered.map_err(|_| ReadCommittedError::Storage(silent()))?;
+        let range = range.map_err(|error| ReadCommittedError::Storage(Cause::new(error)))?;
+        range.ok_or(ReadCommittedError::Deleted)
     }
 }
 

@@ -42,8 +42,8 @@ pub struct Partition {
     pub(crate) arrival: Option<Arc<Arrival>>,
 }
 
-/// A planned move of a partition to this broker. It mostly takes a fraction of a second; where the former leader dies during it, until its log
-/// is taken over.
+/// A planned move of a partition to this broker. It usually takes a fraction of a second. If the former leader dies meanwhile, it lasts until
+/// its log is taken over.
 #[derive(Debug, Default)]
 pub struct Arrival {
     awaited_since: OnceLock<Duration>,

@@ -83,8 +83,7 @@ export class SeveralSlots {
    * Throws `ProvisionError` `not_drained_in_time`, `aborted`.
    */
   async retire(brokerId: number, options: RunOptions): Promise<void> {
-    // The broker itself may be draining: an earlier try began that.
-    const missing = await this.missing(brokerId);
+    const missing = await this.missing();
     if (missing !== undefined) {
       const message = `broker ${missing} does not serve, so broker ${brokerId} stays: nothing of it was removed`;
       throw new ProvisionError("not_drained_in_time", message);

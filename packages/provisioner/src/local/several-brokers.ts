@@ -83,9 +83,7 @@ export class SeveralBrokers {
    */
   async retire(broker: LocalBroker, options: RunOptions): Promise<void> {
     if (broker.isRunning()) {
-      // The broker itself may be draining: an earlier try began that.
-      const others = this.#brokers.filter((other) => other !== broker);
-      await this.waitServing(others, stopOptions(options));
+      await this.waitServing(this.#brokers, stopOptions(options));
       tell(options, `moving the partitions of broker ${broker.id} to the others`);
       await this.#drain(broker, options);
       tell(options, `stopping broker ${broker.id}`);

@@ -100,8 +100,8 @@ pub(super) async fn read(State(state): State<AdminState>) -> Result<Json<Cluster
     }))
 }
 
-/// `POST /v1/cluster/drain`: a broker gives away what it leads, and is given nothing more until it is restarted. That is
-/// done when the broker leads nothing.
+/// `POST /v1/cluster/drain`: a broker gives away what it leads, and is given nothing more until it is restarted. The
+/// drain is complete when it leads nothing.
 pub(super) async fn drain(
     State(state): State<AdminState>,
     request: Request,

@@ -22,7 +22,7 @@ const MOVE_COOLDOWN: Duration = Duration::from_secs(600);
 /// Plans moves, and remembers those that were made.
 #[derive(Debug, Default)]
 pub(super) struct ByLoad {
-    /// When partitions or brokers last came or went, for whatever reason.
+    /// When partitions last moved, or the set of brokers last changed.
     disturbed: Option<Duration>,
     /// When partitions were moved: as many as are moved within [`MOVE_COOLDOWN`].
     moved: BTreeMap<TopicPartition, Duration>,
@@ -76,14 +76,14 @@ impl ByLoad {
         {
             return Vec::new();
         }
-        let Some(mut nodes) = self.nodes(leaders, brokers, loads) else {
+        let Some(mut nodes) = self.nodes(now, leaders, (brokers, loads)) else {
             return Vec::new();
         };
         let exchanges = std::iter::from_fn(|| exchange(&mut nodes));
         exchanges.take(EXCHANGES_MAX).collect()
     }
 
-    /// Partitions or brokers came or went.
+    /// Partitions have moved, or the set of brokers has changed.
     pub(super) fn disturbed(&mut self, now: Duration) {
         self.disturbed = Some(now);
     }
@@ -116,9 +116,9 @@ impl ByLoad {
     /// The brokers that may lead, and what they may give away; `None` where the load of one is not known.
     fn nodes<'a>(
         &self,
+        now: Duration,
         leaders: &'a [(TopicPartition, Leader)],
-        brokers: &[Broker],
-        loads: &BTreeMap<NodeId, BrokerLoad>,
+        (brokers, loads): (&[Broker], &BTreeMap<NodeId, BrokerLoad>),
     ) -> Option<BTreeMap<NodeId, Node<'a>>> {
         let able = brokers.iter().filter(|broker| broker.may_lead());
         let mut nodes: BTreeMap<NodeId, Node<'a>> = able
@@ -162,7 +162,7 @@ impl ByLoad {
             };
             if leader.preferred != Some(id)
                 && leader.moving_to.is_none()
-                && !self.moved_recently(partition)
+                && !self.moved_recently(partition, now)
             {
                 let named = of_named.get(&(id, partition)).copied();
                 let load = named.or_else(|| of_others.get(&id).copied());
@@ -172,8 +172,9 @@ impl ByLoad {
         Some(nodes)
     }
 
-    fn moved_recently(&self, partition: &TopicPartition) -> bool {
-        self.moved.contains_key(partition)
+    fn moved_recently(&self, partition: &TopicPartition, now: Duration) -> bool {
+        let moved = self.moved.get(partition);
+        moved.is_some_and(|&at| now.saturating_sub(at) < MOVE_COOLDOWN)
     }
 }
 

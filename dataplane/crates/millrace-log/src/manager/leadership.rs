@@ -141,7 +141,7 @@ impl Following {
         leader.is_some_and(|leader| leader.node == Some(self.cluster.node))
     }
 
-    /// The planned move that brings a partition here. Those who wait for it have their time from its lead's arrival on.
+    /// The planned move that brings a partition here. Waiters get a fresh deadline when the lead arrives.
     fn arrival_of(&self, before: Option<&Partition>, now: Leader) -> Option<Arc<Arrival>> {
         let known = before.filter(|before| before.log.is_none());
         let known = known.and_then(|before| before.arrival.clone());

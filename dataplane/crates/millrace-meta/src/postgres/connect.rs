@@ -12,7 +12,7 @@ use crate::StoreFailure;
 /// What can be set.
 #[derive(Debug, Clone, Copy)]
 pub struct PostgresOptions {
-    /// Connections of this process for changes; leases and lookups have [`CONNECTIONS_APART`] more. PostgreSQL allows 100 in all unless it
+    /// Connections of this process for changes. Leases and lookups have four more. PostgreSQL allows 100 in all unless it
     /// is told otherwise.
     pub connections_max: u32,
     /// How long a change waits for a connection, of the pool or to the database.
@@ -70,9 +70,6 @@ const LEASE_CONNECTIONS: u32 = 2;
 /// Connections for [`Lookups`](super::lookups::Lookups) alone.
 pub(super) const LOOKUP_CONNECTIONS: u32 = 2;
 
-/// Connections beside those for changes.
-pub const CONNECTIONS_APART: u32 = LEASE_CONNECTIONS + LOOKUP_CONNECTIONS;
-
 /// The connections of a store, by what they are for.
 #[derive(Debug)]
 pub(super) struct Pools {
@@ -86,7 +83,7 @@ pub(super) async fn pools(url: &str, options: &PostgresOptions) -> Result<Pools,
         connections_max,
         ..*options
     };
-    // The table of objects is small at first, and then large before PostgreSQL has counted its rows. A scan reads the arrays of all.
+    // Statistics lag behind the table's growth, and a sequential scan reads the arrays of every object.
     let by_index = [("enable_seqscan", "off")];
     Ok(Pools {
         changes: pool(url, options, &[]).await?,

@@ -32,9 +32,9 @@ pub(super) struct Lookup {
 /// The lookups of one store.
 #[derive(Debug)]
 pub(super) struct Lookups {
-    /// As many as there are callers.
+    /// As many as there are callers. Those whose callers are gone leave with the next query.
     waiting: Mutex<VecDeque<(Lookup, oneshot::Sender<Found>)>>,
-    /// One for each connection: whoever waits for one must wait with the others.
+    /// One permit per connection, so that waiting lookups join the next query instead of waiting for the pool.
     turns: Semaphore,
     pool: PgPool,
 }

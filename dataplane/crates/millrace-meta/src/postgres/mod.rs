@@ -32,7 +32,7 @@ use millrace_model::{
 };
 use sqlx::{PgPool, Postgres, Transaction};
 
-pub use self::connect::{CONNECTIONS_APART, OpenError, PostgresOptions};
+pub use self::connect::{OpenError, PostgresOptions};
 use self::{
     connect::Pools,
     lookups::{Lookup, Lookups},

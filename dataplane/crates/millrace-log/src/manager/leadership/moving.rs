@@ -8,8 +8,7 @@ use millrace_stream::FlushError;
 use tokio::time::timeout;
 
 use super::{FAILURE_PAUSE, Following, Led, Shared, close_all};
-use crate::manager::Inner;
-use crate::topic::Topic;
+use crate::{manager::Inner, topic::Topic};
 
 /// Partitions that move together: they share two uploads, and the last of them waits for all.
 const MOVES_AT_ONCE: usize = 32;
@@ -37,13 +36,6 @@ impl Inner {
         let streams = due.iter().map(|(led, ..)| led.streams);
         following.given_up.lock().moving = streams.flat_map(|of| [of.data, of.meta]).collect();
         close_all(due.iter().map(|(_, log, _)| Arc::clone(log))).await;
-        let moves: Vec<Move> = due
-            .iter()
-            .map(|(led, _, to)| Move {
-                partition: led.id(),
-                to: *to,
-            })
-            .collect();
         let is_uploaded = match timeout(MOVE_WAIT, self.store.flush()).await {
             Ok(Ok(())) => true,
             failed => {
@@ -52,14 +44,18 @@ impl Inner {
                 false
             }
         };
-        let gone = match is_uploaded {
-            true => hand_over(following, &moves).await,
-            false => HashSet::new(),
-        };
+        let mut gone = HashSet::new();
         if is_uploaded {
+            // A damaged record is found when it is to be uploaded: what follows it is in this broker's log alone.
+            let whole = || due.iter().filter(|(_, log, _)| log.halted().is_none());
+            let moves = whole().map(|(led, _, to)| Move {
+                partition: led.id(),
+                to: *to,
+            });
+            let streams = whole().flat_map(|(led, ..)| [led.streams.data, led.streams.meta]);
+            let streams: Vec<_> = streams.collect();
+            gone = hand_over(following, &moves.collect::<Vec<_>>()).await;
             // Also what stays here is opened from the metadata again: while the answer was lost, another broker may have had it.
-            let streams = due.iter().map(|(led, ..)| led.streams);
-            let streams: Vec<_> = streams.flat_map(|of| [of.data, of.meta]).collect();
             self.store.discard_streams(&streams);
         }
         let is_in_vain = gone.is_empty();

@@ -7,8 +7,10 @@ use millrace_model::StreamId;
 use millrace_stream::FlushError;
 
 use super::{FAILURE_PAUSE, Following, RETRY_PAUSE, Shared, close_all};
-use crate::manager::{Inner, STREAMS_PER_TRANSACTION};
-use crate::partition::PartitionLog;
+use crate::{
+    manager::{Inner, STREAMS_PER_TRANSACTION},
+    partition::PartitionLog,
+};
 
 impl Inner {
     /// Releases what is open here and led elsewhere; whether that was all.
@@ -22,13 +24,8 @@ impl Inner {
             let mut given_up = following.given_up.lock();
             let led = self.led_streams(following);
             let open = self.store.open_ids();
-            // What follows a damaged record is in this broker's log alone, so a halted stream is kept.
-            let is_halted = |id: StreamId| {
-                let stream = self.store.opened(id);
-                stream.is_some_and(|stream| stream.halted().is_some())
-            };
             let is_left = |id: &StreamId| {
-                !led.contains(id) && !given_up.moving.contains(id) && !is_halted(*id)
+                !led.contains(id) && !given_up.moving.contains(id) && !self.is_halted(*id)
             };
             given_up.streams = open.into_iter().filter(is_left).collect();
             given_up.streams.clone()
@@ -42,6 +39,12 @@ impl Inner {
         released.map(|()| true)
     }
 
+    /// What follows a damaged record is in this broker's log alone, so a halted stream is kept.
+    fn is_halted(&self, id: StreamId) -> bool {
+        let stream = self.store.opened(id);
+        stream.is_some_and(|stream| stream.halted().is_some())
+    }
+
     async fn release(
         &self,
         following: &Following,
@@ -52,7 +55,9 @@ impl Inner {
         self.store.flush().await?;
         // Whoever leads them again goes on with them.
         let led = self.led_streams(following);
-        let mut streams: Vec<StreamId> = streams.difference(&led).copied().collect();
+        let left = streams.difference(&led).copied();
+        // A damaged record is found when it is to be uploaded.
+        let mut streams: Vec<StreamId> = left.filter(|&id| !self.is_halted(id)).collect();
         streams.sort_unstable();
         let Shared { store, epoch, .. } = &following.cluster;
         for chunk in streams.chunks(STREAMS_PER_TRANSACTION) {

@@ -8,14 +8,14 @@ use millrace_model::TopicId;
 use tokio::time::timeout;
 
 use super::{FAILURE_PAUSE, Following, Led, RETRY_PAUSE};
-use crate::manager::{Inner, OPENS_AT_ONCE, STREAMS_PER_TRANSACTION};
 use crate::{
     error::OpenError,
+    manager::{Inner, OPENS_AT_ONCE, STREAMS_PER_TRANSACTION},
     partition::{PartitionLog, Patience},
     topic::Topic,
 };
 
-/// The same after many tries in vain.
+/// The longest pause, after many tries in vain.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 impl Inner {

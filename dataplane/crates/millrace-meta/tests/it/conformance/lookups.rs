@@ -25,11 +25,17 @@ async fn uploaded(store: &Store) -> Pieces {
         let mut ranges = Vec::new();
         for (place, &stream) in chosen {
             let of_stream = pieces.entry(stream).or_default();
-            let start = of_stream.last().map_or(0, |last| last.end);
-            let next = range(stream, start, start + 1 + (place + nth) as u64 % 4);
-            of_stream.push(next);
-            ranges.push(next);
+            let mut start = of_stream.last().map_or(0, |last| last.end);
+            // Some have two ranges in one upload.
+            for _ in 0..=nth % 2 {
+                let next = range(stream, start, start + 1 + (place + nth) as u64 % 4);
+                start = next.end;
+                of_stream.push(next);
+                ranges.push(next);
+            }
         }
+        // The store keeps them in order, however they come.
+        ranges.rotate_left(nth % 5);
         let of_singles = upload(store, node_epoch, &ranges).await;
         let next = match nth % 5 {
             0 => of_singles,
