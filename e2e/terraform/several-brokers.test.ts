@@ -35,26 +35,29 @@ describe.skipIf(whyNot)("a cluster of three brokers", () => {
     expect(await workspace.plan()).toEqual({});
   });
 
-  it.each([5, 3])("has %i after the next apply, in place, while a client produces", async (count) => {
-    workspace.write("main.tf", configuration({ ...wanted, brokers: count }));
-    expect(await workspace.plan()).toEqual({ [CLUSTER]: "update" });
-    const { body: cluster } = await rest("GET", `/v1/clusters/${clusterId}`);
-    const bootstrap = cluster.status.endpoints[0].bootstrap_servers;
-    const loads = await Promise.all(topics.map((topic) => produceSteadily(bootstrap, topic, 1)));
-    let produced: Produced[] = [];
-    try {
-      await workspace.apply();
-    } finally {
-      produced = await Promise.all(loads.map((load) => load.stop()));
-    }
-    const failed = produced.flatMap((each) => each.failed);
-    expect(failed, "what the application was told").toEqual([]);
-    acknowledged += produced.reduce((sum, each) => sum + each.acknowledged, 0);
-    const records = produced.reduce((sum, each) => sum + each.records, 0);
-    expect(records, "records of the topics").toBe(acknowledged);
-    expect(await brokers()).toHaveLength(count);
-    expect(await workspace.plan()).toEqual({});
-    const { body: page } = await rest("GET", `/v1/clusters/${clusterId}/topics?page_size=100`);
-    expect(page.items).toHaveLength(wanted.topics);
-  });
+  it.each([5, 3])(
+    "has %i after the next apply, in place, while a client produces",
+    async (count) => {
+      workspace.write("main.tf", configuration({ ...wanted, brokers: count }));
+      expect(await workspace.plan()).toEqual({ [CLUSTER]: "update" });
+      const { body: cluster } = await rest("GET", `/v1/clusters/${clusterId}`);
+      const bootstrap = cluster.status.endpoints[0].bootstrap_servers;
+      const loads = await Promise.all(topics.map((topic) => produceSteadily(bootstrap, topic, 1)));
+      let produced: Produced[] = [];
+      try {
+        await workspace.apply();
+      } finally {
+        produced = await Promise.all(loads.map((load) => load.stop()));
+      }
+      const failed = produced.flatMap((each) => each.failed);
+      expect(failed, "what the application was told").toEqual([]);
+      acknowledged += produced.reduce((sum, each) => sum + each.acknowledged, 0);
+      const records = produced.reduce((sum, each) => sum + each.records, 0);
+      expect(records, "records of the topics").toBe(acknowledged);
+      expect(await brokers()).toHaveLength(count);
+      expect(await workspace.plan()).toEqual({});
+      const { body: page } = await rest("GET", `/v1/clusters/${clusterId}/topics?page_size=100`);
+      expect(page.items).toHaveLength(wanted.topics);
+    },
+  );
 });

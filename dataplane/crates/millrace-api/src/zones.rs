@@ -5,32 +5,25 @@
 //! records, and name the other in `preferred_read_replica`: clients go there from the position that they have. The errors that
 //! Kafka's followers answer with make some clients reset their offsets, stop, or stay.
 
-use std::{collections::BTreeMap, time::Duration};
+mod redirects;
 
 use millrace_meta::Broker;
-use millrace_model::{Offset, TopicId};
+use millrace_model::TopicId;
 use millrace_wire::messages::BrokerId;
-use parking_lot::Mutex;
 
+pub(crate) use self::redirects::Redirects;
 use crate::{context::Context, members::broker_id};
 
 /// How far a consumer must be behind what is committed, in bytes of batches, before its leader sends it away: some of its
 /// fetches. Less would not be worth the way there and back.
 pub(crate) const BEHIND_BYTES_MIN: u64 = 4 * 1024 * 1024;
 
-/// How long a connection that did not go where it was sent, or came back at once, is served here.
-const IGNORED_FOR: Duration = Duration::from_secs(300);
-
-/// Partitions of connections that are remembered, about 100 bytes each. Beyond, consumers stay with their leaders.
-const SENT_MAX: usize = 100_000;
-
 /// Who serves a consumer of another zone: `replica.selector.class`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReplicaSelector {
     /// Kafka's `LeaderSelector`: always the leader.
     Leader,
-    /// Consumers that are far behind are sent to their zone. Metadata names leaders only, which newer Java clients take for a
-    /// reason to stay.
+    /// Consumers that are far behind are sent to their zone. Metadata names leaders only, so newer Java clients do not go.
     #[default]
     Zone,
     /// Kafka's `RackAwareReplicaSelector`: the same, and consumers and producers are told of a replica in each zone.
@@ -110,63 +103,6 @@ fn pick(brokers: Vec<BrokerId>, (topic, index): (TopicId, i32)) -> Option<Broker
     brokers.get(usize::try_from(place).ok()?).copied()
 }
 
-/// Which consumers were sent elsewhere, and whether they went. Clients whose metadata does not name the broker that they are
-/// sent to ask the leader again, and must be served here then.
-#[derive(Debug, Default)]
-pub(crate) struct Redirects {
-    sent: Mutex<BTreeMap<Key, Sent>>,
-}
-
-/// The connection, topic and partition.
-type Key = (u64, TopicId, i32);
-
-#[derive(Debug)]
-struct Sent {
-    /// Where the consumer stood.
-    offset: Offset,
-    at: Duration,
-    /// It was there again at the same offset.
-    is_ignored: bool,
-}
-
-impl Redirects {
-    /// Whether a consumer at `offset` may be sent elsewhere now. It counts as sent.
-    pub(crate) fn allows(&self, key: Key, offset: Offset, now: Duration) -> bool {
-        let mut all = self.sent.lock();
-        let is_full = all.len() >= SENT_MAX;
-        if let Some(sent) = all.get_mut(&key) {
-            let is_recent = now.saturating_sub(sent.at) < IGNORED_FOR;
-            if is_recent && (sent.is_ignored || sent.offset == offset) {
-                if !sent.is_ignored {
-                    sent.is_ignored = true;
-                    sent.at = now;
-                }
-                return false;
-            }
-        } else if is_full {
-            return false;
-        }
-        let sent = Sent {
-            offset,
-            at: now,
-            is_ignored: false,
-        };
-        all.insert(key, sent);
-        true
-    }
-
-    /// Forgets a connection that has ended.
-    pub(crate) fn disconnected(&self, connection: u64) {
-        let first = |connection| (connection, TopicId(uuid::Uuid::nil()), i32::MIN);
-        let its_own = first(connection)..first(connection.saturating_add(1));
-        let mut all = self.sent.lock();
-        let keys: Vec<Key> = all.range(its_own).map(|(key, _)| *key).collect();
-        for key in keys {
-            all.remove(&key);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use millrace_meta::{BrokerState, Joining};
@@ -209,32 +145,6 @@ mod tests {
         brokers[3].is_draining = true;
         assert_eq!(picks(&brokers), [4; 6]);
         assert_eq!(pick(in_rack(&brokers, "c"), (TOPIC, 0)), None);
-    }
-
-    #[test]
-    fn a_consumer_that_does_not_go_is_served_where_it_is() {
-        let redirects = Redirects::default();
-        let (key, other) = ((1, TOPIC, 0), (2, TOPIC, 0));
-        let at = Duration::from_secs;
-        assert!(redirects.allows(key, 10, at(0)));
-        assert!(redirects.allows(other, 10, at(0)));
-        // It is there again, at the same offset and then at later ones.
-        for offset in [10, 11, 12] {
-            assert!(!redirects.allows(key, offset, at(1)));
-        }
-        assert!(redirects.allows(key, 13, at(302)), "tried again");
-        redirects.disconnected(1);
-        assert!(redirects.allows(key, 13, at(303)), "another client");
-        assert!(!redirects.allows(other, 10, at(303 - 4)));
-    }
-
-    #[test]
-    fn a_consumer_that_comes_back_further_on_may_be_sent_again() {
-        let redirects = Redirects::default();
-        let key = (1, TOPIC, 0);
-        for offset in 0..5 {
-            assert!(redirects.allows(key, offset, Duration::from_secs(offset)));
-        }
     }
 
     #[test]

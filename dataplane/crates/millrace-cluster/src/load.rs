@@ -1,5 +1,5 @@
-//! What this broker has to do for the partitions that it leads. It measures it and tells the others, so that one of them can
-//! even it out.
+//! The load of the partitions that this broker leads. Each broker measures its own and reports it, so that the one that balances
+//! knows all.
 
 use std::{
     cmp::Reverse,
@@ -24,10 +24,10 @@ const PARTITIONS_MAX: usize = 200;
 /// The weight of a new measurement in the moving average is one in so many: short peaks move nothing.
 const SMOOTHING: u64 = 4;
 
-/// How often a broker reports, at least.
+/// The longest interval between two reports.
 pub(crate) const REPORT_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often loads are reported where partitions are balanced so often.
+/// The interval between two reports, given that between two looks of the balancing.
 pub(crate) fn interval(balancing: Duration) -> Duration {
     match balancing.is_zero() {
         true => REPORT_INTERVAL,

@@ -76,7 +76,7 @@ pub(super) async fn read(State(state): State<AdminState>) -> Result<Json<Cluster
     let view = view(&state)?;
     let events = view.membership.store.events(EVENTS_MAX).await;
     let events = events.map_err(|error| failed(&error))?;
-    // The rest is told without it.
+    // Without an answer, loads are left out.
     let loads = view.membership.store.loads(LOAD_AGE_MAX).await;
     let loads = loads.unwrap_or_default();
     let mut led: BTreeMap<NodeId, (usize, usize)> = BTreeMap::new();

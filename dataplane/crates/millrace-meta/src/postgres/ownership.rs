@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use millrace_model::{NodeEpoch, StreamId, TopicPartition};
+use sqlx::{FromRow, Row as _, postgres::PgRow};
 
 use super::{
     PostgresMeta, Tx, commit, failure,
@@ -51,9 +52,32 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// A partition that is to be handed over: the position of its move, its leader and where that one is to move it, its topic's id,
-/// its index, its two streams.
-type Due = (i64, Option<i64>, Option<i64>, Vec<u8>, i64, i64, i64);
+/// A partition that is to be handed over.
+struct Due {
+    /// The position of its move, from 1 on.
+    nth: i64,
+    leader: Option<i64>,
+    /// Where its leader is to move it.
+    moving_to: Option<i64>,
+    topic: Vec<u8>,
+    index: i64,
+    data: i64,
+    meta: i64,
+}
+
+impl FromRow<'_, PgRow> for Due {
+    fn from_row(row: &PgRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            nth: row.try_get("nth")?,
+            leader: row.try_get("leader")?,
+            moving_to: row.try_get("moving_to")?,
+            topic: row.try_get("topic_id")?,
+            index: row.try_get("partition_index")?,
+            data: row.try_get("data_stream")?,
+            meta: row.try_get("meta_stream")?,
+        })
+    }
+}
 
 /// Gives partitions' streams and their leads to other active nodes, under new epochs. Everything of them must be in the
 /// bucket: the new owner does not see what is in the former owner's log alone, and the former owner can no longer commit it.
@@ -65,7 +89,7 @@ pub(super) async fn hand_over(
     let mut tx = meta.begin().await?;
     let (own, targets) = nodes(&mut tx, moves, from).await?;
     let due = due(&mut tx, moves).await?;
-    let streams = due.iter().flat_map(|&(.., data, meta)| [data, meta]);
+    let streams = due.iter().flat_map(|due| [due.data, due.meta]);
     let streams: Vec<StreamId> = streams
         .map(|stream| Ok(StreamId(from_sql(stream)?)))
         .collect::<Result<_, StoreFailure>>()?;
@@ -77,17 +101,16 @@ pub(super) async fn hand_over(
     };
     let (mut given, mut gone) = (Vec::new(), Vec::new());
     for due in &due {
-        let &(position, leader, moving_to, .., data, meta) = due;
-        let planned = usize::try_from(position - 1).ok();
+        let planned = usize::try_from(due.nth - 1).ok();
         let Some(planned) = planned.and_then(|position| moves.get(position)) else {
             continue;
         };
         let to = i64::from(planned.to.get());
-        if leader == Some(own) {
+        if due.leader == Some(own) {
             // What was cancelled, or planned anew, meanwhile stays.
-            let is_planned = to != own && moving_to == Some(to);
+            let is_planned = to != own && due.moving_to == Some(to);
             let target = targets.get(&to).filter(|_| is_planned);
-            let Some(&epoch) = target.filter(|_| is_owned(data) && is_owned(meta)) else {
+            let Some(&epoch) = target.filter(|_| is_owned(due.data) && is_owned(due.meta)) else {
                 continue;
             };
             given.push((due, (to, epoch)));
@@ -154,8 +177,8 @@ async fn give(mut tx: Tx, given: &[(&Due, (i64, i64))]) -> Result<(), ClusterErr
     }
     let nodes: Vec<i64> = given.iter().map(|&(_, (node, _))| node).collect();
     let epochs: Vec<i64> = given.iter().map(|&(_, (_, epoch))| epoch).collect();
-    let data: Vec<i64> = given.iter().map(|&(&(.., data, _), _)| data).collect();
-    let meta: Vec<i64> = given.iter().map(|&(&(.., meta), _)| meta).collect();
+    let data: Vec<i64> = given.iter().map(|(due, _)| due.data).collect();
+    let meta: Vec<i64> = given.iter().map(|(due, _)| due.meta).collect();
     sqlx::query(
         "UPDATE streams SET epoch = streams.epoch + 1, owner_epoch = given.epoch, owner_node = given.node
          FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS given (node, epoch, data, meta)
@@ -170,7 +193,7 @@ async fn give(mut tx: Tx, given: &[(&Due, (i64, i64))]) -> Result<(), ClusterErr
     .map_err(failure)?;
     let partitions: Vec<(Vec<u8>, i64)> = given
         .iter()
-        .map(|((_, _, _, topic, index, ..), _)| (topic.clone(), *index))
+        .map(|(due, _)| (due.topic.clone(), due.index))
         .collect();
     leaders::set(&mut tx, &partitions, &nodes).await?;
     let topics = leaders::topics_of(&partitions)?;

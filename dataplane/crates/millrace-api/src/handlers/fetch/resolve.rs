@@ -164,7 +164,7 @@ impl ResolvedFetch {
             let Some((wanted, Ok(source))) = wanted.map(|wanted| (wanted, &wanted.source)) else {
                 continue;
             };
-            // What is in objects is not waited for here: who has read it all is sent to the leader.
+            // Nothing is awaited here: a consumer that has read all that is in objects is sent to the leader.
             let Some(log) = source.log.led() else {
                 continue;
             };

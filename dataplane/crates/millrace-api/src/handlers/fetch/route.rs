@@ -110,7 +110,7 @@ impl<'a> Router<'a> {
         let reader = self.context.reader_in(client, partition)?;
         let (topic, index) = partition;
         let (key, now) = ((self.connection, topic, index), self.context.now());
-        let goes = self.context.redirects.allows(key, offset, now);
+        let goes = self.context.redirects.try_redirect(key, offset, now);
         goes.then_some(reader)
     }
 
