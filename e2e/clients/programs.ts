@@ -9,7 +9,7 @@
  * In the steady mode, with the argument `steady`, a program sends CLIENT_RECORDS_PER_SECOND records to each of
  * CLIENT_PARTITIONS partitions until its standard input ends, with acks=all and, where the client can, idempotently. The
  * values of a partition are 0, 1, 2 and so on. A consumer group of its own reads the topic until the program is ended.
- * CLIENT_TUNED=1 asks for the settings of OPERATIONS.md ("Where partitions are led") instead of the client's defaults.
+ * CLIENT_TUNED=1 asks for the settings of OPERATIONS.md ("Clients while partitions move") instead of the client's defaults.
  * Lines on standard output:
  *
  *     acked PARTITION VALUE TIME      the acknowledgement has reached the application; TIME is Unix time in ms

@@ -23,6 +23,8 @@ const DRAIN_TIMEOUT_MS = 5 * 60_000;
 /** What a broker could not upload when it stopped, the others take over once its lease has run out. */
 const LEFT_TIMEOUT_MS = 2 * 60_000;
 const POLL_MS = 200;
+/** Clients pause before they connect again. They must have found a broker that is back before the next one stops. */
+const BETWEEN_RESTARTS_MS = 3_000;
 
 export class SeveralBrokers {
   readonly #deployment: ClusterDeployment;
@@ -65,6 +67,7 @@ export class SeveralBrokers {
   async #restartAll(brokers: readonly LocalBroker[], options: RunOptions): Promise<void> {
     for (const [index, broker] of brokers.entries()) {
       const others = this.#brokers.filter((other) => other !== broker);
+      if (index > 0) await sleep(BETWEEN_RESTARTS_MS);
       await this.waitServing(others, stopOptions(options));
       tell(options, `restarting broker ${broker.id} (${index + 1} of ${brokers.length})`);
       await this.#exclusively(broker, async () => {

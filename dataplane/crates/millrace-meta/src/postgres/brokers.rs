@@ -4,10 +4,12 @@
 //! [`JUDGE_TTLS`]: after an outage of the database, when all leases have run out, nobody is fit to judge, and by the time
 //! somebody is, the others have renewed theirs. Half the time of a lease is a gap: after an outage that is a little shorter than
 //! a lease, the first broker that gets through would otherwise fence those that wait behind it. For the same reason a judge that
-//! has not renewed its lease for so long does not judge: its own lease may only be the last one to run out.
+//! has not renewed its lease for so long does not judge: its own lease may only be the last one to run out. One judges at a time.
+
+use std::time::Duration;
 
 use millrace_model::{NodeEpoch, NodeId};
-use sqlx::Row;
+use sqlx::{PgExecutor, Row};
 
 use super::{
     PostgresMeta, Tx, commit, events, failure,
@@ -25,6 +27,9 @@ const JUDGE_TTLS: u32 = 2;
 
 /// A renewal that comes later than after this part of a lease ends what the judge has held.
 const GAP_PARTS: u32 = 2;
+
+/// The advisory lock of the one who judges; any number that nothing else in the database locks.
+const JUDGING: i64 = 0x006a_7564_6769_6e67;
 
 const ACTIVE: i16 = 1;
 const FENCED: i16 = 2;
@@ -142,35 +147,55 @@ pub(super) async fn renew(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), C
     }
 }
 
+/// Whether this node may judge others, and there is one whose lease has run out.
+async fn may_fence<'e>(
+    executor: impl PgExecutor<'e>,
+    lease_ttl: Duration,
+    judge: NodeEpoch,
+) -> Result<bool, ClusterError> {
+    let may_fence: Option<bool> = sqlx::query_scalar(
+        "SELECT lease_until >= now() + make_interval(secs => $3) AND held_since <= now() - make_interval(secs => $2)
+           AND EXISTS (SELECT FROM nodes WHERE state = 1 AND epoch <> $1 AND lease_until < now())
+         FROM nodes WHERE epoch = $1 AND state = 1",
+    )
+    .bind(to_sql(judge.get())?)
+    .bind((lease_ttl * JUDGE_TTLS).as_secs_f64())
+    .bind((lease_ttl / GAP_PARTS).as_secs_f64())
+    .fetch_optional(executor)
+    .await
+    .map_err(failure)?;
+    Ok(may_fence.ok_or(Fenced(judge))?)
+}
+
 pub(super) async fn fence_expired(
     meta: &PostgresMeta,
     judge: NodeEpoch,
 ) -> Result<Vec<FencedBroker>, ClusterError> {
+    // Mostly all are alive, and nothing need be locked to see that.
+    if !may_fence(&meta.leases, meta.lease_ttl, judge).await? {
+        return Ok(Vec::new());
+    }
     let mut tx = meta.leases.begin().await.map_err(failure)?;
+    // Judges do not wait for each other: a judge whose own row is locked meanwhile could not renew its lease.
+    let is_turn: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
+        .bind(JUDGING)
+        .fetch_one(&mut *tx)
+        .await
+        .map_err(failure)?;
+    // The last judge may have fenced this one.
+    if !is_turn || !may_fence(&mut *tx, meta.lease_ttl, judge).await? {
+        return Ok(Vec::new());
+    }
     // Who renewed while this waited for its row is not among them: PostgreSQL looks at the row again.
-    let rows: Vec<(i64, i64, bool)> = sqlx::query_as(
-        "SELECT node_id, epoch,
-                lease_until >= now() + make_interval(secs => $3)
-                  AND held_since <= now() - make_interval(secs => $2)
-         FROM nodes WHERE state = 1 AND (epoch = $1 OR lease_until < now())
+    let dead: Vec<i64> = sqlx::query_scalar(
+        "SELECT node_id FROM nodes WHERE state = 1 AND epoch <> $1 AND lease_until < now()
          ORDER BY node_id FOR UPDATE",
     )
     .bind(to_sql(judge.get())?)
-    .bind((meta.lease_ttl * JUDGE_TTLS).as_secs_f64())
-    .bind((meta.lease_ttl / GAP_PARTS).as_secs_f64())
     .fetch_all(&mut *tx)
     .await
     .map_err(failure)?;
-    let own = to_sql(judge.get())?;
-    let Some(&(_, _, is_fit)) = rows.iter().find(|&&(_, epoch, _)| epoch == own) else {
-        return Err(Fenced(judge).into());
-    };
-    let dead: Vec<i64> = rows
-        .iter()
-        .filter(|&&(_, epoch, _)| epoch != own)
-        .map(|&(node, ..)| node)
-        .collect();
-    if !is_fit || dead.is_empty() {
+    if dead.is_empty() {
         return Ok(Vec::new());
     }
     for &node in &dead {

@@ -194,6 +194,37 @@ async fn a_long_change_of_a_broker_keeps_no_lease_from_being_renewed() {
     restart.await.expect("ends").expect("joins");
 }
 
+/// A judge locked its own row as well, and lost its lease while it waited for the row of a dead node.
+#[tokio::test]
+async fn a_judge_that_waits_renews_its_lease_and_keeps_no_other_one_waiting() {
+    let cluster = Cluster::new().await;
+    let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
+    cluster.join(3, "c").await;
+    cluster.expire(&[3]).await;
+    let mut other = sqlx::PgConnection::connect(&cluster.address)
+        .await
+        .expect("connects");
+    let mut change = other.begin().await.expect("begins");
+    sqlx::query("SELECT FROM nodes WHERE node_id = 3 FOR KEY SHARE")
+        .execute(&mut *change)
+        .await
+        .expect("locks");
+    let judging = tokio::spawn({
+        let meta = Arc::clone(&cluster.meta);
+        async move { meta.fence_expired(one).await }
+    });
+    sleep(A_WHILE).await;
+    assert!(!judging.is_finished(), "it waits for the node's row");
+    let renewed = timeout(A_WHILE * 50, cluster.meta.renew_lease(one)).await;
+    renewed.expect("does not wait").expect("renews");
+    let second = open(&cluster.address).await;
+    let judged = timeout(A_WHILE * 50, second.fence_expired(two)).await;
+    assert_eq!(judged.expect("does not wait").expect("judges"), []);
+    change.commit().await.expect("commits");
+    let fenced = judging.await.expect("ends").expect("judges");
+    assert_eq!(fenced.len(), 1);
+}
+
 #[tokio::test]
 async fn two_of_five_die_at_once_and_every_judge_agrees() {
     let cluster = Cluster::new().await;
