@@ -69,11 +69,7 @@ impl UnopenedWal {
     pub async fn read(device: Arc<dyn BlockDevice>, config: WalConfig) -> Result<Self, OpenError> {
         let ring = recovery::ring_of(&*device)?;
         // What a killed process left in a cache must not be found now and lost later.
-        let sync = device.sync().await;
-        sync.map_err(|source| OpenError::Device {
-            operation: "flush",
-            source,
-        })?;
+        flush(&*device).await?;
         let (header, slot, is_blank) = match header_store::read(&*device).await? {
             Stored::Log(header, slot) => (header, slot, false),
             Stored::Blank => (blank(&config, device.capacity()), 1, true),
@@ -164,6 +160,9 @@ impl ScannedWal {
         let fence = fence
             .map(|fence| Held::acquire(fence, epoch.unwrap_or_default()))
             .transpose()?;
+        // A former owner that still runs has perhaps written since the log's first flush. What was found of it must not be lost once
+        // the header lists it.
+        flush(&*log.device).await?;
         let limits = Limits::of(&log.config, log.ring);
         let mut store = HeaderStore::after(Arc::clone(&log.device), log.header, log.slot);
         let started = start_session(&mut store, &scan, &limits, owner).await;
@@ -176,6 +175,14 @@ impl ScannedWal {
             shared: Arc::new(shared),
         })
     }
+}
+
+async fn flush(device: &dyn BlockDevice) -> Result<(), OpenError> {
+    let flushed = device.sync().await;
+    flushed.map_err(|source| OpenError::Device {
+        operation: "flush",
+        source,
+    })
 }
 
 /// The header of a log that was never opened.

@@ -1,20 +1,24 @@
 //! A log that another broker takes over while its owner still writes.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use bytes::Bytes;
 use millrace_model::{Classified as _, FailureClass};
 use millrace_model::{NodeEpoch, NodeId};
-use millrace_testkit::{ReservedDisk, ReservingHost, SimDisk};
+use millrace_testkit::{Crash, ReservedDisk, ReservingHost, SimDisk};
 use millrace_time::{SeededRandom, SystemClock};
 use millrace_wal::{
-    AppendError, DeviceReservation, FenceError, LogFence, OpenError, Recovered, SharedPage,
-    UnopenedWal, Wal, WalConfig, WalOwner, WalRange,
-    device::{BlockDevice, Registrants, Reservations},
+    AlignedBuf, AppendError, DeviceReservation, FenceError, LogFence, OpenError, Recovered,
+    SharedPage, UnopenedWal, Wal, WalConfig, WalOwner, WalRange,
+    device::{BlockDevice, DeviceFuture, Registrants, Reservations},
 };
+use tokio::task::JoinSet;
 
 const CAPACITY: u64 = 4 << 20;
 const WAL_ID: u64 = 42;
@@ -134,6 +138,75 @@ async fn whoever_takes_a_log_over_finds_everything_that_its_owner_ever_acknowled
         let accesses = [reserved(&disk, 1), reserved(&disk, 2)];
         let lost = lost_in_takeover(round, accesses).await;
         assert!(lost.is_empty(), "reservation, round {round}: {lost:?}");
+    }
+}
+
+/// A device whose other process dies right after the first flush of this one: what it was writing comes into a cache.
+#[derive(Debug)]
+struct DyingOwner {
+    inner: Arc<dyn BlockDevice>,
+    disk: SimDisk,
+    is_dead: AtomicBool,
+}
+
+const OWNER: u64 = 1;
+const ADOPTER: u64 = 2;
+const NEXT: u64 = 3;
+
+impl BlockDevice for DyingOwner {
+    fn capacity(&self) -> u64 {
+        self.inner.capacity()
+    }
+
+    fn write(&self, offset: u64, data: AlignedBuf) -> DeviceFuture<()> {
+        self.inner.write(offset, data)
+    }
+
+    fn read(&self, offset: u64, len: usize) -> DeviceFuture<AlignedBuf> {
+        self.inner.read(offset, len)
+    }
+
+    fn sync(&self) -> DeviceFuture<()> {
+        let flush = self.inner.sync();
+        let is_first = !self.is_dead.swap(true, Ordering::SeqCst);
+        let disk = self.disk.clone();
+        Box::pin(async move {
+            flush.await?;
+            if is_first {
+                disk.end(OWNER, Crash::Killed);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The new owner's header listed chunks that only a cache had, and the log did not open any more once the power had failed.
+#[tokio::test(start_paused = true)]
+async fn what_comes_while_a_log_is_taken_over_survives_a_loss_of_power() {
+    for seed in 0..200 {
+        let disk = disk(seed);
+        let unfenced = |process| -> Access { (disk.attach_as(process), Arc::new(NoFence)) };
+        let wal = open(unfenced(OWNER)).await;
+        append(&wal, &Bytes::from_static(&[7; 3_000]))
+            .await
+            .expect("durable");
+        let mut unanswered = JoinSet::new();
+        for _ in 0..8 {
+            let wal = wal.clone();
+            unanswered.spawn(async move { append(&wal, &Bytes::from_static(&[8; 3_000])).await });
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+        let (inner, fence) = unfenced(ADOPTER);
+        let device = Arc::new(DyingOwner {
+            inner,
+            disk: disk.clone(),
+            is_dead: AtomicBool::new(false),
+        });
+        let adopted = try_open((device, fence), NEW).await.expect("opens");
+        disk.end(ADOPTER, Crash::PowerLoss);
+        drop(adopted);
+        let again = try_open(unfenced(NEXT), NodeEpoch(3)).await;
+        assert!(again.is_ok(), "seed {seed}: {again:?}");
     }
 }
 
