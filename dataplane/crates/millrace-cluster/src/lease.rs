@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{FutureExt, future::select_ok};
 use millrace_meta::{ClusterError, ClusterStore};
 use millrace_model::NodeEpoch;
 use millrace_tasks::{Supervisor, Task};
@@ -70,6 +71,20 @@ impl Lease {
     }
 }
 
+/// Renews the lease. Where that takes half of the time until the next renewal, the connection may hang: it is tried beside that once more.
+async fn renew_once(
+    store: &dyn ClusterStore,
+    epoch: NodeEpoch,
+    interval: Duration,
+) -> Result<(), ClusterError> {
+    let again = async {
+        tokio::time::sleep(interval / 2).await;
+        store.renew_lease(epoch).await
+    };
+    let tries = [store.renew_lease(epoch), again.boxed()];
+    select_ok(tries).await.map(|((), _)| ())
+}
+
 async fn renew(
     store: Arc<dyn ClusterStore>,
     epoch: NodeEpoch,
@@ -81,7 +96,7 @@ async fn renew(
     let mut renewed_at = clock.now();
     loop {
         let mut pause = interval / RETRIES_PER_RENEWAL;
-        match timeout(interval, store.renew_lease(epoch)).await {
+        match timeout(interval, renew_once(&*store, epoch, interval)).await {
             Ok(Ok(())) => {
                 renewed_at = clock.now();
                 pause = interval;
