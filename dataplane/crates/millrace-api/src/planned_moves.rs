@@ -1,6 +1,6 @@
 //! A producer that reaches the old or the new leader of a partition during a planned move waits here until the move is done: its
-//! own retry would take longer. The time is that of the move, not of the request: a request is answered in the order of its connection, so
-//! where a move does not end, later requests must not wait again.
+//! own retry would take longer. The wait is bounded per move, not per request: requests are answered in the order of their connection, so
+//! if a move does not end, later requests must not wait for it again.
 
 use std::{sync::Arc, time::Duration};
 

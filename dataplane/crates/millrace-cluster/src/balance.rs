@@ -92,7 +92,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// Whether there are any that may still end: the next ones wait for them, unless none has ended for [`MOVES_WAIT`].
+    /// Whether there are moves that may still end. Balancing waits for them, unless none has ended for [`MOVES_WAIT`].
     fn may_end(&mut self, leaders: &[(TopicPartition, Leader)], now: Duration) -> bool {
         let moving = leaders
             .iter()

@@ -20,8 +20,8 @@ const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
 /// The pause after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Says that this broker is to lead nothing, and resolves when it leads nothing; at once where there are no others. Its moves are planned
-/// by [`keep_drained`].
+/// Marks this broker as draining, and resolves when it leads nothing; at once where there are no others. [`keep_drained`] plans the
+/// moves.
 pub(crate) async fn drain(view: &View) {
     let Membership { store, epoch, .. } = &view.membership;
     while let Err(error) = store.begin_drain(*epoch).await {
@@ -31,15 +31,15 @@ pub(crate) async fn drain(view: &View) {
         tracing::warn!(%error, "the others cannot be told that this broker is about to stop; trying again");
         tokio::time::sleep(FAILURE_PAUSE).await;
     }
-    // What it was given just before counts as well.
+    // Partitions that it was given just before count as well.
     view.logs.catch_up(CATCH_UP_WAIT).await;
     while !is_drained(view) {
         tokio::time::sleep(LOOK_PAUSE).await;
     }
 }
 
-/// Plans moves for what this broker leads, whenever it is to lead nothing: because it is about to stop, or because somebody asked for it. What
-/// is given to it all the same, or whose target fails, is planned again.
+/// Plans moves for what this broker leads for as long as it is draining: because it is about to stop, or because somebody asked for it.
+/// What it is given later, and moves whose targets fail, are planned again.
 pub(crate) async fn keep_drained(view: View) -> Infallible {
     let Membership {
         store, node, epoch, ..
@@ -64,7 +64,7 @@ pub(crate) async fn keep_drained(view: View) -> Infallible {
         }
         let all = Arc::clone(&view.brokers.borrow());
         match plan(&**store, *node, &view.logs, &all).await {
-            // What is planned must be known before it is looked at what is not.
+            // Otherwise the same moves would be planned again.
             Ok(()) => view.logs.catch_up(CATCH_UP_WAIT).await,
             Err(error) => {
                 tracing::warn!(%error, "partitions cannot be moved away; trying again");
@@ -75,7 +75,7 @@ pub(crate) async fn keep_drained(view: View) -> Infallible {
     }
 }
 
-/// Whether this broker leads nothing, or nobody is there who could.
+/// Whether this broker leads nothing, or no other broker could.
 fn is_drained(view: &View) -> bool {
     let node = view.membership.node;
     let leads = |(_, leader): &(TopicPartition, Leader)| leader.node == Some(node);

@@ -71,7 +71,7 @@ impl Lease {
     }
 }
 
-/// Renews the lease. Where that takes half of the time until the next renewal, the connection may hang: it is tried beside that once more.
+/// Renews the lease. If there is no answer after half of `interval`, the connection may hang, so a second attempt runs beside the first.
 async fn renew_once(
     store: &dyn ClusterStore,
     epoch: NodeEpoch,

@@ -27,7 +27,7 @@ const SMOOTHING: u64 = 4;
 /// The longest interval between two reports.
 pub(crate) const REPORT_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The interval between two reports, given that between two looks of the balancing.
+/// The interval between two reports, for a given interval of balancing.
 pub(crate) fn interval(balancing: Duration) -> Duration {
     match balancing.is_zero() {
         true => REPORT_INTERVAL,

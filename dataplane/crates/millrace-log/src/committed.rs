@@ -34,7 +34,7 @@ pub struct CommittedLog {
     cluster: Arc<dyn ClusterStore>,
     clock: SharedClock,
     known: Mutex<Option<Known>>,
-    /// The last failure to find out, and when that was.
+    /// The last failed lookup of the range, and when it failed.
     failed: Mutex<Option<(ReadCommittedError, Duration)>>,
     /// Held while the metadata is asked: whoever comes meanwhile takes the same answer.
     asking: tokio::sync::Mutex<()>,
@@ -107,9 +107,9 @@ impl CommittedLog {
         )))
     }
 
-    /// Finds out what is readable, so that a [`read`](Self::read) soon after does not wait for the metadata.
+    /// Looks up the readable range, so that a [`read`](Self::read) soon after does not wait for the metadata.
     pub async fn prepare(&self, offset: Offset) {
-        // The read tells what failed.
+        // The read returns the error.
         let _ = self.range_for(offset).await;
     }
 

@@ -310,7 +310,7 @@ impl Shared {
             // Uploaded meanwhile.
             place = self.objects.place(key.connection)?;
         }
-        // Reads that need the bucket alone have no use for a turn that waits for the metadata.
+        // A read must not hold a turn while it waits for the metadata.
         log.prepare(*offset).await;
         let entered = self.enter(&self.objects, (key, read)).await?;
         let found = log.read(*offset, entered.bytes_max).await;

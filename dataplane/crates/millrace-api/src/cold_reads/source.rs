@@ -81,7 +81,7 @@ impl SourceLog {
         self.led().is_some_and(|log| log.is_local(offset))
     }
 
-    /// Does what a read from objects would wait for beside them.
+    /// Looks up in the metadata what a read from objects needs.
     pub(super) async fn prepare(&self, offset: Offset) {
         if let Self::Committed { log, .. } = self {
             log.prepare(offset).await;

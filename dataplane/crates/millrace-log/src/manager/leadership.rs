@@ -397,7 +397,7 @@ impl Inner {
         Some(topic.name.clone())
     }
 
-    /// How many partitions of the topic this broker leads and has not open: it opens them, or waits for their former leader's log.
+    /// How many partitions of the topic this broker leads and has not opened yet: it opens them, or waits for their former leader's log.
     pub(super) fn unopened(&self, topic: &Topic) -> usize {
         let Some(following) = &self.following else {
             return 0;

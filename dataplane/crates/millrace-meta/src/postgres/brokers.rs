@@ -28,7 +28,7 @@ const JUDGE_TTLS: u32 = 2;
 /// A renewal that comes later than after this part of a lease ends what the judge has held.
 const GAP_PARTS: u32 = 2;
 
-/// The advisory lock of the one who judges; any number that nothing else in the database locks.
+/// The advisory lock of the node that judges: any number that nothing else in the database locks.
 const JUDGING: i64 = 0x006a_7564_6769_6e67;
 
 const ACTIVE: i16 = 1;
@@ -171,12 +171,12 @@ pub(super) async fn fence_expired(
     meta: &PostgresMeta,
     judge: NodeEpoch,
 ) -> Result<Vec<FencedBroker>, ClusterError> {
-    // Mostly all are alive, and nothing need be locked to see that.
+    // Usually all are alive, and seeing that needs no lock.
     if !may_fence(&meta.leases, meta.lease_ttl, judge).await? {
         return Ok(Vec::new());
     }
     let mut tx = meta.leases.begin().await.map_err(failure)?;
-    // Judges do not wait for each other: a judge whose own row is locked meanwhile could not renew its lease.
+    // Judges do not wait for each other, and lock no row of their own: a renewal of their lease would wait behind it.
     let is_turn: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
         .bind(JUDGING)
         .fetch_one(&mut *tx)

@@ -100,7 +100,7 @@ impl Lookups {
     }
 }
 
-/// The same failure, for one more of those whom it concerns.
+/// A copy of the failure for another caller.
 fn again(failure: &StoreFailure) -> StoreFailure {
     match failure {
         StoreFailure::Database(source) => StoreFailure::Database(source.to_string().into()),

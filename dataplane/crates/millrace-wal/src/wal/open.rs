@@ -160,8 +160,8 @@ impl ScannedWal {
         let fence = fence
             .map(|fence| Held::acquire(fence, epoch.unwrap_or_default()))
             .transpose()?;
-        // A former owner that still runs has perhaps written since the log's first flush. What was found of it must not be lost once
-        // the header lists it.
+        // A former owner that still runs may have written since the first flush. What was found must not be lost once the header
+        // lists it.
         flush(&*log.device).await?;
         let limits = Limits::of(&log.config, log.ring);
         let mut store = HeaderStore::after(Arc::clone(&log.device), log.header, log.slot);
