@@ -203,7 +203,7 @@ test("a broker that died is restarted at once; the cluster is DEGRADED until it 
   observation = "ready";
   await ticks(1);
   expect([phase, starts]).toEqual(["RUNNING", 1]);
-  expect(message).toMatch(/^The broker serves clients\. Restarted once in 10 min: /);
+  expect(message).toMatch(/^The cluster serves clients\. Restarted once in 10 min: /);
 });
 
 test("a broker that keeps dying is restarted with increasing waits of up to three seconds", async () => {
@@ -232,11 +232,11 @@ test("the condition counts the restarts of the last ten minutes and gives the re
   await ticks(1);
   expect([phase, message]).toEqual([
     "RUNNING",
-    "The broker serves clients. Restarted 10 times in 10 min: the task upload panicked: out of order.",
+    "The cluster serves clients. Restarted 10 times in 10 min: the task upload panicked: out of order.",
   ]);
   expect(conditions[0]?.reason).toBe("ServingAfterRestarts");
   await ticks(2, 600_000);
-  expect([message, conditions[0]?.reason]).toEqual(["The broker serves clients.", "Serving"]);
+  expect([message, conditions[0]?.reason]).toEqual(["The cluster serves clients.", "Serving"]);
 });
 
 test("a failure that a restart cannot fix stops the restarts and says what to do", async () => {
@@ -468,7 +468,7 @@ describe("several brokers", () => {
     await ticks(1);
     expect(phase).toBe("RUNNING");
     expect(message).toBe(
-      "The broker serves clients. Broker 2: Restarted once in 10 min: the task upload panicked.",
+      "The cluster serves clients. Broker 2: Restarted once in 10 min: the task upload panicked.",
     );
   });
 

@@ -172,7 +172,9 @@ async function refuseTakenPorts(settings: Settings): Promise<void> {
 }
 
 async function build(): Promise<void> {
-  print("building broker and console (minutes the first time, seconds later) …");
+  print(
+    "building the broker in Rust and the console (up to ten minutes the first time, seconds later) …",
+  );
   const { code, output } = await run(
     "turbo",
     [

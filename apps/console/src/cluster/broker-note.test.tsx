@@ -45,5 +45,5 @@ test("the broker stays down in red while its recovery waits for approval", () =>
 });
 
 test("nothing while all is well", () => {
-  expect(noteOf("RUNNING", "Serving", "The broker serves clients.")).not.toContain("serves");
+  expect(noteOf("RUNNING", "Serving", "The cluster serves clients.")).not.toContain("serves");
 });

@@ -52,12 +52,22 @@ impl Tables {
             }
         }
         let epoch = self.new_epoch(node);
+        let is_late = self.nodes.iter().any(|(&other, known)| {
+            other != node
+                && known.state == BrokerState::Active
+                && known.lease_until < now + LEASE_TTL / GAP_PARTS
+        });
+        let wait = if is_late {
+            LEASE_TTL * JUDGE_TTLS
+        } else {
+            Duration::ZERO
+        };
         let joined = Node {
             joined: joining.clone(),
             epoch,
             state: BrokerState::Active,
             is_draining: false,
-            held_since: now,
+            may_judge_from: now + wait,
             lease_until: now + LEASE_TTL,
         };
         self.nodes.insert(node, joined);
@@ -78,7 +88,7 @@ impl Tables {
         let node = active.find(|n| n.epoch == epoch && n.state == BrokerState::Active);
         let node = node.ok_or(Fenced(epoch))?;
         if node.lease_until < now + LEASE_TTL / GAP_PARTS {
-            node.held_since = now;
+            node.may_judge_from = now + LEASE_TTL * JUDGE_TTLS;
         }
         node.lease_until = now + LEASE_TTL;
         Ok(())
@@ -94,8 +104,7 @@ impl Tables {
         let own = { own }
             .find(|node| node.epoch == judge)
             .ok_or(Fenced(judge))?;
-        let is_fit = own.lease_until >= now + LEASE_TTL / GAP_PARTS
-            && own.held_since + LEASE_TTL * JUDGE_TTLS <= now
+        let is_fit = own.lease_until >= now + LEASE_TTL / GAP_PARTS && own.may_judge_from <= now
             || self.has(Planted::JudgeWithStaleLease);
         let dead: BTreeSet<NodeId> = self
             .nodes

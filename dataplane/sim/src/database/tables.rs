@@ -25,7 +25,7 @@ pub(super) struct Node {
     pub(super) epoch: NodeEpoch,
     pub(super) state: BrokerState,
     pub(super) is_draining: bool,
-    pub(super) held_since: Duration,
+    pub(super) may_judge_from: Duration,
     pub(super) lease_until: Duration,
 }
 

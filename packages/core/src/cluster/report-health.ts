@@ -7,7 +7,7 @@ interface HealthTools {
   readonly clock: Clock;
 }
 
-const SERVES = "The broker serves clients.";
+const SERVES = "The cluster serves clients.";
 
 /** What the cluster's condition says of its broker. */
 export interface BrokerHealth {

@@ -5,6 +5,9 @@
 //! somebody is, the others have renewed theirs. Half the time of a lease is a gap: after an outage that is a little shorter than
 //! a lease, the first broker that gets through would otherwise fence those that wait behind it. For the same reason a judge that
 //! has not renewed its lease for so long does not judge: its own lease may only be the last one to run out. One judges at a time.
+//!
+//! A start that joins while no other lease is late may judge at once: the others have just renewed theirs, so the database was
+//! not away. Without this, a broker that dies soon after the cluster's start would be missed for longer than any later one.
 
 use std::time::Duration;
 
@@ -65,7 +68,11 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     let epoch = nodes::new_epoch(&mut tx, joining.node).await?;
     let endpoints = serde_json::to_string(&joining.endpoints).expect("plain fields are JSON");
     sqlx::query(
-        "UPDATE nodes SET state = 1, held_since = now(), lease_until = now() + make_interval(secs => $2),
+        "UPDATE nodes SET state = 1, lease_until = now() + make_interval(secs => $2),
+           held_since = CASE WHEN EXISTS (SELECT FROM nodes AS other
+                                          WHERE other.state = 1 AND other.node_id <> $1
+                                            AND other.lease_until < now() + make_interval(secs => $8))
+                             THEN now() ELSE now() - make_interval(secs => $9) END,
            rack = $3, version = $4, endpoints = $5, log = $6, log_id = $7, adopter_epoch = NULL,
            draining = false
          WHERE node_id = $1",
@@ -77,6 +84,8 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     .bind(endpoints)
     .bind(&joining.log)
     .bind(id_to_sql(joining.log_id))
+    .bind((meta.lease_ttl / GAP_PARTS).as_secs_f64())
+    .bind((meta.lease_ttl * JUDGE_TTLS).as_secs_f64())
     .execute(&mut *tx)
     .await
     .map_err(failure)?;

@@ -13,7 +13,12 @@ const publish: Step = {
     if (isToRest(cluster)) return recordPaused(context);
     // Settings that the broker stored while it ran override those that it starts with.
     await tools.applyTuning(tools.db, cluster);
-    const conditions = readyCondition(tools.clock, "True", "Serving", "The broker serves clients.");
+    const conditions = readyCondition(
+      tools.clock,
+      "True",
+      "Serving",
+      "The cluster serves clients.",
+    );
     return change(context, { to: "RUNNING", observed: true, conditions });
   },
 };

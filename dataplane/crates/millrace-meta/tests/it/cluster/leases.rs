@@ -67,6 +67,26 @@ async fn a_renewal_that_comes_late_makes_no_judge() {
     cluster.meta.renew_lease(epochs[1]).await.expect("renews");
 }
 
+/// A cluster that has just started notices a dead broker as soon as an older one does.
+#[tokio::test]
+async fn a_broker_that_joins_a_sound_cluster_judges_at_once() {
+    let cluster = Cluster::new().await;
+    cluster.join(1, "a").await;
+    let two = cluster.join(2, "b").await;
+    let dead = "UPDATE nodes SET lease_until = now() - INTERVAL '1 second' WHERE node_id = 1";
+    PostgresServer::execute(&cluster.address, dead).await;
+    // After an outage of the database, it may be the first that gets through.
+    let three = cluster.join(3, "c").await;
+    let fenced = cluster.meta.fence_expired(three).await.expect("judges");
+    assert!(
+        fenced.is_empty(),
+        "joined while a lease was late: {fenced:?}"
+    );
+    let fenced = cluster.meta.fence_expired(two).await.expect("judges");
+    let fenced: Vec<_> = fenced.into_iter().map(|broker| broker.node).collect();
+    assert_eq!(fenced, [NodeId(1)]);
+}
+
 #[tokio::test]
 async fn a_fenced_brokers_log_is_taken_over_once() {
     let cluster = Cluster::new().await;
