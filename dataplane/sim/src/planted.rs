@@ -17,6 +17,8 @@ pub enum Planted {
     ReleaseBeforeUpload,
     /// Brokers judge each other whose own lease has run out.
     JudgeWithStaleLease,
+    /// A broker that joins may judge at once, also right after the database was away.
+    JudgeAfterLateJoin,
     /// Planning a move hands the partition over.
     HandOverBeforeSealed,
     /// Whoever takes over a log raises its fence some time after it has read the log.
@@ -27,7 +29,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::SkipFence,
         Self::ReuseEpoch,
         Self::AcknowledgeBeforeDurable,
@@ -35,6 +37,7 @@ impl Planted {
         Self::OpenWithoutWaiting,
         Self::ReleaseBeforeUpload,
         Self::JudgeWithStaleLease,
+        Self::JudgeAfterLateJoin,
         Self::HandOverBeforeSealed,
         Self::RaiseFenceLate,
         Self::ForgetUpload,

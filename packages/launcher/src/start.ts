@@ -173,7 +173,7 @@ async function refuseTakenPorts(settings: Settings): Promise<void> {
 
 async function build(): Promise<void> {
   print(
-    "building the broker in Rust and the console (up to ten minutes the first time, seconds later) …",
+    "building the broker (Rust) and the console (up to ten minutes the first time, seconds later) …",
   );
   const { code, output } = await run(
     "turbo",

@@ -28,7 +28,7 @@ pub(crate) async fn drain(view: &View) {
         if matches!(error, ClusterError::Fenced(_)) {
             return;
         }
-        tracing::warn!(%error, "the others cannot be told that this broker is about to stop; trying again");
+        tracing::warn!(%error, "this broker cannot be marked as draining; trying again");
         tokio::time::sleep(FAILURE_PAUSE).await;
     }
     // Partitions that it was given just before count as well.

@@ -11,7 +11,11 @@ use std::{
 use millrace_meta::{Adoption, Broker, BrokerState, ClusterError};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_tasks::{Supervisor, Task};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{MissedTickBehavior, timeout},
+};
 
 use crate::{
     cluster::Membership,
@@ -60,10 +64,12 @@ impl Failover {
     /// Judges and takes over for ever.
     pub(crate) async fn run(mut self) -> Infallible {
         let interval = self.parts.membership.session_timeout / LOOKS_PER_LEASE;
+        let mut looks = tokio::time::interval(interval);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                () = tokio::time::sleep(interval) => self.judge().await,
+                _ = looks.tick() => self.judge().await,
                 // Somebody may have been fenced, by this broker or another one. The sender lives as long as the broker.
                 _ = self.parts.brokers.changed() => {}
             }
@@ -76,8 +82,17 @@ impl Failover {
     }
 
     async fn judge(&self) {
-        let Membership { store, epoch, .. } = &self.parts.membership;
-        match store.fence_expired(*epoch).await {
+        let Membership {
+            store,
+            epoch,
+            session_timeout,
+            ..
+        } = &self.parts.membership;
+        let Ok(judged) = timeout(*session_timeout, store.fence_expired(*epoch)).await else {
+            tracing::warn!("leases were not looked at: the metadata database does not answer");
+            return;
+        };
+        match judged {
             Ok(fenced) => {
                 for broker in fenced {
                     tracing::warn!(
@@ -122,8 +137,17 @@ impl Failover {
                 return;
             }
         }
-        let Membership { store, epoch, .. } = &self.parts.membership;
-        match store.adopt_log(node, *epoch).await {
+        let Membership {
+            store,
+            epoch,
+            session_timeout,
+            ..
+        } = &self.parts.membership;
+        let Ok(adopted) = timeout(*session_timeout, store.adopt_log(node, *epoch)).await else {
+            tracing::warn!(%node, "the log of a fenced broker waits to be taken over: the metadata database does not answer");
+            return;
+        };
+        match adopted {
             Ok(adoption) => self.start(broker.clone(), adoption),
             // Another one was faster, or the broker is back, or gone for good.
             Err(ClusterError::Adopted { .. } | ClusterError::NodeNot(..)) => {}

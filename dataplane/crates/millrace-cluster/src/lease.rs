@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::select_ok};
+use futures_util::future::select;
 use millrace_meta::{ClusterError, ClusterStore};
 use millrace_model::NodeEpoch;
 use millrace_tasks::{Supervisor, Task};
@@ -17,8 +17,9 @@ use tokio_util::task::AbortOnDropHandle;
 /// Renewals within the time of a lease.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// One that fails, or has no answer by the time of the next one, is tried again after this part of that time, so that two may fail
-/// before the lease runs out, also where the first one hangs.
+/// A renewal that fails is tried again after this part of the time between two; one that has no answer for so long is tried once more
+/// beside the first attempt. So two may fail before the lease runs out, and one that hangs is early enough for the broker to remain
+/// fit to judge others.
 const RETRIES_PER_RENEWAL: u32 = 4;
 
 /// A lease that is being renewed, for as long as this is kept.
@@ -71,18 +72,24 @@ impl Lease {
     }
 }
 
-/// Renews the lease. If there is no answer after half of `interval`, the connection may hang, so a second attempt runs beside the first.
-async fn renew_once(
-    store: &dyn ClusterStore,
-    epoch: NodeEpoch,
-    interval: Duration,
-) -> Result<(), ClusterError> {
-    let again = async {
-        tokio::time::sleep(interval / 2).await;
-        store.renew_lease(epoch).await
-    };
-    let tries = [store.renew_lease(epoch), again.boxed()];
-    select_ok(tries).await.map(|((), _)| ())
+/// Renews the lease. If there is no answer after `patience`, the connection may hang, so a second attempt runs beside the first. One
+/// that succeeds or is refused is the answer.
+async fn renew_once<Attempt>(
+    attempt: impl Fn() -> Attempt,
+    patience: Duration,
+) -> Result<(), ClusterError>
+where
+    Attempt: Future<Output = Result<(), ClusterError>> + Unpin,
+{
+    let mut first = attempt();
+    if let Ok(answer) = timeout(patience, &mut first).await {
+        return answer;
+    }
+    let (answer, other) = select(first, attempt()).await.factor_first();
+    match answer {
+        Ok(()) | Err(ClusterError::Fenced(_)) => answer,
+        Err(_) => other.await,
+    }
 }
 
 async fn renew(
@@ -96,10 +103,13 @@ async fn renew(
     let mut renewed_at = clock.now();
     loop {
         let mut pause = interval / RETRIES_PER_RENEWAL;
-        match timeout(interval, renew_once(&*store, epoch, interval)).await {
+        let begun_at = clock.now();
+        let renewal = renew_once(|| store.renew_lease(epoch), pause);
+        match timeout(interval, renewal).await {
             Ok(Ok(())) => {
                 renewed_at = clock.now();
-                pause = interval;
+                // The time until the next one is the same however long the database takes.
+                pause = interval.saturating_sub(renewed_at.saturating_sub(begun_at));
             }
             Ok(Err(ClusterError::Fenced(fenced))) => {
                 let reason = format!(
@@ -120,5 +130,75 @@ async fn renew(
         let age = clock.now().saturating_sub(renewed_at);
         since_renewed.set(age.as_secs_f64());
         tokio::time::sleep(pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, future};
+
+    use futures_util::{FutureExt, future::LocalBoxFuture};
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_millis(250);
+
+    type Answer = Result<(), ClusterError>;
+
+    /// Renews with these attempts, and gives the answer and how long it took.
+    async fn renewed(attempts: [fn() -> LocalBoxFuture<'static, Answer>; 2]) -> (Answer, Duration) {
+        let (next, begun) = (Cell::new(0), Instant::now());
+        let answer = renew_once(
+            || {
+                let at = next.replace(next.get() + 1);
+                attempts[at]()
+            },
+            PATIENCE,
+        );
+        (answer.await, begun.elapsed())
+    }
+
+    fn hangs() -> LocalBoxFuture<'static, Answer> {
+        future::pending().boxed_local()
+    }
+
+    fn refused_late() -> LocalBoxFuture<'static, Answer> {
+        let refused = sleep(PATIENCE * 2).map(|()| Err(millrace_meta::Fenced(NodeEpoch(1)).into()));
+        refused.boxed_local()
+    }
+
+    fn fails_late() -> LocalBoxFuture<'static, Answer> {
+        let failed = ClusterError::NodeNot(millrace_model::NodeId(1), "there");
+        sleep(PATIENCE * 2).map(|()| Err(failed)).boxed_local()
+    }
+
+    fn renews() -> LocalBoxFuture<'static, Answer> {
+        future::ready(Ok(())).boxed_local()
+    }
+
+    fn renews_late() -> LocalBoxFuture<'static, Answer> {
+        sleep(PATIENCE * 3).map(Ok).boxed_local()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_hangs_is_tried_beside_once_more() {
+        let (answer, took) = renewed([hangs, renews]).await;
+        assert!(answer.is_ok(), "{answer:?}");
+        assert_eq!(took, PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_the_answer_whatever_the_other_attempt_does() {
+        let (answer, took) = renewed([refused_late, hangs]).await;
+        assert!(matches!(answer, Err(ClusterError::Fenced(_))), "{answer:?}");
+        assert_eq!(took, PATIENCE * 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_waits_for_the_other_attempt() {
+        let (answer, took) = renewed([fails_late, renews_late]).await;
+        assert!(answer.is_ok(), "{answer:?}");
+        assert_eq!(took, PATIENCE * 4);
     }
 }

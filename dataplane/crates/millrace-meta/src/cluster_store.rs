@@ -29,7 +29,7 @@ pub trait ClusterStore: MetaStore {
 
     /// Fences every broker whose lease has run out, and spreads what they led over the others. Does nothing where the caller's
     /// own lease was not renewed for half of its time, or had not been within the last two times of a lease: the database was away
-    /// then.
+    /// then. A start that joined while no other lease was late need not wait for that.
     ///
     /// # Errors
     /// See [`ClusterError`].

@@ -56,7 +56,7 @@ impl Tables {
             other != node
                 && known.state == BrokerState::Active
                 && known.lease_until < now + LEASE_TTL / GAP_PARTS
-        });
+        }) && !self.has(Planted::JudgeAfterLateJoin);
         let wait = if is_late {
             LEASE_TTL * JUDGE_TTLS
         } else {

@@ -67,7 +67,7 @@ export class SeveralBrokers {
   async #restartAll(brokers: readonly LocalBroker[], options: RunOptions): Promise<void> {
     for (const [index, broker] of brokers.entries()) {
       const others = this.#brokers.filter((other) => other !== broker);
-      if (index > 0) await sleep(BETWEEN_RESTARTS_MS);
+      if (index > 0) await pause(options.signal, BETWEEN_RESTARTS_MS);
       await this.waitServing(others, stopOptions(options));
       tell(options, `restarting broker ${broker.id} (${index + 1} of ${brokers.length})`);
       await this.#exclusively(broker, async () => {
@@ -178,9 +178,13 @@ function isServing({ state }: ClusterMember): boolean {
   return state === "active" || state === "draining";
 }
 
-async function pause(signal: AbortSignal | undefined): Promise<void> {
-  if (signal?.aborted) throw new ProvisionError("aborted", "waiting for the brokers was aborted");
-  await sleep(POLL_MS);
+/** Throws `ProvisionError` `aborted`. */
+async function pause(signal: AbortSignal | undefined, ms = POLL_MS): Promise<void> {
+  try {
+    await sleep(ms, undefined, { signal });
+  } catch (cause) {
+    throw new ProvisionError("aborted", "waiting for the brokers was aborted", { cause });
+  }
 }
 
 function tell({ onEvent }: RunOptions, message: string): void {

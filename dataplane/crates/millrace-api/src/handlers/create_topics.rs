@@ -225,7 +225,7 @@ fn check_replication(factor: i16) -> Result<(), Refused> {
     match factor {
         -1 | 1 => Ok(()),
         2.. => invalid(format!(
-            "Replication factor {factor} is not possible: it is 1, or -1 for the default. Records are \
+            "Replication factor {factor} is not supported: use 1, or -1 for the default. Records are \
              kept in object storage and need no replicas."
         )),
         _ => invalid("Replication factor must be larger than 0, or -1.".to_owned()),

@@ -1,13 +1,15 @@
 //! Joining, leases, fencing, and taking over a fenced node's log.
 //!
 //! The lease of a start is judged by the database's clock only, and by a start whose own lease was renewed without a gap for
-//! [`JUDGE_TTLS`]: after an outage of the database, when all leases have run out, nobody is fit to judge, and by the time
-//! somebody is, the others have renewed theirs. Half the time of a lease is a gap: after an outage that is a little shorter than
+//! [`JUDGE_TTLS`]: after an outage of the database, when all leases have run out, nobody may judge, and by the time
+//! somebody may, the others have renewed theirs. Half the time of a lease is a gap: after an outage that is a little shorter than
 //! a lease, the first broker that gets through would otherwise fence those that wait behind it. For the same reason a judge that
 //! has not renewed its lease for so long does not judge: its own lease may only be the last one to run out. One judges at a time.
 //!
 //! A start that joins while no other lease is late may judge at once: the others have just renewed theirs, so the database was
-//! not away. Without this, a broker that dies soon after the cluster's start would be missed for longer than any later one.
+//! not away. Without this, a broker that dies soon after the cluster's start would be noticed later than any other.
+//!
+//! Changes of a lease take `clock_timestamp()`: `now()` is when the transaction began, and it may have waited for a lock since.
 
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ use crate::{
 /// How long a judge must have held its own lease, in times of a lease.
 const JUDGE_TTLS: u32 = 2;
 
-/// A renewal that comes later than after this part of a lease ends what the judge has held.
+/// A renewal that comes later than after this part of a lease starts the judge's waiting time again.
 const GAP_PARTS: u32 = 2;
 
 /// The advisory lock of the node that judges: any number that nothing else in the database locks.
@@ -37,16 +39,6 @@ const JUDGING: i64 = 0x006a_7564_6769_6e67;
 const ACTIVE: i16 = 1;
 const FENCED: i16 = 2;
 const LEFT: i16 = 3;
-
-/// A node as `adopt` sees it: id, epoch, state, adopter's epoch, log, whether its lease is good.
-type NodeRow = (
-    i64,
-    i64,
-    Option<i16>,
-    Option<i64>,
-    Option<String>,
-    Option<bool>,
-);
 
 pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeEpoch, JoinError> {
     let mut tx = meta.begin().await?;
@@ -67,12 +59,14 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     refuse_other_log(&mut tx, joining).await?;
     let epoch = nodes::new_epoch(&mut tx, joining.node).await?;
     let endpoints = serde_json::to_string(&joining.endpoints).expect("plain fields are JSON");
+    // A start that may judge at once counts as one that has held its lease for long enough.
     sqlx::query(
-        "UPDATE nodes SET state = 1, lease_until = now() + make_interval(secs => $2),
-           held_since = CASE WHEN EXISTS (SELECT FROM nodes AS other
-                                          WHERE other.state = 1 AND other.node_id <> $1
-                                            AND other.lease_until < now() + make_interval(secs => $8))
-                             THEN now() ELSE now() - make_interval(secs => $9) END,
+        "UPDATE nodes SET state = 1, lease_until = clock_timestamp() + make_interval(secs => $2),
+           held_since = clock_timestamp() - make_interval(secs =>
+             CASE WHEN EXISTS (SELECT FROM nodes AS other
+                               WHERE other.state = 1 AND other.node_id <> $1
+                                 AND other.lease_until < clock_timestamp() + make_interval(secs => $8))
+                  THEN 0 ELSE $9 END),
            rack = $3, version = $4, endpoints = $5, log = $6, log_id = $7, adopter_epoch = NULL,
            draining = false
          WHERE node_id = $1",
@@ -139,9 +133,9 @@ fn id_from_sql(id: i64) -> u64 {
 
 pub(super) async fn renew(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
     let renewed = sqlx::query(
-        "UPDATE nodes SET lease_until = now() + make_interval(secs => $2),
-           held_since = CASE WHEN lease_until < now() + make_interval(secs => $3) THEN now()
-                             ELSE held_since END
+        "UPDATE nodes SET lease_until = clock_timestamp() + make_interval(secs => $2),
+           held_since = CASE WHEN lease_until < clock_timestamp() + make_interval(secs => $3)
+                             THEN clock_timestamp() ELSE held_since END
          WHERE epoch = $1 AND state = 1",
     )
     .bind(to_sql(epoch.get())?)
@@ -186,13 +180,13 @@ pub(super) async fn fence_expired(
     }
     let mut tx = meta.leases.begin().await.map_err(failure)?;
     // Judges do not wait for each other, and lock no row of their own: a renewal of their lease would wait behind it.
-    let is_turn: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
+    let has_lock: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
         .bind(JUDGING)
         .fetch_one(&mut *tx)
         .await
         .map_err(failure)?;
     // The last judge may have fenced this one.
-    if !is_turn || !may_fence(&mut *tx, meta.lease_ttl, judge).await? {
+    if !has_lock || !may_fence(&mut *tx, meta.lease_ttl, judge).await? {
         return Ok(Vec::new());
     }
     // Who renewed while this waited for its row is not among them: PostgreSQL looks at the row again.
@@ -237,34 +231,19 @@ pub(super) async fn adopt(
     adopter: NodeEpoch,
 ) -> Result<Adoption, ClusterError> {
     let mut tx = meta.begin().await?;
-    // Locks the node, the adopter and a former adopter, in the order of their ids.
-    let rows: Vec<NodeRow> = sqlx::query_as(
-        "SELECT node_id, epoch, state, adopter_epoch, log, lease_until >= now() FROM nodes
-             WHERE node_id = $1 OR epoch = $2
-                OR epoch = (SELECT adopter_epoch FROM nodes WHERE node_id = $1)
-             ORDER BY node_id FOR UPDATE",
-    )
-    .bind(i64::from(node.get()))
-    .bind(to_sql(adopter.get())?)
-    .fetch_all(&mut *tx)
-    .await
-    .map_err(failure)?;
+    let found: Option<(Option<i16>, Option<i64>, Option<String>)> =
+        sqlx::query_as("SELECT state, adopter_epoch, log FROM nodes WHERE node_id = $1 FOR UPDATE")
+            .bind(i64::from(node.get()))
+            .fetch_optional(&mut *tx)
+            .await
+            .map_err(failure)?;
     let own = to_sql(adopter.get())?;
-    let is_alive = |epoch: i64| {
-        rows.iter().any(|&(_, of, state, .., lease)| {
-            of == epoch && state == Some(ACTIVE) && lease == Some(true)
-        })
-    };
-    if !is_alive(own) {
-        return Err(Fenced(adopter).into());
-    }
-    let fenced = rows.iter().find(|row| row.0 == i64::from(node.get()));
-    let Some((_, _, Some(FENCED), former, Some(log), _)) = fenced else {
+    let by = active_node(&mut tx, own).await?.ok_or(Fenced(adopter))?;
+    let Some((Some(FENCED), former, Some(log))) = found else {
         return Err(ClusterError::NodeNot(node, "fenced"));
     };
     if let Some(former) = former.filter(|&former| former != own)
-        // Where it was faster while this waited for the node, its row is not among those that were locked.
-        && (is_alive(former) || is_active(&mut tx, former).await?)
+        && active_node(&mut tx, former).await?.is_some()
     {
         let adopter = NodeEpoch(from_sql(former)?);
         return Err(ClusterError::Adopted { node, adopter });
@@ -276,34 +255,32 @@ pub(super) async fn adopt(
         .execute(&mut *tx)
         .await
         .map_err(failure)?;
-    let is_retry = *former == Some(own);
+    let is_retry = former == Some(own);
     if !is_retry {
-        let by = rows.iter().find(|row| row.1 == own).map_or(0, |row| row.0);
         let text = format!("Node {by} takes over the write-ahead log of node {node}.");
         let of = Some(i64::from(node.get()));
         events::record(&mut tx, ClusterEventKind::Takeover, of, &text).await?;
     }
     commit_change(tx, Change::Brokers(&[])).await?;
-    let log = log.clone();
     Ok(Adoption { epoch, log })
 }
 
-/// Whether a start has a good lease.
-async fn is_active(tx: &mut Tx, epoch: i64) -> Result<bool, StoreFailure> {
-    let found: Option<bool> =
-        sqlx::query_scalar("SELECT state = 1 AND lease_until >= now() FROM nodes WHERE epoch = $1")
-            .bind(epoch)
-            .fetch_optional(&mut **tx)
-            .await?;
-    Ok(found == Some(true))
+/// The node of a start that has a good lease. It is not fenced until the transaction ends. Renewals do not wait for this lock, as
+/// they would for a stronger one.
+async fn active_node(tx: &mut Tx, epoch: i64) -> Result<Option<i64>, StoreFailure> {
+    let node = sqlx::query_scalar(
+        "SELECT node_id FROM nodes WHERE epoch = $1 AND state = 1 AND lease_until >= now() FOR KEY SHARE",
+    )
+    .bind(epoch)
+    .fetch_optional(&mut **tx)
+    .await?;
+    Ok(node)
 }
 
 pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
     let mut tx = meta.begin().await?;
     let node: Option<(i64, bool)> = sqlx::query_as(
-        "UPDATE nodes SET draining = true
-         FROM (SELECT node_id, draining FROM nodes WHERE epoch = $1 AND state = 1 FOR UPDATE) AS before
-         WHERE nodes.node_id = before.node_id RETURNING nodes.node_id, before.draining",
+        "SELECT node_id, draining FROM nodes WHERE epoch = $1 AND state = 1 FOR KEY SHARE",
     )
     .bind(to_sql(epoch.get())?)
     .fetch_optional(&mut *tx)
@@ -322,6 +299,13 @@ pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result
     .fetch_all(&mut *tx)
     .await
     .map_err(failure)?;
+    // Only now, so that renewals of its lease do not wait while this waits for partitions. What was planned to go to it meanwhile, it
+    // gives away again.
+    sqlx::query("UPDATE nodes SET draining = true WHERE node_id = $1")
+        .bind(node)
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
     let mut topics: Vec<Vec<u8>> = staying.into_iter().map(|(topic,)| topic).collect();
     topics.sort_unstable();
     topics.dedup();

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use sqlx::{
-    PgPool,
+    Connection as _, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+use tokio::time::timeout;
 
 use crate::StoreFailure;
 
 /// What can be set.
 #[derive(Debug, Clone, Copy)]
 pub struct PostgresOptions {
-    /// Connections of this process for changes. Leases and lookups have four more. PostgreSQL allows 100 in all unless it
+    /// Connections of this process for changes. Leases and lookups have five more. PostgreSQL allows 100 in all unless it
     /// is told otherwise.
     pub connections_max: u32,
     /// How long a change waits for a connection, of the pool or to the database.
@@ -32,7 +33,7 @@ impl Default for PostgresOptions {
     /// The retention is that of [`SqliteOptions`](crate::sqlite::SqliteOptions), for the same reason.
     fn default() -> Self {
         Self {
-            connections_max: 6,
+            connections_max: 5,
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(5),
@@ -63,9 +64,12 @@ pub enum OpenError {
 
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// Connections for leases alone: one renews that of this broker, one judges those of the others. A renewal must not wait behind uploads
-/// that an outage has held up.
-const LEASE_CONNECTIONS: u32 = 2;
+/// Connections for leases alone: two renew that of this broker, where one hangs; one judges those of the others. A renewal must not wait
+/// behind uploads that an outage has held up.
+const LEASE_CONNECTIONS: u32 = 3;
+
+/// A connection that does not answer for so long after its use is closed, so that another one takes its place in the pool.
+const RELEASE_WAIT: Duration = Duration::from_secs(1);
 
 /// Connections for [`Lookups`](super::lookups::Lookups) alone.
 pub(super) const LOOKUP_CONNECTIONS: u32 = 2;
@@ -86,15 +90,33 @@ pub(super) async fn pools(url: &str, options: &PostgresOptions) -> Result<Pools,
     // Statistics lag behind the table's growth, and a sequential scan reads the arrays of every object.
     let by_index = [("enable_seqscan", "off")];
     Ok(Pools {
-        changes: pool(url, options, &[]).await?,
-        leases: pool(url, &of(LEASE_CONNECTIONS), &[]).await?,
-        lookups: pool(url, &of(LOOKUP_CONNECTIONS), &by_index).await?,
+        changes: pool(url, options, PgPoolOptions::new(), &[]).await?,
+        leases: pool(url, &of(LEASE_CONNECTIONS), closing_silent(), &[]).await?,
+        lookups: pool(
+            url,
+            &of(LOOKUP_CONNECTIONS),
+            PgPoolOptions::new(),
+            &by_index,
+        )
+        .await?,
+    })
+}
+
+/// A pool that does not wait for connections which hang: an attempt to renew a lease needs the place of the one before.
+fn closing_silent() -> PgPoolOptions {
+    PgPoolOptions::new().after_release(|connection, _| {
+        Box::pin(async move {
+            let answered = timeout(RELEASE_WAIT, connection.ping()).await;
+            answered.map_err(|_| sqlx::Error::PoolTimedOut)??;
+            Ok(true)
+        })
     })
 }
 
 async fn pool(
     url: &str,
     options: &PostgresOptions,
+    pool: PgPoolOptions,
     settings: &[(&str, &str)],
 ) -> Result<PgPool, OpenError> {
     // The driver takes an address of any scheme for its own.
@@ -105,14 +127,14 @@ async fn pool(
     let address = address.application_name("millrace broker").options([
         ("statement_timeout", millis(options.statement_timeout)),
         ("lock_timeout", millis(options.lock_timeout)),
-        // A broker that stands still must not hold locks that the others wait for.
+        // A broker that stands still must not hold locks that the others wait for when they fence it.
         (
             "idle_in_transaction_session_timeout",
-            millis(options.statement_timeout),
+            millis(options.statement_timeout.min(options.lease_ttl)),
         ),
     ]);
     let address = address.options(settings.iter().copied());
-    let pool = PgPoolOptions::new()
+    let pool = pool
         .max_connections(options.connections_max)
         .acquire_timeout(options.connect_timeout)
         .connect_with(address)

@@ -162,7 +162,8 @@ impl ScannedWal {
             .transpose()?;
         // A former owner that still runs may have written since the first flush. What was found must not be lost once the header
         // lists it.
-        flush(&*log.device).await?;
+        let flushed = flush(&*log.device).await;
+        flushed.map_err(|error| explained(error, fence.as_ref()))?;
         let limits = Limits::of(&log.config, log.ring);
         let mut store = HeaderStore::after(Arc::clone(&log.device), log.header, log.slot);
         let started = start_session(&mut store, &scan, &limits, owner).await;

@@ -8,7 +8,7 @@ use millrace_stream::FlushError;
 use tokio::time::timeout;
 
 use super::{FAILURE_PAUSE, Following, Led, Shared, close_all};
-use crate::{manager::Inner, topic::Topic};
+use crate::{manager::Inner, partition::PartitionLog, topic::Topic};
 
 /// Partitions that move together: they share two uploads, and the last of them waits for all.
 const MOVES_AT_ONCE: usize = 32;
@@ -17,17 +17,22 @@ const MOVES_AT_ONCE: usize = 32;
 const MOVE_WAIT: Duration = Duration::from_secs(10);
 
 impl Inner {
-    /// Moves some partitions that are to go elsewhere; whether there were any.
-    async fn move_some(&self, following: &Following) -> Result<bool, FlushError> {
+    /// Partitions that are planned to go elsewhere and can, as many as move together.
+    fn due_moves(&self, following: &Following) -> Vec<(Led, Arc<PartitionLog>, NodeId)> {
         let node = following.cluster.node;
-        let due = self.led_partitions(following).into_iter();
-        let due = due.filter_map(|(led, log)| {
+        let led = self.led_partitions(following).into_iter();
+        let due = led.filter_map(|(led, log)| {
             let to = led.leader.moving_to.filter(|&to| to != node)?;
             // What follows a damaged record is in this broker's log alone.
             let log = log.filter(|log| log.halted().is_none())?;
             Some((led, log, to))
         });
-        let due: Vec<_> = due.take(MOVES_AT_ONCE).collect();
+        due.take(MOVES_AT_ONCE).collect()
+    }
+
+    /// Moves some partitions that are to go elsewhere; whether there were any.
+    async fn move_some(&self, following: &Following) -> Result<bool, FlushError> {
+        let due = self.due_moves(following);
         if due.is_empty() {
             return Ok(false);
         }
