@@ -144,6 +144,7 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::ExpireDelegationToken => "ExpireDelegationToken",
         ApiKey::DescribeDelegationToken => "DescribeDelegationToken",
         ApiKey::DeleteGroups => "DeleteGroups",
+        ApiKey::OffsetDelete => "OffsetDelete",
         ApiKey::IncrementalAlterConfigs => "IncrementalAlterConfigs",
         ApiKey::ElectLeaders => "ElectLeaders",
         ApiKey::AlterPartitionReassignments => "AlterPartitionReassignments",

@@ -52,6 +52,7 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(IncrementalAlterConfigs, incremental_alter_configs),
     serve!(AlterPartitionReassignments, alter_partition_reassignments),
     serve!(ListPartitionReassignments, list_partition_reassignments),
+    serve!(OffsetDelete, offset_delete),
     serve!(DescribeClientQuotas, describe_client_quotas),
     serve!(AlterClientQuotas, alter_client_quotas),
     serve!(

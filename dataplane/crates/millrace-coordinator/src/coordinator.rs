@@ -452,6 +452,35 @@ impl GroupCoordinator {
         deleted().unwrap_or_else(|error| Waiting::ready(Err(error)))
     }
 
+    /// Deletes the group's offsets in these partitions, but for those of topics that its members subscribe to, which this gives. The
+    /// answer comes when the deletion is durable.
+    ///
+    /// # Errors
+    /// There is no such group, or it has members that are not consumers.
+    pub fn delete_offsets(
+        &self,
+        group_id: &str,
+        partitions: &[TopicPartition],
+    ) -> Result<(BTreeSet<TopicName>, Waiting<()>), GroupError> {
+        let shard = self.shard(group_id)?;
+        let cell = shard.cell(group_id)?.ok_or(GroupError::GroupIdNotFound)?;
+        shard.with(&cell, |turn| {
+            let topics = partitions.iter().map(|partition| &partition.topic);
+            let subscribed = turn.group.subscribed_of(topics)?;
+            let is_deletable = |partition: &&TopicPartition| {
+                !subscribed.contains(&partition.topic) && turn.group.offset(partition).is_some()
+            };
+            let deleted: Vec<_> = partitions.iter().filter(is_deletable).cloned().collect();
+            if deleted.is_empty() {
+                return Ok((subscribed, Waiting::ready(Ok(()))));
+            }
+            let (reply, answer) = oneshot::channel();
+            let tombstones = turn.group.offset_tombstones(&deleted);
+            turn.write(tombstones, Outcome::Forget(deleted, Some(reply)));
+            Ok((subscribed, Waiting(answer)))
+        })?
+    }
+
     /// Drops all offsets in topics that are gone; done where it can be when it returns. Commits in
     /// these topics must not be let in any more. Those that are on their way are waited for first:
     /// one that landed behind the deletion would tell the consumers of a new topic with the same
@@ -466,7 +495,7 @@ impl GroupCoordinator {
                 return None;
             }
             let tombstones = turn.group.offset_tombstones(&gone);
-            turn.write(tombstones, Outcome::Forget(gone));
+            turn.write(tombstones, Outcome::Forget(gone, None));
             Some(behind_all(turn))
         });
         join_all(forgotten.into_iter().flatten()).await;

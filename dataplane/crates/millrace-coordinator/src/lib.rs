@@ -30,6 +30,6 @@ mod subscription;
 mod writer;
 
 pub use config::GroupConfig;
-pub use coordinator::{CoordinatorParts, GroupCoordinator, partition_of};
+pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting, partition_of};
 pub use error::GroupError;
 pub use load::LoadError;

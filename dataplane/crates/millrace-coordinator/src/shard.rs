@@ -60,8 +60,8 @@ pub(crate) enum Outcome {
     Commit(Vec<(TopicPartition, CommittedOffset)>, Reply<()>),
     /// The deletion of the group, and who waits for it.
     Delete(Option<Reply<()>>),
-    /// The deletion of some of its offsets.
-    Forget(Vec<TopicPartition>),
+    /// The deletion of some of its offsets, and who waits for it.
+    Forget(Vec<TopicPartition>, Option<Reply<()>>),
 }
 
 impl Outcome {
@@ -76,7 +76,7 @@ impl Outcome {
                 (2 * bytes.sum::<u64>(), false)
             }
             Self::Delete(_) => (GROUP_BYTES, true),
-            Self::Forget(partitions) => (partitions.len() as u64 * OFFSET_BYTES, true),
+            Self::Forget(partitions, _) => (partitions.len() as u64 * OFFSET_BYTES, true),
         }
     }
 
@@ -98,9 +98,12 @@ impl Outcome {
                     drop(reply.send(result));
                 }
             }
-            Self::Forget(partitions) => {
+            Self::Forget(partitions, reply) => {
                 if result.is_ok() {
                     group.forget(&partitions);
+                }
+                if let Some(reply) = reply {
+                    drop(reply.send(result));
                 }
             }
         }
@@ -114,8 +117,10 @@ impl Outcome {
                     drop(reply.send(result.map(|()| joined)));
                 }
             }
-            Self::Commit(_, reply) | Self::Delete(Some(reply)) => drop(reply.send(result)),
-            Self::Delete(None) | Self::Forget(_) => {}
+            Self::Commit(_, reply) | Self::Delete(Some(reply)) | Self::Forget(_, Some(reply)) => {
+                drop(reply.send(result));
+            }
+            Self::Delete(None) | Self::Forget(_, None) => {}
         }
     }
 }
@@ -497,7 +502,7 @@ impl Shard {
             let expired = turn.group.expired(turn.now);
             if !expired.is_empty() {
                 let tombstones = turn.group.offset_tombstones(&expired);
-                turn.write(tombstones, Outcome::Forget(expired));
+                turn.write(tombstones, Outcome::Forget(expired, None));
             }
         });
         // Expired or not is for the next coordinator to say.
@@ -512,7 +517,7 @@ impl Shard {
                 if !gone.is_empty() {
                     let tombstones = turn.group.offset_tombstones(&gone);
                     turn.group.forget(&gone);
-                    turn.write(tombstones, Outcome::Forget(gone));
+                    turn.write(tombstones, Outcome::Forget(gone, None));
                 }
             });
             // The next coordinator learns of deleted topics by itself.

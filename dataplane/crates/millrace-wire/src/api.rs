@@ -70,6 +70,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::IncrementalAlterConfigs, 0, 1),
     serve(ApiKey::AlterPartitionReassignments, 0, 1),
     serve(ApiKey::ListPartitionReassignments, 0, 0),
+    serve(ApiKey::OffsetDelete, 0, 0),
     serve(ApiKey::DescribeClientQuotas, 0, 1),
     serve(ApiKey::AlterClientQuotas, 0, 1),
     serve(ApiKey::DescribeUserScramCredentials, 0, 0),
@@ -149,6 +150,7 @@ mod tests {
             ElectLeaders => ElectLeadersRequest, ElectLeadersResponse;
             AlterPartitionReassignments => AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse;
             ListPartitionReassignments => ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse;
+            OffsetDelete => OffsetDeleteRequest, OffsetDeleteResponse;
             DescribeClientQuotas => DescribeClientQuotasRequest, DescribeClientQuotasResponse;
             AlterClientQuotas => AlterClientQuotasRequest, AlterClientQuotasResponse;
             DescribeUserScramCredentials => DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;

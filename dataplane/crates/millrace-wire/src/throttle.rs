@@ -11,6 +11,8 @@ use crate::response::{LENGTH_BYTES, Response};
 enum Place {
     /// The first field of the body.
     First,
+    /// The field behind the body's error code, which is the first.
+    AfterError,
     /// The last field of the body, before the tagged fields, of which the response has none.
     Last,
 }
@@ -24,6 +26,7 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::RenewDelegationToken
         | ApiKey::ExpireDelegationToken
         | ApiKey::DescribeDelegationToken => return Some((1, Place::Last)),
+        ApiKey::OffsetDelete => return Some((0, Place::AfterError)),
         ApiKey::DeleteRecords
         | ApiKey::InitProducerId
         | ApiKey::DescribeConfigs
@@ -73,14 +76,16 @@ impl Response {
             return self;
         }
         let tags = usize::from(api_key.response_header_version(version) >= 1);
+        let body = LENGTH_BYTES + size_of::<i32>() + tags;
         let mut segments = self.into_segments();
         let segment = match place {
-            Place::First => segments.first_mut(),
+            Place::First | Place::AfterError => segments.first_mut(),
             Place::Last => segments.last_mut(),
         };
         if let Some(segment) = segment {
             let at = match place {
-                Place::First => Some(LENGTH_BYTES + size_of::<i32>() + tags),
+                Place::First => Some(body),
+                Place::AfterError => Some(body + size_of::<i16>()),
                 Place::Last => segment.len().checked_sub(size_of::<i32>() + tags),
             };
             *segment = raised(std::mem::take(segment), at, throttle_ms);
@@ -195,6 +200,7 @@ mod tests {
             DescribeLogDirs DescribeLogDirsResponse,
             CreatePartitions CreatePartitionsResponse,
             DeleteGroups DeleteGroupsResponse,
+            OffsetDelete OffsetDeleteResponse,
             ElectLeaders ElectLeadersResponse,
             IncrementalAlterConfigs IncrementalAlterConfigsResponse,
             AlterPartitionReassignments AlterPartitionReassignmentsResponse,

@@ -94,6 +94,8 @@ pub(crate) enum Changed {
     BrokerConfigs,
     /// A consumer group.
     Group,
+    /// Committed offsets of a group.
+    GroupOffsets,
     /// An access control list.
     Acl,
     /// The quotas of users, clients or addresses.

@@ -86,6 +86,8 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         }
         ApiKey::FindCoordinator | ApiKey::DescribeGroups => group(Describe),
         ApiKey::DeleteGroups => group(Delete),
+        // The topic's error where the group is allowed is tested apart.
+        ApiKey::OffsetDelete => Some((vec![vec![on_group(Delete), on_topic(Read)]], GROUP_DENIED)),
         ApiKey::ListGroups => Some((
             vec![vec![on_group(Describe)], vec![on_cluster(Describe)]],
             GROUP_DENIED,
@@ -252,6 +254,15 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
         ApiKey::DeleteGroups => {
             let request = DeleteGroupsRequest::default().with_groups_names(vec![group("g")]);
             let answer = ask!(world as peer, 2, request, |a| vec![a.results[0].error_code]);
+            commit_as_admin(world).await;
+            answer
+        }
+        ApiKey::OffsetDelete => {
+            let answer = ask!(world as peer, 0, offset_delete("g", "t", 0), |a| {
+                let partitions = a.topics.iter().flat_map(|topic| &topic.partitions);
+                let errors = partitions.map(|partition| partition.error_code);
+                std::iter::once(a.error_code).chain(errors).collect()
+            });
             commit_as_admin(world).await;
             answer
         }

@@ -19,6 +19,7 @@ use kafka_protocol::{
 
 use crate::{
     calls::topic_name,
+    versions::offset_delete,
     world::{Sent, Settings, World, answer, text},
 };
 
@@ -212,6 +213,51 @@ async fn a_group_lives_from_join_to_leave() {
     assert_eq!(each, [0, Code::UnknownMemberId.code()]);
     assert_eq!(codes(world.ask(2, &delete).await), [0, unknown]);
     assert_eq!(committed(&world, "g", &[1]).await, [-1]);
+}
+
+/// What is in the answer to a deletion of offsets: the error of the group, or that of each partition.
+async fn deleted(world: &World, id: &str, topic: &str, partition: i32) -> Vec<i16> {
+    let answer = world.ask(0, &offset_delete(id, topic, partition)).await;
+    match answer.error_code {
+        0 => {
+            let partitions = answer.topics.iter().flat_map(|topic| &topic.partitions);
+            partitions.map(|partition| partition.error_code).collect()
+        }
+        error => vec![error],
+    }
+}
+
+#[tokio::test]
+async fn offsets_of_topics_without_subscribers_can_be_deleted() {
+    let world = World::new().await;
+    world.create("t", 2, &[]).await;
+    world.find_coordinator().await;
+    let not_found = [Code::GroupIdNotFound.code()];
+    assert_eq!(deleted(&world, "g", "t", 0).await, not_found);
+    for partition in [0, 1] {
+        let response = world.ask(9, &commit("g", "t", partition, 42)).await;
+        assert_eq!(response.topics[0].partitions[0].error_code, 0);
+    }
+    assert_eq!(deleted(&world, "g", "t", 1).await, [0]);
+    assert_eq!(committed(&world, "g", &[0, 1]).await, [42, -1]);
+    // Nothing to delete is no error, a partition that does not exist is.
+    assert_eq!(deleted(&world, "g", "t", 1).await, [0]);
+    let unknown = [Code::UnknownTopicOrPartition.code()];
+    assert_eq!(deleted(&world, "g", "t", 99).await, unknown);
+    assert_eq!(deleted(&world, "g", "none", 0).await, unknown);
+
+    // Its only member's subscription cannot be read, so it may be to any topic.
+    let joined = stable(&world, "g").await;
+    let subscribed = [Code::GroupSubscribedToTopic.code()];
+    assert_eq!(deleted(&world, "g", "t", 0).await, subscribed);
+    assert_eq!(committed(&world, "g", &[0]).await, [42]);
+    let leaving = MemberIdentity::default().with_member_id(joined.member_id);
+    let leave = LeaveGroupRequest::default()
+        .with_group_id(group("g"))
+        .with_members(vec![leaving]);
+    assert_eq!(world.ask(4, &leave).await.error_code, 0);
+    assert_eq!(deleted(&world, "g", "t", 0).await, [0]);
+    assert_eq!(committed(&world, "g", &[0]).await, [-1]);
 }
 
 #[tokio::test]

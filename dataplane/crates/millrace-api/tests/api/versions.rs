@@ -235,6 +235,7 @@ async fn every_version_of_the_group_apis_is_served() {
         DeleteGroupsRequest::default().with_groups_names(vec![group("none")])
     })
     .await;
+    ask_all(&world, |_| offset_delete("none", "t", 0)).await;
 }
 
 #[tokio::test]
@@ -446,6 +447,17 @@ pub(crate) fn offset_commit(group_id: &str, topic: &str) -> OffsetCommitRequest 
     OffsetCommitRequest::default()
         .with_group_id(group(group_id))
         .with_generation_id_or_member_epoch(-1)
+        .with_topics(vec![topic])
+}
+
+pub(crate) fn offset_delete(group_id: &str, topic: &str, partition: i32) -> OffsetDeleteRequest {
+    let partition = offset_delete_request::OffsetDeleteRequestPartition::default()
+        .with_partition_index(partition);
+    let topic = offset_delete_request::OffsetDeleteRequestTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![partition]);
+    OffsetDeleteRequest::default()
+        .with_group_id(group(group_id))
         .with_topics(vec![topic])
 }
 

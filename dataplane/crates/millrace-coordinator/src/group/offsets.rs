@@ -152,6 +152,28 @@ impl Group {
             .collect()
     }
 
+    /// Which of these topics the members subscribe to: their offsets must not be deleted. All of them while the group rebalances: what its
+    /// members subscribe to is known only afterwards.
+    pub(crate) fn subscribed_of<'a>(
+        &self,
+        topics: impl Iterator<Item = &'a TopicName>,
+    ) -> Result<BTreeSet<TopicName>, GroupError> {
+        let is_consumers = self.protocol_type.as_deref() == Some("consumer");
+        match self.state {
+            GroupState::Dead => Err(GroupError::GroupIdNotFound),
+            GroupState::Empty => Ok(BTreeSet::new()),
+            _ if !is_consumers => Err(GroupError::NonEmptyGroup),
+            GroupState::Stable => {
+                let subscribed = self.subscribed_topics();
+                let topics = topics.filter(|topic| subscribed.contains(topic.as_str()));
+                Ok(topics.cloned().collect())
+            }
+            GroupState::PreparingRebalance | GroupState::CompletingRebalance => {
+                Ok(topics.cloned().collect())
+            }
+        }
+    }
+
     fn subscribed_topics(&self) -> BTreeSet<String> {
         let protocol = self.protocol.as_deref().unwrap_or_default();
         let topics = self

@@ -45,6 +45,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::ElectLeaders => (2, &ELECT_LEADERS),
         ApiKey::AlterPartitionReassignments => (0, &ALTER_PARTITION_REASSIGNMENTS),
         ApiKey::ListPartitionReassignments => (0, &LIST_PARTITION_REASSIGNMENTS),
+        ApiKey::OffsetDelete => (NEVER, &OFFSET_DELETE),
         ApiKey::DescribeClientQuotas => (1, &DESCRIBE_CLIENT_QUOTAS),
         ApiKey::AlterClientQuotas => (1, &ALTER_CLIENT_QUOTAS),
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
@@ -411,6 +412,11 @@ static TOPIC_PARTITIONS: Schema = plain(&[
 static PARTITION_ASSIGNMENT: Schema = plain(&[always(INT32S)]);
 
 static DELETE_GROUPS: Schema = plain(&[always(TEXTS)]);
+
+static OFFSET_DELETE: Schema = plain(&[
+    always(TEXT), // group id
+    always(list_of!(PARTITIONS_OF_TOPIC)),
+]);
 
 static ELECT_LEADERS: Schema = plain(&[
     since(1, INT8), // election type
