@@ -25,6 +25,10 @@ use crate::{
 /// Looks at the leases within the time of one.
 const LOOKS_PER_LEASE: u32 = 12;
 
+/// How long a judge waits for the metadata: longer than its statements may take, however much a dead broker led. It ends the wait for
+/// an answer that never comes.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+
 /// The pause after a log could not be taken over.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
@@ -82,13 +86,8 @@ impl Failover {
     }
 
     async fn judge(&self) {
-        let Membership {
-            store,
-            epoch,
-            session_timeout,
-            ..
-        } = &self.parts.membership;
-        let Ok(judged) = timeout(*session_timeout, store.fence_expired(*epoch)).await else {
+        let Membership { store, epoch, .. } = &self.parts.membership;
+        let Ok(judged) = timeout(ANSWER_WAIT, store.fence_expired(*epoch)).await else {
             tracing::warn!("leases were not looked at: the metadata database does not answer");
             return;
         };
@@ -137,13 +136,8 @@ impl Failover {
                 return;
             }
         }
-        let Membership {
-            store,
-            epoch,
-            session_timeout,
-            ..
-        } = &self.parts.membership;
-        let Ok(adopted) = timeout(*session_timeout, store.adopt_log(node, *epoch)).await else {
+        let Membership { store, epoch, .. } = &self.parts.membership;
+        let Ok(adopted) = timeout(ANSWER_WAIT, store.adopt_log(node, *epoch)).await else {
             tracing::warn!(%node, "the log of a fenced broker waits to be taken over: the metadata database does not answer");
             return;
         };

@@ -9,7 +9,7 @@
 //! A start that joins while no other lease is late may judge at once: the others have just renewed theirs, so the database was
 //! not away. Without this, a broker that dies soon after the cluster's start would be noticed later than any other.
 //!
-//! Changes of a lease take `clock_timestamp()`: `now()` is when the transaction began, and it may have waited for a lock since.
+//! A lease begins by `clock_timestamp()`: `now()` is when the transaction began, and it may have waited for a lock since.
 
 use std::time::Duration;
 
@@ -231,15 +231,18 @@ pub(super) async fn adopt(
     adopter: NodeEpoch,
 ) -> Result<Adoption, ClusterError> {
     let mut tx = meta.begin().await?;
-    let found: Option<(Option<i16>, Option<i64>, Option<String>)> =
-        sqlx::query_as("SELECT state, adopter_epoch, log FROM nodes WHERE node_id = $1 FOR UPDATE")
-            .bind(i64::from(node.get()))
-            .fetch_optional(&mut *tx)
-            .await
-            .map_err(failure)?;
+    // Only where it is fenced: the renewals of one that is active would wait for the lock.
+    let found: Option<(Option<i64>, Option<String>)> = sqlx::query_as(
+        "SELECT adopter_epoch, log FROM nodes WHERE node_id = $1 AND state = $2 FOR UPDATE",
+    )
+    .bind(i64::from(node.get()))
+    .bind(FENCED)
+    .fetch_optional(&mut *tx)
+    .await
+    .map_err(failure)?;
     let own = to_sql(adopter.get())?;
     let by = active_node(&mut tx, own).await?.ok_or(Fenced(adopter))?;
-    let Some((Some(FENCED), former, Some(log))) = found else {
+    let Some((former, Some(log))) = found else {
         return Err(ClusterError::NodeNot(node, "fenced"));
     };
     if let Some(former) = former.filter(|&former| former != own)
@@ -279,8 +282,11 @@ async fn active_node(tx: &mut Tx, epoch: i64) -> Result<Option<i64>, StoreFailur
 
 pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
     let mut tx = meta.begin().await?;
+    // Moves that are planned at the same time come before or after: none goes to a broker that is draining.
     let node: Option<(i64, bool)> = sqlx::query_as(
-        "SELECT node_id, draining FROM nodes WHERE epoch = $1 AND state = 1 FOR KEY SHARE",
+        "UPDATE nodes SET draining = true
+         FROM (SELECT node_id, draining FROM nodes WHERE epoch = $1 AND state = 1 FOR UPDATE) AS before
+         WHERE nodes.node_id = before.node_id RETURNING nodes.node_id, before.draining",
     )
     .bind(to_sql(epoch.get())?)
     .fetch_optional(&mut *tx)
@@ -299,13 +305,6 @@ pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result
     .fetch_all(&mut *tx)
     .await
     .map_err(failure)?;
-    // Only now, so that renewals of its lease do not wait while this waits for partitions. What was planned to go to it meanwhile, it
-    // gives away again.
-    sqlx::query("UPDATE nodes SET draining = true WHERE node_id = $1")
-        .bind(node)
-        .execute(&mut *tx)
-        .await
-        .map_err(failure)?;
     let mut topics: Vec<Vec<u8>> = staying.into_iter().map(|(topic,)| topic).collect();
     topics.sort_unstable();
     topics.dedup();
