@@ -42,10 +42,13 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         .and_then(|()| delete(context, &group, &partitions));
     Taken::later(async move {
         let deleted = match deleting {
-            Ok((subscribed, deletion)) => deletion
-                .await
-                .map(|()| subscribed)
-                .map_err(|error| code::of_group(&error)),
+            Ok((subscribed, None)) => Ok(subscribed),
+            Ok((subscribed, Some(deletion))) => {
+                let durable = deletion.await;
+                durable
+                    .map(|()| subscribed)
+                    .map_err(|error| code::of_group(&error))
+            }
             Err(code) => Err(code),
         };
         rights.audit(
@@ -73,9 +76,14 @@ fn delete(
     context: &Context,
     group: &str,
     partitions: &[TopicPartition],
-) -> Result<(BTreeSet<TopicName>, Waiting<()>), ErrorCode> {
+) -> Result<(BTreeSet<TopicName>, Option<Waiting<()>>), ErrorCode> {
+    // Each partition has an error already, which is told whatever the group is.
+    if partitions.is_empty() {
+        return Ok((BTreeSet::new(), None));
+    }
     let deleting = context.groups.delete_offsets(group, partitions);
-    deleting.map_err(|error| code::of_group(&error))
+    let (subscribed, deletion) = deleting.map_err(|error| code::of_group(&error))?;
+    Ok((subscribed, Some(deletion)))
 }
 
 fn asked(context: &Context, rights: &Rights, topic: &OffsetDeleteRequestTopic) -> Vec<Asked> {

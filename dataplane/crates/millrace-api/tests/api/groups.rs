@@ -234,6 +234,8 @@ async fn offsets_of_topics_without_subscribers_can_be_deleted() {
     world.find_coordinator().await;
     let not_found = [Code::GroupIdNotFound.code()];
     assert_eq!(deleted(&world, "g", "t", 0).await, not_found);
+    let unknown = [Code::UnknownTopicOrPartition.code()];
+    assert_eq!(deleted(&world, "g", "none", 0).await, unknown);
     for partition in [0, 1] {
         let response = world.ask(9, &commit("g", "t", partition, 42)).await;
         assert_eq!(response.topics[0].partitions[0].error_code, 0);
@@ -242,7 +244,6 @@ async fn offsets_of_topics_without_subscribers_can_be_deleted() {
     assert_eq!(committed(&world, "g", &[0, 1]).await, [42, -1]);
     // Nothing to delete is no error, a partition that does not exist is.
     assert_eq!(deleted(&world, "g", "t", 1).await, [0]);
-    let unknown = [Code::UnknownTopicOrPartition.code()];
     assert_eq!(deleted(&world, "g", "t", 99).await, unknown);
     assert_eq!(deleted(&world, "g", "none", 0).await, unknown);
 
