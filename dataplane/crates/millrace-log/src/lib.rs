@@ -51,3 +51,12 @@ pub use transactions::{AbortedTransaction, TransactionMarker};
 
 /// The topic in which consumer groups keep their state (Kafka's own name).
 pub const CONSUMER_OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// The topic in which transactions keep their state (Kafka's own name).
+pub const TRANSACTION_STATE_TOPIC: &str = "__transaction_state";
+
+/// Whether the broker keeps its own state in a topic of this name.
+#[must_use]
+pub fn is_internal(topic: &str) -> bool {
+    topic == CONSUMER_OFFSETS_TOPIC || topic == TRANSACTION_STATE_TOPIC
+}

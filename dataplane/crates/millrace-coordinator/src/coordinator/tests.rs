@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::{
-    config::GROUP_ID_BYTES_MAX,
+    config::ID_BYTES_MAX,
     log::{BoxFuture, Durable, LogFault, StateLog},
     messages::Protocol,
 };
@@ -655,7 +655,7 @@ async fn what_is_out_of_bounds_is_refused() {
         join(join_request("", "")).await,
         Err(GroupError::InvalidGroupId)
     );
-    let long = "g".repeat(GROUP_ID_BYTES_MAX + 1);
+    let long = "g".repeat(ID_BYTES_MAX + 1);
     assert_eq!(
         join(join_request(&long, "")).await,
         Err(GroupError::InvalidGroupId)
