@@ -688,4 +688,4 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
