@@ -404,7 +404,7 @@ impl GroupCoordinator {
         };
         let (reply, answer) = oneshot::channel();
         let started = shard.with_token(&cell, (token, producer.0), |turn| {
-            turn.kept.check_commit(&caller, turn.now)?;
+            turn.kept.check_transactional_commit(&caller, turn.now)?;
             let bytes = offsets.iter().map(|(_, committed)| offset_bytes(committed));
             self.0.ground.room(bytes.sum())?;
             turn.kept.commit_started();
@@ -582,7 +582,6 @@ impl GroupCoordinator {
         let settling = self.each_group(settle).into_iter().flatten();
         join_all(settling).await;
         let forgotten = self.each_group(|turn| {
-            turn.kept.forget_pending_in(topics);
             let gone = turn.kept.offsets_in(topics);
             if gone.is_empty() {
                 return None;
@@ -647,7 +646,7 @@ fn behind_all(turn: &mut Turn<'_>) -> Waiting<()> {
 /// Deletes expired offsets, and the group when nothing is left of it.
 fn sweep(shard: &Arc<Shard>, cell: &Arc<Cell>) {
     let swept = shard.with(cell, |turn| {
-        if turn.kept.has_commits_in_flight() || turn.kept.has_any_pending() {
+        if turn.kept.has_commits_in_flight() {
             return;
         }
         if turn.kept.is_unused() {

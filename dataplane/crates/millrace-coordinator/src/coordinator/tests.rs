@@ -1,4 +1,5 @@
 mod partitions;
+mod transactional;
 
 use std::{
     pin::pin,
