@@ -45,6 +45,6 @@ pub use transaction::{
     MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
     messages::{
         InitProducer, TransactionConfig, TransactionDescription, TransactionError,
-        TransactionFilter, TransactionListing, TransactionState,
+        TransactionFilter, TransactionListing, TransactionState, VerifiedPartitions,
     },
 };

@@ -19,13 +19,13 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    MarkerWriter, ProducerIdAndEpoch, Step, Transaction,
+    MarkerWriter, NONE, ProducerIdAndEpoch, Step, Transaction,
     ending::{Endings, SharedSettings, end_for_ever},
     kept::Settings,
     messages::{
         InitProducer, TRANSACTION_MEMORY_BYTES, TRANSACTION_WRITES_BYTES_MAX, TRANSACTIONS_MAX,
         TransactionConfig, TransactionDescription, TransactionError, TransactionFilter,
-        TransactionListing, TransactionState,
+        TransactionListing, VerifiedPartitions,
     },
 };
 use crate::{
@@ -228,7 +228,7 @@ impl TransactionCoordinator {
         transactional_id: &str,
         producer: ProducerIdAndEpoch,
         partitions: &[TopicPartition],
-    ) -> Result<Vec<(TopicPartition, Result<(), TransactionError>)>, TransactionError> {
+    ) -> Result<VerifiedPartitions, TransactionError> {
         let cell = self.shard(transactional_id)?.cell(transactional_id)?;
         let cell = cell.ok_or(TransactionError::InvalidProducerIdMapping)?;
         cell.read(|transaction| transaction.verify(producer, partitions))?
@@ -350,12 +350,9 @@ fn whole_match(pattern: &str) -> Result<Regex, TransactionError> {
 }
 
 fn admits(filter: &TransactionFilter, of: &TransactionDescription, now: Now) -> bool {
-    let is_open = of.state == TransactionState::Ongoing || of.state.is_ending();
     let is_longer = filter.longer_than.is_none_or(|longest| {
-        let open_ms = of
-            .start_ms
-            .map_or(0, |start_ms| now.ms.saturating_sub(start_ms));
-        is_open && u128::try_from(open_ms).unwrap_or(0) > longest.as_millis()
+        let begun_ms = now.ms.saturating_sub(of.start_ms.unwrap_or(NONE));
+        u128::try_from(begun_ms).is_ok_and(|begun_ms| begun_ms > longest.as_millis())
     });
     (filter.states.is_empty() || filter.states.contains(&of.state))
         && (filter.producer_ids.is_empty() || filter.producer_ids.contains(&of.producer_id))
@@ -409,13 +406,18 @@ impl Inner {
         })
     }
 
-    /// All markers of a transaction are written. Where this cannot be written down, because the partition was lost, the next
-    /// coordinator writes them once more.
-    pub(super) fn complete(&self, id: &str, epoch: i16) {
+    /// All these markers of a transaction are written. Where this cannot be written down, because the partition was lost,
+    /// the next coordinator writes them once more.
+    pub(super) fn complete(&self, id: &str, marker: &TransactionMarker) {
         let completed = self.partitions.shard(id).and_then(|shard| {
             let Some(cell) = shard.cell(id)? else {
                 return Ok(());
             };
+            // Lost and gained again meanwhile: the id may have ended further transactions elsewhere.
+            if shard.epoch() != marker.coordinator_epoch {
+                return Err(TransactionError::NotCoordinator);
+            }
+            let epoch = marker.producer_epoch;
             shard.with(&cell, |turn| turn.kept.complete(epoch, turn.now))
         });
         if let Err(error) = completed {
@@ -441,6 +443,8 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
             for cell in shard.cells() {
                 // Expired or not is for the next coordinator to say.
                 let _resigned = shard.with(&cell, |turn| turn.kept.forget_if_expired(turn.now));
+                // Made for a producer that went away before it had its id.
+                shard.forget_if_nothing(&cell);
             }
             tokio::task::yield_now().await;
         }

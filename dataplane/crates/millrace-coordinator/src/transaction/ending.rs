@@ -49,26 +49,40 @@ pub trait MarkerWriter: fmt::Debug + Send + Sync + 'static {
     ) -> BoxFuture<'_, Vec<(TopicPartition, MarkerOutcome)>>;
 }
 
-/// The ids of transactions whose markers are to be written: each at most once.
+/// The ids of transactions whose markers are to be written: each at most once, and not while they are being written. A
+/// second marker that is on its way when the transaction is complete could end the next one of its producer.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
-    ids: Mutex<HashSet<String>>,
+    ids: Mutex<Ids>,
     added: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Ids {
+    waiting: HashSet<String>,
+    under_way: HashSet<String>,
 }
 
 impl Endings {
     pub(super) fn push(&self, id: &str) {
-        self.ids.lock().insert(id.to_owned());
+        self.ids.lock().waiting.insert(id.to_owned());
         self.added.notify_one();
     }
 
     fn take(&self, max: usize) -> Vec<String> {
         let mut ids = self.ids.lock();
-        let taken: Vec<String> = ids.iter().take(max).cloned().collect();
+        let Ids { waiting, under_way } = &mut *ids;
+        let free = waiting.iter().filter(|id| !under_way.contains(*id));
+        let taken: Vec<String> = free.take(max).cloned().collect();
         for id in &taken {
-            ids.remove(id);
+            waiting.remove(id);
+            under_way.insert(id.clone());
         }
         taken
+    }
+
+    fn finished(&self, id: &str) {
+        self.ids.lock().under_way.remove(id);
     }
 
     async fn wait(&self) {
@@ -90,14 +104,19 @@ pub(super) async fn end_for_ever(coordinator: Weak<Inner>) {
         let settings = inner.settings();
         drop(inner);
         tokio::select! {
-            _ = under_way.next(), if !under_way.is_empty() => {}
+            Some(id) = under_way.next(), if !under_way.is_empty() => settings.endings.finished(&id),
             () = settings.endings.wait(), if under_way.len() < ENDINGS_AT_ONCE => {}
         }
     }
 }
 
 /// Writes the markers of one transaction until all are written or another coordinator goes on.
-async fn end(coordinator: Weak<Inner>, id: String) {
+async fn end(coordinator: Weak<Inner>, id: String) -> String {
+    write_markers(coordinator, &id).await;
+    id
+}
+
+async fn write_markers(coordinator: Weak<Inner>, id: &str) {
     let mut pause = PAUSE_MIN;
     let mut done: BTreeSet<TopicPartition> = BTreeSet::new();
     let mut ending = None;
@@ -105,14 +124,14 @@ async fn end(coordinator: Weak<Inner>, id: String) {
         let Some(inner) = coordinator.upgrade() else {
             return;
         };
-        match inner.ending(&id) {
+        match inner.ending(id) {
             Ok(Some((marker, partitions))) => {
                 if ending.replace(marker) != Some(marker) {
                     done.clear();
                 }
                 let left: Vec<_> = partitions.difference(&done).cloned().collect();
                 if left.is_empty() {
-                    return inner.complete(&id, marker.producer_epoch);
+                    return inner.complete(id, &marker);
                 }
                 let outcomes = inner.markers().write(marker, left).await;
                 for (partition, outcome) in outcomes {
@@ -120,13 +139,13 @@ async fn end(coordinator: Weak<Inner>, id: String) {
                         MarkerOutcome::Done | MarkerOutcome::Gone => drop(done.insert(partition)),
                         MarkerOutcome::Retry => {}
                         MarkerOutcome::Fenced => {
-                            tracing::info!(%id, %partition, "another coordinator ends the transaction");
+                            tracing::info!(id, %partition, "another coordinator ends the transaction");
                             return;
                         }
                     }
                 }
                 if partitions.is_subset(&done) {
-                    return inner.complete(&id, marker.producer_epoch);
+                    return inner.complete(id, &marker);
                 }
             }
             // Its log is being read.

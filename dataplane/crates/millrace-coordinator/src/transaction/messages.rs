@@ -135,6 +135,9 @@ pub struct TransactionListing {
     pub state: TransactionState,
 }
 
+/// Partitions, each with whether it is in a transaction.
+pub type VerifiedPartitions = Vec<(TopicPartition, Result<(), TransactionError>)>;
+
 /// Which transactions are listed; an empty or missing condition admits all.
 #[derive(Debug, Clone, Default)]
 pub struct TransactionFilter {
@@ -142,7 +145,7 @@ pub struct TransactionFilter {
     pub states: Vec<TransactionState>,
     /// Of one of these producers.
     pub producer_ids: Vec<i64>,
-    /// Open for longer.
+    /// Begun longer ago, as Kafka counts: ids without a transaction have begun in 1970.
     pub longer_than: Option<Duration>,
     /// With an id that matches this regular expression as a whole (KIP-1152).
     pub id_pattern: Option<String>,
