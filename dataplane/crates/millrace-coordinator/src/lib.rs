@@ -45,6 +45,7 @@ pub use transaction::{
     MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
     messages::{
         InitProducer, TransactionConfig, TransactionDescription, TransactionError,
-        TransactionFilter, TransactionListing, TransactionState, VerifiedPartitions,
+        TransactionFilter, TransactionListing, TransactionMetrics, TransactionState,
+        VerifiedPartitions,
     },
 };

@@ -25,7 +25,7 @@ use super::{
     messages::{
         InitProducer, TRANSACTION_MEMORY_BYTES, TRANSACTION_WRITES_BYTES_MAX, TRANSACTIONS_MAX,
         TransactionConfig, TransactionDescription, TransactionError, TransactionFilter,
-        TransactionListing, VerifiedPartitions,
+        TransactionListing, TransactionMetrics, TransactionState, VerifiedPartitions,
     },
 };
 use crate::{
@@ -173,6 +173,34 @@ impl TransactionCoordinator {
         self.0.ground.memory.used()
     }
 
+    /// Whether ids of a partition that this broker leads may still appear.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        self.0.partitions.is_loading()
+    }
+
+    /// What the transactions hold now. Looks at every id.
+    #[must_use]
+    pub fn metrics(&self) -> TransactionMetrics {
+        let Ground { memory, writes, .. } = &self.0.ground;
+        let mut metrics = TransactionMetrics {
+            memory_bytes: memory.used(),
+            memory_bytes_max: memory.capacity(),
+            writes_bytes: writes.used(),
+            ..TransactionMetrics::default()
+        };
+        let serving = self.0.partitions.serving().into_iter();
+        for cell in serving.flat_map(|shard| shard.cells()) {
+            let Ok(state) = cell.read(Transaction::state) else {
+                continue;
+            };
+            metrics.ids += 1;
+            metrics.ongoing += usize::from(state == Some(TransactionState::Ongoing));
+            metrics.ending += usize::from(state.is_some_and(TransactionState::is_ending));
+        }
+        metrics
+    }
+
     /// Gives a producer its id and the next epoch; aborts what an older producer of the id has left open.
     ///
     /// # Errors
@@ -186,6 +214,9 @@ impl TransactionCoordinator {
             timeout,
             expected,
         } = request;
+        if transactional_id.is_empty() {
+            return Err(TransactionError::InvalidRequest);
+        }
         let allowed = Duration::from_millis(1)..=self.0.settings_ref().config.timeout_max;
         let timeout_ms = i32::try_from(timeout.as_millis());
         let (true, Ok(timeout_ms)) = (allowed.contains(&timeout), timeout_ms) else {

@@ -135,6 +135,23 @@ pub struct TransactionListing {
     pub state: TransactionState,
 }
 
+/// What all transactions hold, and what they may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TransactionMetrics {
+    /// Transactional ids.
+    pub ids: usize,
+    /// Open transactions.
+    pub ongoing: usize,
+    /// Transactions that are decided on and whose markers are not all written.
+    pub ending: usize,
+    /// What all of that costs, in bytes.
+    pub memory_bytes: u64,
+    /// What it may cost, in bytes.
+    pub memory_bytes_max: u64,
+    /// What is on its way to the log, in bytes of memory.
+    pub writes_bytes: u64,
+}
+
 /// Partitions, each with whether it is in a transaction.
 pub type VerifiedPartitions = Vec<(TopicPartition, Result<(), TransactionError>)>;
 

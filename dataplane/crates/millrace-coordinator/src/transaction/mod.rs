@@ -482,6 +482,10 @@ impl Transaction {
         self.writes.push((written, Outcome::Change(change)));
     }
 
+    pub(super) fn state(&self) -> Option<TransactionState> {
+        self.stored.as_ref().map(|stored| stored.state)
+    }
+
     pub(super) fn describe(&self) -> Option<TransactionDescription> {
         let stored = self.stored.as_ref().filter(|_| !self.is_dead)?;
         let timeout = u64::try_from(stored.timeout_ms).unwrap_or(0);

@@ -556,6 +556,8 @@ async fn an_end_is_answered_when_it_is_decided_and_the_next_waits_for_the_marker
     world.data.is_down.store(true, Ordering::SeqCst);
     let next = world.end(producer, true, 2).await.expect("durable");
     world.settle().await;
+    let metrics = world.coordinator.metrics();
+    assert_eq!((metrics.ids, metrics.ongoing, metrics.ending), (1, 0, 1));
     assert_eq!(world.state(), TransactionState::PrepareCommit);
     assert_eq!(world.add(next, &["t"]).await, Err(Concurrent));
     assert_eq!(world.init(None).await, Err(Concurrent));
