@@ -29,6 +29,7 @@ mod partitions;
 mod records;
 mod shard;
 mod subscription;
+mod transaction;
 mod writer;
 
 pub use config::GroupConfig;
@@ -40,3 +41,10 @@ pub use log::{
 };
 pub use partitions::partition_of;
 pub use shard::TransactionalToken;
+pub use transaction::{
+    MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
+    messages::{
+        InitProducer, TransactionConfig, TransactionDescription, TransactionError,
+        TransactionFilter, TransactionListing, TransactionState,
+    },
+};

@@ -213,6 +213,8 @@ impl Refusals {
 /// See the module.
 pub(crate) struct Shard<K: Kept> {
     ground: Ground<K>,
+    /// The leader epoch of its log.
+    epoch: i32,
     /// By id; `None` once the shard has resigned.
     cells: RwLock<Option<HashMap<String, Arc<Cell<K>>>>>,
     /// Gone once the coordinator closes or the shard resigns, so that the writer ends.
@@ -233,6 +235,7 @@ impl<K: Kept> Shard<K> {
     /// A shard with what was loaded; its alarms are set from now on.
     pub(crate) fn new(
         ground: Ground<K>,
+        epoch: i32,
         loaded: Vec<K>,
         writes: mpsc::Sender<Write<K>>,
     ) -> Arc<Self> {
@@ -245,6 +248,7 @@ impl<K: Kept> Shard<K> {
         let cells: HashMap<String, Arc<Cell<K>>> = loaded.into_iter().map(cell).collect();
         let shard = Arc::new(Self {
             ground,
+            epoch,
             cells: RwLock::new(Some(cells)),
             writes: RwLock::new(Some(writes)),
             markers: Mutex::default(),
@@ -277,6 +281,11 @@ impl<K: Kept> Shard<K> {
         }
         self.close();
         cells.len()
+    }
+
+    /// The leader epoch of its log.
+    pub(crate) const fn epoch(&self) -> i32 {
+        self.epoch
     }
 
     pub(crate) fn has_resigned(&self) -> bool {

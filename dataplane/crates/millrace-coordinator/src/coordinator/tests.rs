@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::*;
 use crate::{
     config::ID_BYTES_MAX,
+    partitions::partition_of,
     log::{BoxFuture, Durable, LogFault, StateLog},
     messages::Protocol,
 };
@@ -576,7 +577,7 @@ async fn a_group_that_came_to_nothing_leaves_nothing() {
     world.clock.advance(Duration::from_secs(11));
     world.timers.fire_due();
     assert_eq!(world.coordinator.list(), []);
-    assert_eq!(world.coordinator.0.ground.groups.load(Ordering::SeqCst), 0);
+    assert_eq!(world.coordinator.0.ground.count.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
@@ -629,7 +630,7 @@ async fn expired_offsets_and_then_the_group_are_swept() {
     // Each barrier in a group of its own: the sweep takes the one before.
     let sweep = async |barrier: &str| {
         let shard = world.coordinator.0.partitions.serving().remove(0);
-        shard.cells().iter().for_each(|cell| shard.sweep(cell));
+        shard.cells().iter().for_each(|cell| sweep(&shard, cell));
         let barrier = world.coordinator.commit(barrier, &nobody(), Vec::new());
         barrier.await.expect("an empty commit is finished in order");
     };
