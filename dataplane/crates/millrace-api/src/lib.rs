@@ -30,6 +30,7 @@
 //! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
+//! | `transactions` | partitions take part in transactions and learn of their ends |
 //! | `wakeups` | new data wakes waiting fetches |
 //! | `work` | a request that is worked on: how long that takes, and who pays for it |
 //! | `zones` | which consumers are served by brokers of their zone |
@@ -62,6 +63,7 @@ pub mod settings;
 mod sign_in;
 mod topic_changes;
 mod topics;
+mod transactions;
 mod wakeups;
 mod work;
 mod zones;
@@ -73,9 +75,13 @@ pub use delegation_tokens::delegation_tokens;
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use members::Members;
 pub use own_requests::OwnRequestError;
+pub use producer_ids::ProducerIds;
 pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;
 pub use service::ApiService;
 pub use sign_in::{SaslListener, Security};
+pub use transactions::{
+    Markers, NoPeers, PartitionResults, TransactionPeers, TransactionProducer,
+};
 pub use zones::ReplicaSelector;

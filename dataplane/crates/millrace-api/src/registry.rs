@@ -35,6 +35,11 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(DeleteRecords, delete_records),
     serve!(InitProducerId, init_producer_id),
     serve!(OffsetForLeaderEpoch, offset_for_leader_epoch),
+    serve!(AddPartitionsToTxn, add_partitions_to_txn),
+    serve!(AddOffsetsToTxn, add_offsets_to_txn),
+    serve!(EndTxn, end_txn),
+    serve!(WriteTxnMarkers, write_txn_markers),
+    serve!(TxnOffsetCommit, txn_offset_commit),
     serve!(DescribeAcls, describe_acls),
     serve!(CreateAcls, create_acls),
     serve!(DeleteAcls, delete_acls),
@@ -61,6 +66,8 @@ const TABLE: &[(ApiKey, Handler)] = &[
     ),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
     serve!(DescribeCluster, describe_cluster),
+    serve!(DescribeTransactions, describe_transactions),
+    serve!(ListTransactions, list_transactions),
 ];
 
 /// The handler of an API.

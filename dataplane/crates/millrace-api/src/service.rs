@@ -56,6 +56,7 @@ impl ApiService {
     pub fn stop_waiting(&self) {
         self.context.purgatory.close();
         self.context.groups.stop_waiting();
+        self.context.transactions.stop_waiting();
     }
 
     /// Number of fetches that wait for data.

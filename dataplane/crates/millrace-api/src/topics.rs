@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, PartitionLog, Topic};
+use millrace_log::{
+    CONSUMER_OFFSETS_TOPIC, LogManager, PartitionLog, TRANSACTION_STATE_TOPIC, Topic,
+};
 use millrace_model::{TopicId, TopicName};
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -88,7 +90,7 @@ pub(crate) fn wire_offset(offset: millrace_model::Offset) -> i64 {
 
 /// Whether only the broker itself writes to the topic.
 pub(crate) fn is_internal(name: &str) -> bool {
-    name == CONSUMER_OFFSETS_TOPIC
+    name == CONSUMER_OFFSETS_TOPIC || name == TRANSACTION_STATE_TOPIC
 }
 
 /// The longest text of an error, in bytes. Texts repeat what clients sent, and older versions of responses

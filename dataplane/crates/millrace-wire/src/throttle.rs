@@ -29,6 +29,12 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         ApiKey::OffsetDelete => return Some((0, Place::AfterError)),
         ApiKey::DeleteRecords
         | ApiKey::InitProducerId
+        | ApiKey::AddPartitionsToTxn
+        | ApiKey::AddOffsetsToTxn
+        | ApiKey::EndTxn
+        | ApiKey::TxnOffsetCommit
+        | ApiKey::DescribeTransactions
+        | ApiKey::ListTransactions
         | ApiKey::DescribeConfigs
         | ApiKey::AlterConfigs
         | ApiKey::DescribeLogDirs
@@ -167,7 +173,7 @@ mod tests {
                                 &mut message.throttle_time_ms
                             }),)*
                             // They have none, or say nothing of it.
-                            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions => {
+                            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions | ApiKey::WriteTxnMarkers => {
                                 assert_eq!(place(support.api_key), None);
                             }
                             other => panic!("{other:?} is served and not tested"),
@@ -200,6 +206,12 @@ mod tests {
             DescribeLogDirs DescribeLogDirsResponse,
             CreatePartitions CreatePartitionsResponse,
             DeleteGroups DeleteGroupsResponse,
+            AddPartitionsToTxn AddPartitionsToTxnResponse,
+            AddOffsetsToTxn AddOffsetsToTxnResponse,
+            EndTxn EndTxnResponse,
+            TxnOffsetCommit TxnOffsetCommitResponse,
+            DescribeTransactions DescribeTransactionsResponse,
+            ListTransactions ListTransactionsResponse,
             OffsetDelete OffsetDeleteResponse,
             ElectLeaders ElectLeadersResponse,
             IncrementalAlterConfigs IncrementalAlterConfigsResponse,

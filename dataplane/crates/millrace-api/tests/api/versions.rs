@@ -117,6 +117,21 @@ async fn every_version_of_the_apis_of_leaders_is_served() {
 }
 
 #[tokio::test]
+async fn every_version_of_the_apis_of_transactions_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    for topic in ["t", "none"] {
+        ask_all(&world, |version| add_partitions_to_txn(version, topic)).await;
+        ask_all(&world, |_| write_txn_markers(topic)).await;
+        ask_all(&world, |_| txn_offset_commit(topic)).await;
+    }
+    ask_all(&world, |_| add_offsets_to_txn()).await;
+    ask_all(&world, |_| end_txn()).await;
+    ask_all(&world, |_| describe_transactions()).await;
+    ask_all(&world, |_| ListTransactionsRequest::default()).await;
+}
+
+#[tokio::test]
 async fn every_version_of_the_apis_of_users_is_served() {
     let world = World::new().await;
     ask_all(&world, |_| DescribeClientQuotasRequest::default()).await;
@@ -474,4 +489,64 @@ fn offset_fetch(group_id: &str, version: i16) -> OffsetFetchRequest {
     OffsetFetchRequest::default()
         .with_group_id(group(group_id))
         .with_topics(Some(vec![topic]))
+}
+
+fn transactional_id() -> TransactionalId {
+    TransactionalId(text("tx"))
+}
+
+/// In the older versions, for a client; in the newer ones, for another broker.
+pub(crate) fn add_partitions_to_txn(version: i16, topic: &str) -> AddPartitionsToTxnRequest {
+    use add_partitions_to_txn_request::{AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction};
+    let topic = AddPartitionsToTxnTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![0]);
+    let request = AddPartitionsToTxnRequest::default();
+    match version {
+        ..4 => request
+            .with_v3_and_below_transactional_id(transactional_id())
+            .with_v3_and_below_topics(vec![topic]),
+        _ => {
+            let transaction = AddPartitionsToTxnTransaction::default()
+                .with_transactional_id(transactional_id())
+                .with_topics(vec![topic]);
+            request.with_transactions(vec![transaction])
+        }
+    }
+}
+
+pub(crate) fn add_offsets_to_txn() -> AddOffsetsToTxnRequest {
+    AddOffsetsToTxnRequest::default()
+        .with_transactional_id(transactional_id())
+        .with_group_id(group("g"))
+}
+
+pub(crate) fn end_txn() -> EndTxnRequest {
+    EndTxnRequest::default().with_transactional_id(transactional_id())
+}
+
+pub(crate) fn write_txn_markers(topic: &str) -> WriteTxnMarkersRequest {
+    let topic = write_txn_markers_request::WritableTxnMarkerTopic::default()
+        .with_name(topic_name(topic))
+        .with_partition_indexes(vec![0]);
+    let marker =
+        write_txn_markers_request::WritableTxnMarker::default().with_topics(vec![topic]);
+    WriteTxnMarkersRequest::default().with_markers(vec![marker])
+}
+
+pub(crate) fn txn_offset_commit(topic: &str) -> TxnOffsetCommitRequest {
+    let partition = txn_offset_commit_request::TxnOffsetCommitRequestPartition::default()
+        .with_committed_metadata(Some(text("")));
+    let topic = txn_offset_commit_request::TxnOffsetCommitRequestTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![partition]);
+    TxnOffsetCommitRequest::default()
+        .with_transactional_id(transactional_id())
+        .with_group_id(group("g"))
+        .with_generation_id(-1)
+        .with_topics(vec![topic])
+}
+
+pub(crate) fn describe_transactions() -> DescribeTransactionsRequest {
+    DescribeTransactionsRequest::default().with_transactional_ids(vec![transactional_id()])
 }
