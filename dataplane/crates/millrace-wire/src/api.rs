@@ -75,6 +75,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::AlterClientQuotas, 0, 1),
     serve(ApiKey::DescribeUserScramCredentials, 0, 0),
     serve(ApiKey::AlterUserScramCredentials, 0, 0),
+    serve(ApiKey::UpdateFeatures, 0, 2),
     serve(ApiKey::DescribeCluster, 0, 2),
 ];
 
@@ -155,6 +156,7 @@ mod tests {
             AlterClientQuotas => AlterClientQuotasRequest, AlterClientQuotasResponse;
             DescribeUserScramCredentials => DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;
             AlterUserScramCredentials => AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
+            UpdateFeatures => UpdateFeaturesRequest, UpdateFeaturesResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
         };
         (both.min, both.max)

@@ -43,3 +43,4 @@ pub(crate) mod renew_delegation_token;
 pub(crate) mod sasl_authenticate;
 pub(crate) mod sasl_handshake;
 pub(crate) mod sync_group;
+pub(crate) mod update_features;

@@ -51,6 +51,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
         _ => return None,
     };
     Some(MessageShape {
@@ -511,4 +512,16 @@ static DESCRIBE_CLUSTER: Schema = plain(&[
     always(BOOL),   // include cluster authorized operations
     since(1, INT8), // endpoint type
     since(2, BOOL), // include fenced brokers
+]);
+
+static UPDATE_FEATURES: Schema = plain(&[
+    always(INT32), // timeout
+    always(list_of!(FEATURE_UPDATE)),
+    since(1, BOOL), // validate only
+]);
+static FEATURE_UPDATE: Schema = plain(&[
+    always(TEXT),   // feature
+    always(INT16),  // level
+    until(0, BOOL), // allow downgrade
+    since(1, INT8), // upgrade type
 ]);
