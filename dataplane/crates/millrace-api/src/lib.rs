@@ -12,6 +12,7 @@
 //! | `own_requests` | requests of the control plane that come over the admin HTTP |
 //! | `registry` | which handler serves which API |
 //! | `handlers` | one file per API key |
+//! | `features` | the feature levels that clients are told |
 //! | `context` | what handlers work with |
 //! | `code` | the one place where failures become Kafka's error codes |
 //! | `catalogue` | the configurations that clients expect a topic to have |
@@ -45,6 +46,7 @@ mod config_changes;
 mod config_resource;
 mod context;
 mod delegation_tokens;
+mod features;
 mod handlers;
 mod inspection;
 mod members;

@@ -161,6 +161,7 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeUserScramCredentials => "DescribeUserScramCredentials",
         ApiKey::AlterUserScramCredentials => "AlterUserScramCredentials",
         ApiKey::DescribeCluster => "DescribeCluster",
+        ApiKey::UpdateFeatures => "UpdateFeatures",
         _ => "other",
     }
 }

@@ -65,6 +65,7 @@ const TABLE: &[(ApiKey, Handler)] = &[
         describe_user_scram_credentials
     ),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
+    serve!(UpdateFeatures, update_features),
     serve!(DescribeCluster, describe_cluster),
     serve!(DescribeTransactions, describe_transactions),
     serve!(ListTransactions, list_transactions),

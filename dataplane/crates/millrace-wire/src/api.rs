@@ -80,6 +80,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::AlterClientQuotas, 0, 1),
     serve(ApiKey::DescribeUserScramCredentials, 0, 0),
     serve(ApiKey::AlterUserScramCredentials, 0, 0),
+    serve(ApiKey::UpdateFeatures, 0, 2),
     serve(ApiKey::DescribeCluster, 0, 2),
     serve(ApiKey::DescribeTransactions, 0, 0),
     serve(ApiKey::ListTransactions, 0, 2),
@@ -169,6 +170,7 @@ mod tests {
             AlterClientQuotas => AlterClientQuotasRequest, AlterClientQuotasResponse;
             DescribeUserScramCredentials => DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;
             AlterUserScramCredentials => AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
+            UpdateFeatures => UpdateFeaturesRequest, UpdateFeaturesResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
         };
         (both.min, both.max)

@@ -51,6 +51,7 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::AlterClientQuotas
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::AlterUserScramCredentials
+        | ApiKey::UpdateFeatures
         | ApiKey::DescribeCluster => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
@@ -225,6 +226,7 @@ mod tests {
             DescribeUserScramCredentials DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
+            UpdateFeatures UpdateFeaturesResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

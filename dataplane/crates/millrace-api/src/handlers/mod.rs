@@ -50,3 +50,4 @@ pub(crate) mod sasl_handshake;
 pub(crate) mod sync_group;
 pub(crate) mod txn_offset_commit;
 pub(crate) mod write_txn_markers;
+pub(crate) mod update_features;

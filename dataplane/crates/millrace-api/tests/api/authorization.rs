@@ -145,7 +145,8 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::DeleteAcls
         | ApiKey::AlterUserScramCredentials
         | ApiKey::AlterPartitionReassignments
-        | ApiKey::ElectLeaders => cluster(Alter),
+        | ApiKey::ElectLeaders
+        | ApiKey::UpdateFeatures => cluster(Alter),
         other => panic!("{other:?} is served; enter what it needs"),
     }
 }
@@ -371,6 +372,10 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
         ApiKey::DescribeLogDirs => {
             let request = DescribeLogDirsRequest::default().with_topics(None);
             ask!(world as peer, 4, request, |a| vec![a.error_code])
+        }
+        ApiKey::UpdateFeatures => {
+            let request = UpdateFeaturesRequest::default();
+            ask!(world as peer, 2, request, |a| vec![a.error_code])
         }
         ApiKey::DescribeAcls => ask!(world as peer, 3, every_acl(), |a| vec![a.error_code]),
         ApiKey::CreateAcls => {

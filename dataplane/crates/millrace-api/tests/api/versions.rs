@@ -83,6 +83,9 @@ async fn every_version_advertised_is_served() {
     .await;
     ask_all(&world, |_| ApiVersionsRequest::default()).await;
     ask_all(&world, |_| describe_log_dirs(None)).await;
+    for level in [29, 30] {
+        ask_all(&world, |_| update_features("metadata.version", level)).await;
+    }
     ask_all(&world, |_| {
         InitProducerIdRequest::default().with_transactional_id(None)
     })
@@ -102,6 +105,36 @@ async fn every_version_advertised_is_served() {
         delete_topics(&format!("made-{}", version.max(2)), version)
     })
     .await;
+}
+
+#[tokio::test]
+async fn features_are_told_and_stay_as_they_are() {
+    let world = World::new().await;
+    let request = ApiVersionsRequest::default()
+        .with_client_software_name(text("test"))
+        .with_client_software_version(text("1"));
+    for (version, level_0) in [(3, false), (4, true)] {
+        let told = world.ask(version, &request).await;
+        assert!(told.finalized_features_epoch >= 0 && !told.zk_migration_ready);
+        for feature in &told.finalized_features {
+            assert_eq!(feature.min_version_level, feature.max_version_level);
+            let request = update_features(&feature.name, feature.max_version_level);
+            assert_eq!(world.ask(2, &request).await.error_code, 0);
+            let request = update_features(&feature.name, feature.max_version_level + 1);
+            let refused = world.ask(2, &request.with_validate_only(true)).await;
+            assert_eq!(refused.error_code, 95, "INVALID_UPDATE_VERSION");
+        }
+        let mins = told.supported_features.iter().map(|told| told.min_version);
+        assert_eq!(mins.min() == Some(0), level_0);
+    }
+    let metadata = update_features("metadata.version", 29);
+    let results = world.ask(1, &metadata).await.results;
+    assert_eq!((results.len(), results[0].error_code), (1, 0));
+    let mut lower = update_features("metadata.version", 28);
+    lower.feature_updates[0].upgrade_type = 2;
+    let refused = world.ask(1, &lower).await;
+    assert_eq!(refused.error_code, 96, "FEATURE_UPDATE_FAILED");
+    assert!(refused.error_message.is_some() && refused.results.is_empty());
 }
 
 #[tokio::test]
@@ -474,6 +507,13 @@ pub(crate) fn offset_delete(group_id: &str, topic: &str, partition: i32) -> Offs
     OffsetDeleteRequest::default()
         .with_group_id(group(group_id))
         .with_topics(vec![topic])
+}
+
+fn update_features(feature: &str, level: i16) -> UpdateFeaturesRequest {
+    let update = update_features_request::FeatureUpdateKey::default()
+        .with_feature(text(feature))
+        .with_max_version_level(level);
+    UpdateFeaturesRequest::default().with_feature_updates(vec![update])
 }
 
 fn offset_fetch(group_id: &str, version: i16) -> OffsetFetchRequest {

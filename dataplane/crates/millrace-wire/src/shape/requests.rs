@@ -58,6 +58,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         ApiKey::DescribeTransactions => (0, &transactions::DESCRIBE_TRANSACTIONS_REQUEST),
         ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_REQUEST),
+        ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
         _ => return None,
     };
     Some(MessageShape {
@@ -518,4 +519,16 @@ static DESCRIBE_CLUSTER: Schema = plain(&[
     always(BOOL),   // include cluster authorized operations
     since(1, INT8), // endpoint type
     since(2, BOOL), // include fenced brokers
+]);
+
+static UPDATE_FEATURES: Schema = plain(&[
+    always(INT32), // timeout
+    always(list_of!(FEATURE_UPDATE)),
+    since(1, BOOL), // validate only
+]);
+static FEATURE_UPDATE: Schema = plain(&[
+    always(TEXT),   // feature
+    always(INT16),  // level
+    until(0, BOOL), // allow downgrade
+    since(1, INT8), // upgrade type
 ]);

@@ -54,6 +54,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         ApiKey::DescribeTransactions => (0, &transactions::DESCRIBE_TRANSACTIONS_RESPONSE),
         ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_RESPONSE),
+        ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
@@ -780,6 +781,18 @@ static ALTER_USER_SCRAM_CREDENTIALS: Schema = plain(&[
 ]);
 static USER_RESULT: Schema = plain(&[
     always(TEXT),  // user
+    always(INT16), // error
+    always(TEXT),  // error message
+]);
+
+static UPDATE_FEATURES: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(TEXT),  // error message
+    until(1, list_of!(UPDATED_FEATURE)),
+]);
+static UPDATED_FEATURE: Schema = plain(&[
+    always(TEXT),  // feature
     always(INT16), // error
     always(TEXT),  // error message
 ]);

@@ -78,6 +78,7 @@ macro_rules! for_messages {
             SaslHandshake SaslHandshakeRequest SaslHandshakeResponse,
             SaslAuthenticate SaslAuthenticateRequest SaslAuthenticateResponse,
             OffsetDelete OffsetDeleteRequest OffsetDeleteResponse,
+            UpdateFeatures UpdateFeaturesRequest UpdateFeaturesResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
         }
