@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use millrace_coordinator::GroupCoordinator;
+use millrace_coordinator::{GroupCoordinator, TransactionCoordinator};
 use millrace_limiter::Network;
 use millrace_log::LogManager;
 use millrace_meta::{MetaStore, StoreFailure};
@@ -30,6 +30,7 @@ use crate::{
     settings::BrokerSettings,
     sign_in::{Security, SignIn},
     topic_changes::TopicChanges,
+    transactions::TransactionPeers,
     wakeups::Wakeups,
     zones::{Redirects, ReplicaSelector},
 };
@@ -40,7 +41,13 @@ pub struct ApiParts {
     pub logs: LogManager,
     /// The groups.
     pub groups: GroupCoordinator,
-    /// Gives out producer ids, and keeps users' credentials.
+    /// The transactions.
+    pub transactions: TransactionCoordinator,
+    /// The other brokers, as transactions need them.
+    pub transaction_peers: Arc<dyn TransactionPeers>,
+    /// Gives out producer ids.
+    pub producer_ids: Arc<ProducerIds>,
+    /// Keeps users' credentials.
     pub meta: Arc<dyn MetaStore>,
     /// Time.
     pub clock: SharedClock,
@@ -99,12 +106,14 @@ pub const FETCH_BYTES_MAX: usize = 55 * 1024 * 1024;
 pub(crate) struct Context {
     pub(crate) logs: LogManager,
     pub(crate) groups: GroupCoordinator,
+    pub(crate) transactions: TransactionCoordinator,
+    pub(crate) transaction_peers: Arc<dyn TransactionPeers>,
     pub(crate) clock: SharedClock,
     pub(crate) network: Network,
     /// Fetches that wait for data.
     pub(crate) purgatory: Purgatory<TopicPartition, Wait>,
     pub(crate) wakeups: Wakeups,
-    pub(crate) producer_ids: ProducerIds,
+    pub(crate) producer_ids: Arc<ProducerIds>,
     pub(crate) authorization: Arc<Authorization>,
     /// Nothing where there is no authorizer.
     pub(crate) acl_changes: Option<Arc<AclChanges>>,
@@ -139,11 +148,13 @@ impl Context {
         Arc::new(Self {
             logs: parts.logs,
             groups: parts.groups,
+            transactions: parts.transactions,
+            transaction_peers: parts.transaction_peers,
             clock: parts.clock.clone(),
             network: parts.network,
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
-            producer_ids: ProducerIds::new(Arc::clone(&parts.meta)),
+            producer_ids: parts.producer_ids,
             quota_changes: Arc::new(QuotaChanges::new(
                 Arc::clone(&parts.meta),
                 Arc::clone(&parts.quotas),

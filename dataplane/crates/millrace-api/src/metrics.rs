@@ -145,6 +145,13 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeDelegationToken => "DescribeDelegationToken",
         ApiKey::DeleteGroups => "DeleteGroups",
         ApiKey::OffsetDelete => "OffsetDelete",
+        ApiKey::AddPartitionsToTxn => "AddPartitionsToTxn",
+        ApiKey::AddOffsetsToTxn => "AddOffsetsToTxn",
+        ApiKey::EndTxn => "EndTxn",
+        ApiKey::WriteTxnMarkers => "WriteTxnMarkers",
+        ApiKey::TxnOffsetCommit => "TxnOffsetCommit",
+        ApiKey::DescribeTransactions => "DescribeTransactions",
+        ApiKey::ListTransactions => "ListTransactions",
         ApiKey::IncrementalAlterConfigs => "IncrementalAlterConfigs",
         ApiKey::ElectLeaders => "ElectLeaders",
         ApiKey::AlterPartitionReassignments => "AlterPartitionReassignments",
@@ -154,6 +161,7 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeUserScramCredentials => "DescribeUserScramCredentials",
         ApiKey::AlterUserScramCredentials => "AlterUserScramCredentials",
         ApiKey::DescribeCluster => "DescribeCluster",
+        ApiKey::UpdateFeatures => "UpdateFeatures",
         _ => "other",
     }
 }

@@ -35,6 +35,11 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(DeleteRecords, delete_records),
     serve!(InitProducerId, init_producer_id),
     serve!(OffsetForLeaderEpoch, offset_for_leader_epoch),
+    serve!(AddPartitionsToTxn, add_partitions_to_txn),
+    serve!(AddOffsetsToTxn, add_offsets_to_txn),
+    serve!(EndTxn, end_txn),
+    serve!(WriteTxnMarkers, write_txn_markers),
+    serve!(TxnOffsetCommit, txn_offset_commit),
     serve!(DescribeAcls, describe_acls),
     serve!(CreateAcls, create_acls),
     serve!(DeleteAcls, delete_acls),
@@ -60,7 +65,10 @@ const TABLE: &[(ApiKey, Handler)] = &[
         describe_user_scram_credentials
     ),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
+    serve!(UpdateFeatures, update_features),
     serve!(DescribeCluster, describe_cluster),
+    serve!(DescribeTransactions, describe_transactions),
+    serve!(ListTransactions, list_transactions),
 ];
 
 /// The handler of an API.

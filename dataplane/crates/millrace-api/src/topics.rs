@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use millrace_log::{CONSUMER_OFFSETS_TOPIC, Isolation, LogManager, PartitionLog, Topic};
+pub(crate) use millrace_log::is_internal;
+use millrace_log::{Isolation, LogManager, PartitionLog, Topic};
 use millrace_model::{TopicId, TopicName};
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -93,11 +94,6 @@ pub(crate) const fn isolation(level: i8) -> Isolation {
 /// An offset as the wire writes it.
 pub(crate) fn wire_offset(offset: millrace_model::Offset) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
-}
-
-/// Whether only the broker itself writes to the topic.
-pub(crate) fn is_internal(name: &str) -> bool {
-    name == CONSUMER_OFFSETS_TOPIC
 }
 
 /// The longest text of an error, in bytes. Texts repeat what clients sent, and older versions of responses

@@ -53,6 +53,11 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DeleteRecords, 0, 2),
     serve(ApiKey::InitProducerId, 0, 5),
     serve(ApiKey::OffsetForLeaderEpoch, 2, 4),
+    serve(ApiKey::AddPartitionsToTxn, 0, 5),
+    serve(ApiKey::AddOffsetsToTxn, 0, 4),
+    serve(ApiKey::EndTxn, 0, 5),
+    serve(ApiKey::WriteTxnMarkers, 1, 1),
+    serve(ApiKey::TxnOffsetCommit, 0, 5),
     serve(ApiKey::DescribeAcls, 1, 3),
     serve(ApiKey::CreateAcls, 1, 3),
     serve(ApiKey::DeleteAcls, 1, 3),
@@ -75,7 +80,10 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::AlterClientQuotas, 0, 1),
     serve(ApiKey::DescribeUserScramCredentials, 0, 0),
     serve(ApiKey::AlterUserScramCredentials, 0, 0),
+    serve(ApiKey::UpdateFeatures, 0, 2),
     serve(ApiKey::DescribeCluster, 0, 2),
+    serve(ApiKey::DescribeTransactions, 0, 0),
+    serve(ApiKey::ListTransactions, 0, 2),
 ];
 
 /// The versions of an API, or nothing where it is not served.
@@ -133,6 +141,13 @@ mod tests {
             DeleteRecords => DeleteRecordsRequest, DeleteRecordsResponse;
             InitProducerId => InitProducerIdRequest, InitProducerIdResponse;
             OffsetForLeaderEpoch => OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse;
+            AddPartitionsToTxn => AddPartitionsToTxnRequest, AddPartitionsToTxnResponse;
+            AddOffsetsToTxn => AddOffsetsToTxnRequest, AddOffsetsToTxnResponse;
+            EndTxn => EndTxnRequest, EndTxnResponse;
+            WriteTxnMarkers => WriteTxnMarkersRequest, WriteTxnMarkersResponse;
+            TxnOffsetCommit => TxnOffsetCommitRequest, TxnOffsetCommitResponse;
+            DescribeTransactions => DescribeTransactionsRequest, DescribeTransactionsResponse;
+            ListTransactions => ListTransactionsRequest, ListTransactionsResponse;
             DescribeAcls => DescribeAclsRequest, DescribeAclsResponse;
             CreateAcls => CreateAclsRequest, CreateAclsResponse;
             DeleteAcls => DeleteAclsRequest, DeleteAclsResponse;
@@ -155,6 +170,7 @@ mod tests {
             AlterClientQuotas => AlterClientQuotasRequest, AlterClientQuotasResponse;
             DescribeUserScramCredentials => DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;
             AlterUserScramCredentials => AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
+            UpdateFeatures => UpdateFeaturesRequest, UpdateFeaturesResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
         };
         (both.min, both.max)

@@ -12,6 +12,7 @@ mod fields;
 mod reader;
 mod requests;
 mod responses;
+mod transactions;
 
 pub(crate) use reader::Reader;
 

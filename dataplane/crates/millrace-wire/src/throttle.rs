@@ -29,6 +29,12 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         ApiKey::OffsetDelete => return Some((0, Place::AfterError)),
         ApiKey::DeleteRecords
         | ApiKey::InitProducerId
+        | ApiKey::AddPartitionsToTxn
+        | ApiKey::AddOffsetsToTxn
+        | ApiKey::EndTxn
+        | ApiKey::TxnOffsetCommit
+        | ApiKey::DescribeTransactions
+        | ApiKey::ListTransactions
         | ApiKey::DescribeConfigs
         | ApiKey::AlterConfigs
         | ApiKey::DescribeLogDirs
@@ -45,6 +51,7 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::AlterClientQuotas
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::AlterUserScramCredentials
+        | ApiKey::UpdateFeatures
         | ApiKey::DescribeCluster => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
@@ -167,7 +174,7 @@ mod tests {
                                 &mut message.throttle_time_ms
                             }),)*
                             // They have none, or say nothing of it.
-                            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions => {
+                            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions | ApiKey::WriteTxnMarkers => {
                                 assert_eq!(place(support.api_key), None);
                             }
                             other => panic!("{other:?} is served and not tested"),
@@ -200,6 +207,12 @@ mod tests {
             DescribeLogDirs DescribeLogDirsResponse,
             CreatePartitions CreatePartitionsResponse,
             DeleteGroups DeleteGroupsResponse,
+            AddPartitionsToTxn AddPartitionsToTxnResponse,
+            AddOffsetsToTxn AddOffsetsToTxnResponse,
+            EndTxn EndTxnResponse,
+            TxnOffsetCommit TxnOffsetCommitResponse,
+            DescribeTransactions DescribeTransactionsResponse,
+            ListTransactions ListTransactionsResponse,
             OffsetDelete OffsetDeleteResponse,
             ElectLeaders ElectLeadersResponse,
             IncrementalAlterConfigs IncrementalAlterConfigsResponse,
@@ -213,6 +226,7 @@ mod tests {
             DescribeUserScramCredentials DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
+            UpdateFeatures UpdateFeaturesResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

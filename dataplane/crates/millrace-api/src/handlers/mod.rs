@@ -1,5 +1,7 @@
 //! One file per API key.
 
+pub(crate) mod add_offsets_to_txn;
+pub(crate) mod add_partitions_to_txn;
 pub(crate) mod alter_client_quotas;
 pub(crate) mod alter_configs;
 pub(crate) mod alter_partition_reassignments;
@@ -20,8 +22,10 @@ pub(crate) mod describe_configs;
 pub(crate) mod describe_delegation_token;
 pub(crate) mod describe_groups;
 pub(crate) mod describe_log_dirs;
+pub(crate) mod describe_transactions;
 pub(crate) mod describe_user_scram_credentials;
 pub(crate) mod elect_leaders;
+pub(crate) mod end_txn;
 pub(crate) mod expire_delegation_token;
 pub(crate) mod fetch;
 pub(crate) mod find_coordinator;
@@ -33,6 +37,7 @@ pub(crate) mod leave_group;
 pub(crate) mod list_groups;
 pub(crate) mod list_offsets;
 pub(crate) mod list_partition_reassignments;
+pub(crate) mod list_transactions;
 pub(crate) mod metadata;
 pub(crate) mod offset_commit;
 pub(crate) mod offset_delete;
@@ -43,3 +48,6 @@ pub(crate) mod renew_delegation_token;
 pub(crate) mod sasl_authenticate;
 pub(crate) mod sasl_handshake;
 pub(crate) mod sync_group;
+pub(crate) mod txn_offset_commit;
+pub(crate) mod update_features;
+pub(crate) mod write_txn_markers;

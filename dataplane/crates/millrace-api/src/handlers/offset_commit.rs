@@ -6,7 +6,7 @@ use millrace_coordinator::messages::{Caller, CommittedOffset, PartitionOffsets};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_security::acl::Operation;
 use millrace_wire::{
-    decode,
+    StrBytes, decode,
     error_code::{ErrorCode, NONE},
     messages::{
         OffsetCommitRequest, OffsetCommitResponse,
@@ -74,8 +74,14 @@ fn validate_topic(
 ) -> OffsetCommitResponseTopic {
     let name = TopicName::new(topic.name.as_str()).ok();
     let partition = |asked: &OffsetCommitRequestPartition| {
+        let offset = AskedOffset {
+            index: asked.partition_index,
+            offset: asked.committed_offset,
+            leader_epoch: asked.committed_leader_epoch,
+            metadata: asked.committed_metadata.as_ref(),
+        };
         let validated =
-            allowed.and_then(|()| validate(context, name.as_ref(), asked, retention_ms));
+            allowed.and_then(|()| validate(context, name.as_ref(), offset, retention_ms));
         let error = code_of(&validated);
         offsets.extend(validated.ok());
         OffsetCommitResponsePartition::default()
@@ -88,14 +94,24 @@ fn validate_topic(
         .with_partitions(partitions)
 }
 
-fn validate(
+/// An offset to be committed, as the wire has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedOffset<'a> {
+    pub(super) index: i32,
+    pub(super) offset: i64,
+    pub(super) leader_epoch: i32,
+    pub(super) metadata: Option<&'a StrBytes>,
+}
+
+/// Checks an offset that is to be committed.
+pub(super) fn validate(
     context: &Context,
     name: Option<&TopicName>,
-    asked: &OffsetCommitRequestPartition,
+    asked: AskedOffset<'_>,
     retention_ms: i64,
 ) -> Result<(TopicPartition, CommittedOffset), ErrorCode> {
     let unknown = ErrorCode::UnknownTopicOrPartition;
-    let index = u32::try_from(asked.partition_index).map_err(|_| unknown)?;
+    let index = u32::try_from(asked.index).map_err(|_| unknown)?;
     let partition = TopicPartition {
         topic: name.ok_or(unknown)?.clone(),
         partition: index,
@@ -104,20 +120,15 @@ fn validate(
     if !context.logs.exists(&partition) {
         return Err(unknown);
     }
-    let metadata = asked
-        .committed_metadata
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let metadata = asked.metadata.map(ToString::to_string).unwrap_or_default();
     if metadata.len() > context.groups.config().offset_metadata_bytes_max {
         return Err(ErrorCode::OffsetMetadataTooLarge);
     }
-    let offset =
-        u64::try_from(asked.committed_offset).map_err(|_| ErrorCode::InvalidCommitOffsetSize)?;
+    let offset = u64::try_from(asked.offset).map_err(|_| ErrorCode::InvalidCommitOffsetSize)?;
     let commit_ms = context.clock.wall_ms();
     let committed = CommittedOffset {
         offset,
-        leader_epoch: asked.committed_leader_epoch,
+        leader_epoch: asked.leader_epoch,
         metadata,
         commit_ms,
         expire_ms: (retention_ms >= 0).then(|| commit_ms.saturating_add(retention_ms)),

@@ -72,16 +72,18 @@ fn answer(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answ
     if reply.version >= FIRST_BATCHED {
         return many(asking, reply, request);
     }
+    let stable = request.require_stable;
     let asked: Option<Vec<Asked>> = request.topics.map(|topics| {
         topics
             .into_iter()
             .map(|t| (t.name, t.partition_indexes))
             .collect()
     });
-    one(asking, reply, &request.group_id, asked)
+    one(asking, reply, &request.group_id, (asked, stable))
 }
 
 fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer {
+    let stable = request.require_stable;
     let groups: Vec<OffsetFetchResponseGroup> = request
         .groups
         .into_iter()
@@ -92,7 +94,7 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
                     .map(|t| (t.name, t.partition_indexes))
                     .collect()
             });
-            of_group(asking, group.group_id, asked)
+            of_group(asking, group.group_id, (asked, stable))
         })
         .collect();
     let error = first_error(groups.iter().map(|group| group.error_code));
@@ -102,7 +104,7 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
 fn of_group(
     asking: Asking<'_>,
     group_id: GroupId,
-    asked: Option<Vec<Asked>>,
+    asked: (Option<Vec<Asked>>, bool),
 ) -> OffsetFetchResponseGroup {
     let partition = |(index, committed): (i32, Result<Option<CommittedOffset>, ErrorCode>)| {
         let denied = code_of(&committed);
@@ -132,9 +134,14 @@ fn of_group(
     }
 }
 
-fn one(asking: Asking<'_>, reply: Reply, group_id: &GroupId, asked: Option<Vec<Asked>>) -> Answer {
+fn one(
+    asking: Asking<'_>,
+    reply: Reply,
+    group_id: &GroupId,
+    (asked, stable): (Option<Vec<Asked>>, bool),
+) -> Answer {
     let top_error = reply.version >= FIRST_WITH_TOP_ERROR;
-    let (found, error) = match find(asking, group_id, asked.clone()) {
+    let (found, error) = match find(asking, group_id, (asked.clone(), stable)) {
         Ok(found) => (found, NONE),
         Err(error) => {
             let none = |(name, indexes): Asked| {
@@ -192,17 +199,21 @@ fn offset_of(committed: Option<&CommittedOffset>) -> i64 {
 fn find(
     (context, rights): Asking<'_>,
     group_id: &str,
-    asked: Option<Vec<Asked>>,
+    (asked, stable): (Option<Vec<Asked>>, bool),
 ) -> Result<Vec<Found>, ErrorCode> {
     rights.group(Operation::Describe, group_id)?;
     let Some(asked) = asked else {
-        return all((context, rights), group_id).map_err(|error| code::of_group(&error));
+        let all = all((context, rights), group_id, stable);
+        return all.map_err(|error| code::of_group(&error));
     };
     let find = |(name, indexes): Asked| {
         let allowed = rights.topic(Operation::Describe, &name);
         let topic = TopicName::new(name.as_str()).ok();
         let one = |index: i32| match allowed {
-            Ok(()) => Ok((index, Ok(offset(context, group_id, topic.as_ref(), index)?))),
+            Ok(()) => {
+                let found = offset(context, (group_id, stable), topic.as_ref(), index)?;
+                Ok((index, found))
+            }
             Err(code) => Ok((index, Err(code))),
         };
         let found: Result<Vec<_>, GroupError> = indexes.into_iter().map(one).collect();
@@ -213,33 +224,45 @@ fn find(
 
 fn offset(
     context: &Context,
-    group_id: &str,
+    (group_id, stable): (&str, bool),
     topic: Option<&TopicName>,
     index: i32,
-) -> Result<Option<CommittedOffset>, GroupError> {
+) -> Result<Result<Option<CommittedOffset>, ErrorCode>, GroupError> {
     let (Some(topic), Ok(partition)) = (topic, u32::try_from(index)) else {
-        return Ok(None);
+        return Ok(Ok(None));
     };
     let partition = TopicPartition {
         topic: topic.clone(),
         partition,
     };
+    if stable && context.groups.has_pending(group_id, &partition)? {
+        return Ok(Err(ErrorCode::UnstableOffsetCommit));
+    }
     let mut found = context.groups.offsets(group_id, &[partition])?;
-    Ok(found.pop().flatten())
+    Ok(Ok(found.pop().flatten()))
 }
 
 /// All offsets of the group, without those of topics that the client may not describe.
-fn all((context, rights): Asking<'_>, group_id: &str) -> Result<Vec<Found>, GroupError> {
+fn all(
+    (context, rights): Asking<'_>,
+    group_id: &str,
+    stable: bool,
+) -> Result<Vec<Found>, GroupError> {
     let mut topics: Vec<Found> = Vec::new();
     // They come in the order of their topics.
     for (partition, committed) in context.groups.all_offsets(group_id)? {
         let index = i32::try_from(partition.partition).unwrap_or(i32::MAX);
+        let is_unstable = stable && context.groups.has_pending(group_id, &partition)?;
+        let committed = match is_unstable {
+            true => Err(ErrorCode::UnstableOffsetCommit),
+            false => Ok(Some(committed)),
+        };
         let name = partition.topic.as_str();
         match topics.last_mut() {
             Some((last, partitions)) if last.as_str() == name => {
-                partitions.push((index, Ok(Some(committed))));
+                partitions.push((index, committed));
             }
-            _ => topics.push((WireTopic(text(name)), vec![(index, Ok(Some(committed)))])),
+            _ => topics.push((WireTopic(text(name)), vec![(index, committed)])),
         }
     }
     topics

@@ -10,7 +10,7 @@ use std::{
 use bytes::BytesMut;
 use futures_util::future::join_all;
 use millrace_limiter::Tier;
-use millrace_log::{AppendOrigin, AppendTicket, Appended, PartitionLog, Topic, error::AppendError};
+use millrace_log::{AppendOrigin, AppendTicket, Appended, Topic, error::AppendError};
 use millrace_model::TopicId;
 use millrace_record::{Batch, BatchLimits, Compression, split};
 use millrace_security::acl::Operation;
@@ -41,6 +41,7 @@ use crate::{
     topics::{
         FIRST_WITH_TOPIC_IDS, Refused, find, find_allowed, is_internal, partition, wire_offset,
     },
+    transactions::{Candidate, verify},
 };
 
 /// The first version that says which broker leads instead (KIP-951).
@@ -56,6 +57,18 @@ const WAIT_MAX: Duration = Duration::from_secs(120);
 /// How much of that may go by until there is room for all of its records: the connection's next
 /// requests wait as well, and their clients give up after 30 s.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// A partition's records, checked but not appended yet.
+struct Prepared {
+    index: i32,
+    batch: Result<Candidate, Refused>,
+}
+
+/// One topic of the request, with the records of its partitions.
+struct PreparedTopic {
+    topic: TopicProduceData,
+    partitions: Vec<Prepared>,
+}
 
 /// How far one partition has come in stage 1.
 struct Started {
@@ -94,25 +107,26 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let mut room = pin!(sleep(wait.min(ROOM_WAIT_MAX)));
     let legal = check(&rights, transactional_id.as_ref(), acks);
     let mut arrival = ArrivalDeadline::default();
-    let mut started = Vec::with_capacity(topic_data.len());
+    let mut prepared = Vec::with_capacity(topic_data.len());
     for (mut topic, records) in topic_data.into_iter().zip(records) {
         let data = std::mem::take(&mut topic.partition_data);
         let partitions = match legal {
             Ok(()) => {
-                start_topic(
-                    (context, &rights),
-                    reply,
-                    &topic,
-                    data.into_iter().zip(records),
-                    (frame_bytes, room.as_mut()),
-                    &mut arrival,
-                )
-                .await
+                let data = data.into_iter().zip(records);
+                prepare_topic((context, &rights), reply, &topic, data, &mut arrival).await
             }
             Err(code) => data.iter().map(|data| refuse(data, code.into())).collect(),
         };
-        started.push(StartedTopic { topic, partitions });
+        prepared.push(PreparedTopic { topic, partitions });
     }
+    let batches = prepared.iter_mut().flat_map(|topic| &mut topic.partitions);
+    let batches = batches.map(|partition| &mut partition.batch);
+    let asked = (
+        transactional_id.as_ref().map(|id| id.as_str()),
+        reply.version,
+    );
+    verify(context, asked, batches).await;
+    let started = append_all(prepared, frame_bytes, room.as_mut()).await;
     if acks == 0 {
         return unacknowledged(started, deadline);
     }
@@ -246,23 +260,21 @@ fn unacknowledged(started: Vec<StartedTopic>, deadline: Instant) -> Outcome {
     })))
 }
 
-fn refuse(data: &PartitionProduceData, refused: Refused) -> Started {
-    Started {
+fn refuse(data: &PartitionProduceData, refused: Refused) -> Prepared {
+    Prepared {
         index: data.index,
-        progress: Err(refused),
+        batch: Err(refused),
     }
 }
 
-/// Appends one topic's records, partition after partition: this is what orders them. They are parts of
-/// a frame of `frame_bytes`; `room` is when the request has waited for room long enough.
-async fn start_topic(
+/// Checks one topic's records.
+async fn prepare_topic(
     (context, rights): (&Context, &Rights),
     reply: Reply,
     topic: &TopicProduceData,
     data: impl ExactSizeIterator<Item = (PartitionProduceData, BytesMut)>,
-    (frame_bytes, mut room): (usize, Pin<&mut Sleep>),
     arrival: &mut ArrivalDeadline,
-) -> Vec<Started> {
+) -> Vec<Prepared> {
     let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
     let right = (rights, Operation::Write);
     let found = find_allowed(&context.logs, right, by_id, &topic.name, topic.topic_id);
@@ -277,16 +289,36 @@ async fn start_topic(
     let data: Vec<_> = data.collect();
     let indexes = data.iter().map(|(data, _)| data.index);
     let found = planned_moves::wait_for_arrival(context, found, indexes, arrival).await;
-    let mut started = Vec::with_capacity(data.len());
+    let mut prepared = Vec::with_capacity(data.len());
     for (data, records) in data {
-        let room = room.as_mut();
-        let progress = match batch_for(context, &found, reply, data.index, records).await {
-            Ok((log, batch)) => append(log, batch.in_buffer(frame_bytes), room).await,
-            Err(refused) => Err(refused),
-        };
-        started.push(Started {
+        prepared.push(Prepared {
             index: data.index,
-            progress,
+            batch: batch_for(context, &found, reply, data.index, records).await,
+        });
+    }
+    prepared
+}
+
+/// Appends the records, partition after partition: this is what orders them. They are parts of a frame of
+/// `frame_bytes`; `room` is when the request has waited for room long enough.
+async fn append_all(
+    prepared: Vec<PreparedTopic>,
+    frame_bytes: usize,
+    mut room: Pin<&mut Sleep>,
+) -> Vec<StartedTopic> {
+    let mut started = Vec::with_capacity(prepared.len());
+    for PreparedTopic { topic, partitions } in prepared {
+        let mut appended = Vec::with_capacity(partitions.len());
+        for Prepared { index, batch } in partitions {
+            let progress = match batch {
+                Ok(candidate) => append(candidate, frame_bytes, room.as_mut()).await,
+                Err(refused) => Err(refused),
+            };
+            appended.push(Started { index, progress });
+        }
+        started.push(StartedTopic {
+            topic,
+            partitions: appended,
         });
     }
     started
@@ -301,29 +333,35 @@ fn check_writable(topic: Arc<Topic>) -> Result<Arc<Topic>, Refused> {
 }
 
 /// Validates what is to be appended to a partition.
-async fn batch_for<'a>(
+async fn batch_for(
     context: &Context,
-    topic: &'a Topic,
+    topic: &Topic,
     reply: Reply,
     index: i32,
     records: BytesMut,
-) -> Result<(&'a PartitionLog, Batch), Refused> {
+) -> Result<Candidate, Refused> {
     let log = partition(topic, index)?;
     let batch = only_batch(records, reply.version)?;
     let batch = validate(&context.inspection, topic, batch).await?;
-    Ok((log, batch))
+    Ok(Candidate {
+        log: Arc::clone(log),
+        batch,
+        origin: AppendOrigin::Client,
+    })
 }
 
 /// Appends where there is room at once, or before the request has waited long enough. What waits
 /// for room has not been given a place, so that nothing is lost by giving it up.
 async fn append(
-    log: &PartitionLog,
-    batch: Batch,
+    candidate: Candidate,
+    frame_bytes: usize,
     room: Pin<&mut Sleep>,
 ) -> Result<AppendTicket, Refused> {
+    let Candidate { log, batch, origin } = candidate;
+    let batches = vec![batch.in_buffer(frame_bytes)];
     tokio::select! {
         biased;
-        ticket = log.append(vec![batch], AppendOrigin::Client) => {
+        ticket = log.append(batches, origin) => {
             ticket.map_err(|error| refused_append(&error))
         }
         () = room => {

@@ -28,6 +28,8 @@ const GROUP_DENIED: i16 = 30;
 const CLUSTER_DENIED: i16 = 31;
 const TRANSACTIONAL_ID_DENIED: i16 = 53;
 const TOKEN_DENIED: i16 = 65;
+const INVALID_PRODUCER_ID_MAPPING: i16 = 49;
+const NO_TRANSACTION: i16 = 105;
 const UNKNOWN_TOPIC_ID: i16 = 100;
 
 const ALICE: &str = "User:alice";
@@ -58,6 +60,10 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
     let topic = |operation| Some((vec![vec![on_topic(operation)]], TOPIC_DENIED));
     let group = |operation| Some((vec![vec![on_group(operation)]], GROUP_DENIED));
     let cluster = |operation| Some((vec![vec![on_cluster(operation)]], CLUSTER_DENIED));
+    let transactional_id = |operation| {
+        let right = (ResourceType::TransactionalId, "tx", operation);
+        Some((vec![vec![right]], TRANSACTIONAL_ID_DENIED))
+    };
     match key {
         ApiKey::ApiVersions
         | ApiKey::SaslHandshake
@@ -102,6 +108,22 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             vec![vec![on_topic(Write)], vec![on_cluster(IdempotentWrite)]],
             CLUSTER_DENIED,
         )),
+        ApiKey::AddPartitionsToTxn => cluster(ClusterAction),
+        ApiKey::AddOffsetsToTxn => {
+            let write = (ResourceType::TransactionalId, "tx", Write);
+            Some((vec![vec![write, on_group(Read)]], TRANSACTIONAL_ID_DENIED))
+        }
+        ApiKey::TxnOffsetCommit => {
+            let write = (ResourceType::TransactionalId, "tx", Write);
+            let all = vec![write, on_group(Read), on_topic(Read)];
+            Some((vec![all], TRANSACTIONAL_ID_DENIED))
+        }
+        ApiKey::EndTxn => transactional_id(Write),
+        ApiKey::DescribeTransactions | ApiKey::ListTransactions => transactional_id(Describe),
+        ApiKey::WriteTxnMarkers => Some((
+            vec![vec![on_cluster(ClusterAction)], vec![on_cluster(Alter)]],
+            CLUSTER_DENIED,
+        )),
         ApiKey::CreateDelegationToken => Some((
             vec![vec![(ResourceType::User, OTHER, CreateTokens)]],
             TOKEN_DENIED,
@@ -123,7 +145,8 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::DeleteAcls
         | ApiKey::AlterUserScramCredentials
         | ApiKey::AlterPartitionReassignments
-        | ApiKey::ElectLeaders => cluster(Alter),
+        | ApiKey::ElectLeaders
+        | ApiKey::UpdateFeatures => cluster(Alter),
         other => panic!("{other:?} is served; enter what it needs"),
     }
 }
@@ -266,8 +289,52 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
             commit_as_admin(world).await;
             answer
         }
-        _ => cluster_errors(world, peer, key).await,
+        _ => transaction_errors(world, peer, key, topic).await,
     }
+}
+
+/// The same of the APIs of transactions. Errors that say that there is no such transaction are none here.
+async fn transaction_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
+    let mut codes = match key {
+        ApiKey::AddPartitionsToTxn => {
+            ask!(world as peer, 5, add_partitions_to_txn(5, topic), |a| vec![
+                a.error_code
+            ])
+        }
+        ApiKey::AddOffsetsToTxn => {
+            ask!(world as peer, 4, add_offsets_to_txn(), |a| vec![
+                a.error_code
+            ])
+        }
+        ApiKey::TxnOffsetCommit => {
+            ask!(world as peer, 5, txn_offset_commit(topic), |a| vec![
+                a.topics[0].partitions[0].error_code
+            ])
+        }
+        ApiKey::EndTxn => ask!(world as peer, 5, end_txn(), |a| vec![a.error_code]),
+        ApiKey::WriteTxnMarkers => {
+            ask!(world as peer, 1, write_txn_markers(topic), |a| vec![
+                a.markers[0].topics[0].partitions[0].error_code
+            ])
+        }
+        ApiKey::DescribeTransactions => {
+            ask!(world as peer, 0, describe_transactions(), |a| vec![
+                a.transaction_states[0].error_code
+            ])
+        }
+        // Only those that may be described are listed; there are none.
+        ApiKey::ListTransactions => {
+            ask!(
+                world as peer,
+                2,
+                ListTransactionsRequest::default(),
+                |a| vec![a.error_code]
+            )
+        }
+        _ => return cluster_errors(world, peer, key).await,
+    };
+    codes.retain(|code| ![0, INVALID_PRODUCER_ID_MAPPING, NO_TRANSACTION].contains(code));
+    codes
 }
 
 /// The same of requests that concern leaders.
@@ -310,6 +377,10 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
         ApiKey::DescribeLogDirs => {
             let request = DescribeLogDirsRequest::default().with_topics(None);
             ask!(world as peer, 4, request, |a| vec![a.error_code])
+        }
+        ApiKey::UpdateFeatures => {
+            let request = UpdateFeaturesRequest::default();
+            ask!(world as peer, 2, request, |a| vec![a.error_code])
         }
         ApiKey::DescribeAcls => ask!(world as peer, 3, every_acl(), |a| vec![a.error_code]),
         ApiKey::CreateAcls => {
@@ -374,7 +445,7 @@ fn metadata(topic: &str) -> MetadataRequest {
         .with_allow_auto_topic_creation(false)
 }
 
-fn offset_fetch_of(topic: &str) -> OffsetFetchRequest {
+pub(crate) fn offset_fetch_of(topic: &str) -> OffsetFetchRequest {
     let topic = offset_fetch_request::OffsetFetchRequestTopics::default()
         .with_name(topic_name(topic))
         .with_partition_indexes(vec![0]);

@@ -1,7 +1,7 @@
 use bytes::BytesMut;
 use kafka_protocol::{
     error::ResponseError as Code,
-    messages::{InitProducerIdRequest, ProduceRequest, TransactionalId},
+    messages::{InitProducerIdRequest, ProduceRequest},
 };
 use millrace_log::LogDefaults;
 use millrace_model::{TopicName, TopicPartition};
@@ -10,7 +10,7 @@ use millrace_wire::service::CloseReason;
 
 use crate::{
     calls::{NAMED_PRODUCE, batch, only_partition, produce_request, values},
-    world::{Sent, Settings, World, answer, frame, text},
+    world::{Sent, Settings, World, answer, frame},
 };
 
 #[tokio::test]
@@ -233,20 +233,6 @@ async fn idempotent_producers_are_checked() {
     assert_eq!((duplicate.error_code, duplicate.base_offset), (0, 0));
     let gap = world.produce("t", 0, sequenced(5)).await;
     assert_eq!(gap.error_code, Code::OutOfOrderSequenceNumber.code());
-}
-
-#[tokio::test]
-async fn transactions_are_refused_in_words() {
-    let world = World::new().await;
-    let id = Some(TransactionalId(text("tx")));
-    let refused = world
-        .ask(
-            4,
-            &InitProducerIdRequest::default().with_transactional_id(id),
-        )
-        .await;
-    assert_eq!(refused.error_code, Code::UnsupportedVersion.code());
-    assert_eq!((refused.producer_id.0, refused.producer_epoch), (-1, -1));
 }
 
 #[tokio::test]

@@ -16,11 +16,14 @@ use kafka_protocol::{
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security, authorizer,
-    client_quotas, delegation_tokens, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, ProducerIds,
+    QuotaConfig, Security, authorizer, client_quotas, delegation_tokens, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
-use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
+use millrace_coordinator::{
+    CoordinatorParts, GroupConfig, GroupCoordinator, TransactionConfig, TransactionCoordinator,
+    TransactionParts,
+};
 use millrace_limiter::{Network, NetworkConfig};
 use millrace_log::{LogDefaults, LogManager, LogParts};
 use millrace_meta::{
@@ -59,6 +62,7 @@ pub(crate) struct World {
     /// Who sends all requests.
     pub(crate) peer: Arc<Peer>,
     groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
     store: StreamStore,
     disk: SimDisk,
     pub(crate) meta: SqliteMeta,
@@ -119,6 +123,7 @@ pub(crate) enum Sent {
 struct Running {
     logs: LogManager,
     groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
     store: StreamStore,
     service: ApiService,
     network: Network,
@@ -142,6 +147,7 @@ impl World {
         let Running {
             logs,
             groups,
+            transactions,
             store,
             service,
             network,
@@ -154,6 +160,7 @@ impl World {
             network,
             peer: peer(1),
             groups,
+            transactions,
             store,
             disk,
             meta,
@@ -168,6 +175,7 @@ impl World {
     /// Stops everything in order and starts it again on the same disk, bucket and metadata.
     pub(crate) async fn restart(self) -> Self {
         self.service.stop_waiting();
+        self.transactions.close().await;
         self.groups.close().await;
         self.logs.close().await;
         self.store.close().await;
@@ -186,6 +194,7 @@ impl World {
         let Running {
             logs,
             groups,
+            transactions,
             store,
             service,
             network,
@@ -197,6 +206,7 @@ impl World {
             network,
             peer: peer(1),
             groups,
+            transactions,
             store,
             disk,
             meta,
@@ -453,11 +463,27 @@ async fn start(
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let groups = GroupCoordinator::open(CoordinatorParts {
         tasks: Supervisor::new(),
-        topic: Arc::new(logs.clone()),
+        topic: millrace_coordinator::consumer_offsets(&logs),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),
         config: settings.groups.clone(),
+    })
+    .await
+    .expect("loads");
+    let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
+    let transactions = TransactionCoordinator::open(TransactionParts {
+        topic: millrace_coordinator::transaction_state(&logs),
+        producer_ids: producer_ids.clone(),
+        markers: Arc::new(Markers::new(
+            logs.clone(),
+            groups.clone(),
+            Arc::new(NoPeers),
+        )),
+        clock: clock.clone(),
+        timers: timers.clone(),
+        tasks: Supervisor::new(),
+        config: TransactionConfig::default(),
     })
     .await
     .expect("loads");
@@ -466,6 +492,9 @@ async fn start(
         tasks: Supervisor::new(),
         logs: logs.clone(),
         groups: groups.clone(),
+        transactions: transactions.clone(),
+        transaction_peers: Arc::new(NoPeers),
+        producer_ids,
         meta: shared,
         clock: clock.clone(),
         timers,
@@ -478,6 +507,7 @@ async fn start(
     Running {
         logs,
         groups,
+        transactions,
         store,
         service,
         network,

@@ -29,7 +29,7 @@ use std::{
 };
 
 use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, settings::SettingKind};
-use millrace_coordinator::GroupConfig;
+use millrace_coordinator::{GroupConfig, TransactionConfig};
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
@@ -134,6 +134,8 @@ pub struct BrokerConfig {
     pub quotas: QuotaConfig,
     /// The logs.
     pub log: LogDefaults,
+    /// The transaction coordinator.
+    pub transactions: TransactionConfig,
     /// The group coordinator.
     pub group: GroupConfig,
     /// `test.panic.task`, FOR TESTS ONLY: a task that panics.
@@ -263,6 +265,7 @@ impl BrokerConfig {
         let offsets_partitions = read_offsets_partitions(r);
         let log = read_log(r, offsets_partitions);
         let group = read_group(r);
+        let transactions = read_transactions(r);
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
@@ -296,6 +299,7 @@ impl BrokerConfig {
             quotas,
             log,
             group,
+            transactions,
             injected_panic,
             settings,
             unknown,
@@ -551,6 +555,28 @@ fn read_retention(r: &mut Reader<'_>, default_ms: i64) -> i64 {
     millis
         .or(from_minutes)
         .unwrap_or_else(|| scaled(hours, HOUR_MS))
+}
+
+fn read_transactions(r: &mut Reader<'_>) -> TransactionConfig {
+    let default = TransactionConfig::default();
+    TransactionConfig {
+        timeout_max: r.millis(
+            "transaction.max.timeout.ms",
+            default.timeout_max,
+            1..=i64::from(i32::MAX),
+        ),
+        id_expiration: r.millis(
+            "transactional.id.expiration.ms",
+            default.id_expiration,
+            1..=MILLIS_MAX,
+        ),
+        cleanup_interval: r.millis(
+            "transaction.remove.expired.transaction.cleanup.interval.ms",
+            default.cleanup_interval,
+            1..=MILLIS_MAX,
+        ),
+        ..default
+    }
 }
 
 fn read_group(r: &mut Reader<'_>) -> GroupConfig {

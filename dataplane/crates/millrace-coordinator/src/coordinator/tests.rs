@@ -8,7 +8,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use millrace_model::{Cause, FailureClass, Offset};
-use millrace_record::split;
+use millrace_record::{TransactionEnd, split};
 use millrace_tasks::Supervisor;
 use millrace_time::{ManualClock, SeededRandom};
 use tokio::sync::watch;
@@ -16,9 +16,9 @@ use tokio::sync::watch;
 use super::*;
 use crate::{
     config::ID_BYTES_MAX,
-    partitions::partition_of,
     log::{BoxFuture, Durable, LogFault, StateLog},
     messages::Protocol,
+    partitions::partition_of,
 };
 
 /// A log in memory whose device can be held up or broken.
@@ -89,6 +89,18 @@ impl Led {
 impl StateLog for Led {
     fn id(&self) -> usize {
         std::ptr::from_ref(self).addr()
+    }
+
+    fn epoch(&self) -> i32 {
+        0
+    }
+
+    fn append_marker(&self, marker: TransactionMarker) -> BoxFuture<'_, Result<Durable, LogFault>> {
+        let end = TransactionEnd {
+            committed: marker.committed,
+            coordinator_epoch: marker.coordinator_epoch,
+        };
+        self.append(end.batch((marker.producer_id, marker.producer_epoch), 0))
     }
 
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {

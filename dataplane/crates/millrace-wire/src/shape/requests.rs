@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*};
+use super::{MessageShape, Schema, Tagged, fields::*, transactions};
 
 /// The shape of an API's request; nothing where the API is not served.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -28,6 +28,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteRecords => (2, &DELETE_RECORDS),
         ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
         ApiKey::OffsetForLeaderEpoch => (4, &OFFSET_FOR_LEADER_EPOCH),
+        ApiKey::AddPartitionsToTxn => (3, &transactions::ADD_PARTITIONS_TO_TXN_REQUEST),
+        ApiKey::AddOffsetsToTxn => (3, &transactions::ADD_OFFSETS_TO_TXN_REQUEST),
+        ApiKey::EndTxn => (3, &transactions::END_TXN_REQUEST),
+        ApiKey::WriteTxnMarkers => (1, &transactions::WRITE_TXN_MARKERS_REQUEST),
+        ApiKey::TxnOffsetCommit => (3, &transactions::TXN_OFFSET_COMMIT_REQUEST),
         ApiKey::DescribeAcls => (2, &ACL),
         ApiKey::CreateAcls => (2, &ACLS),
         ApiKey::DeleteAcls => (2, &ACLS),
@@ -51,6 +56,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::DescribeTransactions => (0, &transactions::DESCRIBE_TRANSACTIONS_REQUEST),
+        ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_REQUEST),
+        ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
         _ => return None,
     };
     Some(MessageShape {
@@ -511,4 +519,16 @@ static DESCRIBE_CLUSTER: Schema = plain(&[
     always(BOOL),   // include cluster authorized operations
     since(1, INT8), // endpoint type
     since(2, BOOL), // include fenced brokers
+]);
+
+static UPDATE_FEATURES: Schema = plain(&[
+    always(INT32), // timeout
+    always(list_of!(FEATURE_UPDATE)),
+    since(1, BOOL), // validate only
+]);
+static FEATURE_UPDATE: Schema = plain(&[
+    always(TEXT),   // feature
+    always(INT16),  // level
+    until(0, BOOL), // allow downgrade
+    since(1, INT8), // upgrade type
 ]);

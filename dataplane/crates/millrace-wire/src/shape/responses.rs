@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*};
+use super::{MessageShape, Schema, Tagged, fields::*, transactions};
 
 /// The shape of the answer to an API's request; nothing where a client does not ask.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -28,6 +28,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteRecords => (2, &DELETE_RECORDS),
         ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
         ApiKey::OffsetForLeaderEpoch => (4, &OFFSET_FOR_LEADER_EPOCH),
+        ApiKey::AddPartitionsToTxn => (3, &transactions::ADD_PARTITIONS_TO_TXN_RESPONSE),
+        ApiKey::AddOffsetsToTxn => (3, &transactions::ADD_OFFSETS_TO_TXN_RESPONSE),
+        ApiKey::EndTxn => (3, &transactions::END_TXN_RESPONSE),
+        ApiKey::WriteTxnMarkers => (1, &transactions::WRITE_TXN_MARKERS_RESPONSE),
+        ApiKey::TxnOffsetCommit => (3, &transactions::TXN_OFFSET_COMMIT_RESPONSE),
         ApiKey::DescribeAcls => (2, &DESCRIBE_ACLS),
         ApiKey::CreateAcls => (2, &CREATE_ACLS),
         ApiKey::DeleteAcls => (2, &DELETE_ACLS),
@@ -47,6 +52,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::DescribeTransactions => (0, &transactions::DESCRIBE_TRANSACTIONS_RESPONSE),
+        ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_RESPONSE),
+        ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
@@ -773,6 +781,18 @@ static ALTER_USER_SCRAM_CREDENTIALS: Schema = plain(&[
 ]);
 static USER_RESULT: Schema = plain(&[
     always(TEXT),  // user
+    always(INT16), // error
+    always(TEXT),  // error message
+]);
+
+static UPDATE_FEATURES: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(TEXT),  // error message
+    until(1, list_of!(UPDATED_FEATURE)),
+]);
+static UPDATED_FEATURE: Schema = plain(&[
+    always(TEXT),  // feature
     always(INT16), // error
     always(TEXT),  // error message
 ]);
