@@ -69,6 +69,8 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::SaslHandshake
         | ApiKey::SaslAuthenticate
         | ApiKey::DescribeCluster
+        // Those that the client may describe are listed.
+        | ApiKey::ListTransactions
         // Who the owner and the renewers are decides.
         | ApiKey::RenewDelegationToken
         | ApiKey::ExpireDelegationToken => None,
@@ -119,7 +121,7 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             Some((vec![all], TRANSACTIONAL_ID_DENIED))
         }
         ApiKey::EndTxn => transactional_id(Write),
-        ApiKey::DescribeTransactions | ApiKey::ListTransactions => transactional_id(Describe),
+        ApiKey::DescribeTransactions => transactional_id(Describe),
         ApiKey::WriteTxnMarkers => Some((
             vec![vec![on_cluster(ClusterAction)], vec![on_cluster(Alter)]],
             CLUSTER_DENIED,
