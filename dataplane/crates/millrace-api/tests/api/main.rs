@@ -20,5 +20,6 @@ mod scram;
 mod settings;
 mod sign_in;
 mod topics;
+mod transactions;
 mod versions;
 mod world;
