@@ -6,6 +6,7 @@ mod authorization;
 mod calls;
 mod client_quotas;
 mod cold;
+mod committed_reads;
 mod configs;
 mod delegation_tokens;
 mod fetch;
@@ -20,6 +21,6 @@ mod scram;
 mod settings;
 mod sign_in;
 mod topics;
-mod transactions;
+
 mod versions;
 mod world;
