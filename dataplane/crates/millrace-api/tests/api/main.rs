@@ -21,6 +21,5 @@ mod scram;
 mod settings;
 mod sign_in;
 mod topics;
-
 mod versions;
 mod world;

@@ -437,3 +437,35 @@ async fn a_transaction_is_stable_only_once_its_marker_is_durable() {
     assert_eq!(log.last_stable_offset(), 2);
     broker.close().await;
 }
+
+#[tokio::test]
+async fn more_transactions_than_a_partition_may_have_open_are_refused_until_one_ends() {
+    const MAX: usize = 5_000;
+    let world = World::new(6, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    let begin = async |id: i64| {
+        let Verification::Needed(guard) = log.verification(id, 0) else {
+            panic!("nothing is open");
+        };
+        let batches = vec![transactional((id, 0, 0), 1)];
+        log.append(batches, AppendOrigin::Verified(guard)).await
+    };
+    for id in 0..MAX as i64 {
+        begin(id).await.expect("there is room");
+    }
+    let refused = AppendError::TooManyTransactions {
+        bound: "open_transactions",
+        max: MAX,
+    };
+    assert_eq!(begin(5_000).await.expect_err("too many"), refused);
+    // Those that are open go on, and others write without transactions.
+    let next = vec![transactional((0, 0, 1), 1)];
+    let next = log.append(next, AppendOrigin::Client).await;
+    next.expect("open").await.expect("durable");
+    let plain = log.append(vec![batch(None, &[1])], AppendOrigin::Client);
+    plain.await.expect("accepted").await.expect("durable");
+    end(&log, 0, 0, false).await;
+    begin(5_000).await.expect("one has ended");
+    broker.close().await;
+}
