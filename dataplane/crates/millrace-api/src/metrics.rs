@@ -162,6 +162,7 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::AlterUserScramCredentials => "AlterUserScramCredentials",
         ApiKey::DescribeCluster => "DescribeCluster",
         ApiKey::UpdateFeatures => "UpdateFeatures",
+        ApiKey::DescribeProducers => "DescribeProducers",
         _ => "other",
     }
 }

@@ -60,13 +60,11 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(OffsetDelete, offset_delete),
     serve!(DescribeClientQuotas, describe_client_quotas),
     serve!(AlterClientQuotas, alter_client_quotas),
-    serve!(
-        DescribeUserScramCredentials,
-        describe_user_scram_credentials
-    ),
+    serve!(DescribeUserScramCredentials, describe_user_scram_credentials),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
     serve!(UpdateFeatures, update_features),
     serve!(DescribeCluster, describe_cluster),
+    serve!(DescribeProducers, describe_producers),
     serve!(DescribeTransactions, describe_transactions),
     serve!(ListTransactions, list_transactions),
 ];

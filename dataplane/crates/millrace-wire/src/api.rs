@@ -82,6 +82,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::AlterUserScramCredentials, 0, 0),
     serve(ApiKey::UpdateFeatures, 0, 2),
     serve(ApiKey::DescribeCluster, 0, 2),
+    serve(ApiKey::DescribeProducers, 0, 0),
     serve(ApiKey::DescribeTransactions, 0, 0),
     serve(ApiKey::ListTransactions, 0, 2),
 ];
@@ -172,6 +173,7 @@ mod tests {
             AlterUserScramCredentials => AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
             UpdateFeatures => UpdateFeaturesRequest, UpdateFeaturesResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
+            DescribeProducers => DescribeProducersRequest, DescribeProducersResponse;
         };
         (both.min, both.max)
     }

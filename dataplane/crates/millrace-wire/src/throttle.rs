@@ -33,8 +33,9 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::AddOffsetsToTxn
         | ApiKey::EndTxn
         | ApiKey::TxnOffsetCommit
-        | ApiKey::DescribeTransactions
-        | ApiKey::ListTransactions
+        | ApiKey::DescribeAcls
+        | ApiKey::CreateAcls
+        | ApiKey::DeleteAcls
         | ApiKey::DescribeConfigs
         | ApiKey::AlterConfigs
         | ApiKey::DescribeLogDirs
@@ -44,15 +45,15 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::IncrementalAlterConfigs
         | ApiKey::AlterPartitionReassignments
         | ApiKey::ListPartitionReassignments
-        | ApiKey::DescribeAcls
-        | ApiKey::CreateAcls
-        | ApiKey::DeleteAcls
         | ApiKey::DescribeClientQuotas
         | ApiKey::AlterClientQuotas
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::AlterUserScramCredentials
         | ApiKey::UpdateFeatures
-        | ApiKey::DescribeCluster => 0,
+        | ApiKey::DescribeCluster
+        | ApiKey::DescribeProducers
+        | ApiKey::DescribeTransactions
+        | ApiKey::ListTransactions => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
         | ApiKey::Heartbeat
@@ -227,6 +228,7 @@ mod tests {
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
             UpdateFeatures UpdateFeaturesResponse,
+            DescribeProducers DescribeProducersResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

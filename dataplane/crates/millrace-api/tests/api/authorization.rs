@@ -75,7 +75,7 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::RenewDelegationToken
         | ApiKey::ExpireDelegationToken => None,
         ApiKey::Produce => topic(Write),
-        ApiKey::Fetch => topic(Read),
+        ApiKey::Fetch | ApiKey::DescribeProducers => topic(Read),
         ApiKey::ListOffsets | ApiKey::Metadata => topic(Describe),
         ApiKey::OffsetForLeaderEpoch => Some((
             vec![vec![on_topic(Describe)], vec![on_cluster(ClusterAction)]],
@@ -238,6 +238,9 @@ async fn errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Ve
 
 async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
     match key {
+        ApiKey::DescribeProducers => ask!(world as peer, 0, describe_producers(topic), |a| vec![
+            a.topics[0].partitions[0].error_code
+        ]),
         ApiKey::OffsetCommit => ask!(world as peer, 9, offset_commit("g", topic), |a| vec![
             a.topics[0].partitions[0].error_code
         ]),

@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*, transactions};
+use super::{MessageShape, Schema, Tagged, fields::*, producers, transactions};
 
 /// The shape of an API's request; nothing where the API is not served.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -59,6 +59,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeTransactions => (0, &transactions::DESCRIBE_TRANSACTIONS_REQUEST),
         ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_REQUEST),
         ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
+        ApiKey::DescribeProducers => (0, &producers::DESCRIBE_PRODUCERS_REQUEST),
         _ => return None,
     };
     Some(MessageShape {
