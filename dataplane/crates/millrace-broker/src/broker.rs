@@ -577,6 +577,7 @@ fn api_parts(
         groups: groups.clone(),
         meta: Arc::clone(&storage.meta),
         clock: seams.clock.clone(),
+        random: seams.random.clone(),
         timers: timers.clone(),
         network: storage.network.clone(),
         tasks: seams.tasks.clone(),

@@ -312,10 +312,6 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
             let request = DescribeLogDirsRequest::default().with_topics(None);
             ask!(world as peer, 4, request, |a| vec![a.error_code])
         }
-        ApiKey::UpdateFeatures => {
-            let request = UpdateFeaturesRequest::default();
-            ask!(world as peer, 2, request, |a| vec![a.error_code])
-        }
         ApiKey::DescribeAcls => ask!(world as peer, 3, every_acl(), |a| vec![a.error_code]),
         ApiKey::CreateAcls => {
             let request = create_acls(vec![acl("User:x", 3, "x")]);
@@ -366,6 +362,17 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
                 let is_shown = a.tokens.iter().any(|token| token.token_id == *id);
                 vec![if is_shown { 0 } else { TOKEN_DENIED }]
             })
+        }
+        other => broker_errors(world, peer, other).await,
+    }
+}
+
+/// The same of requests that concern brokers and what they run.
+async fn broker_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+    match key {
+        ApiKey::UpdateFeatures => {
+            let request = UpdateFeaturesRequest::default();
+            ask!(world as peer, 2, request, |a| vec![a.error_code])
         }
         other => panic!("{other:?} is served; enter how it is asked"),
     }

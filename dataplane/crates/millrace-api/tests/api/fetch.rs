@@ -224,22 +224,6 @@ async fn leader_epochs_are_checked() {
 }
 
 #[tokio::test]
-async fn sessions_are_declined() {
-    let world = World::new().await;
-    world.create("t", 1, &[]).await;
-    let begin = fetch_request("t", &[(0, 0)])
-        .with_session_id(0)
-        .with_session_epoch(0);
-    let response = world.ask(NAMED_FETCH, &begin).await;
-    assert_eq!((response.error_code, response.session_id), (0, 0));
-    let go_on = FetchRequest::default()
-        .with_session_id(77)
-        .with_session_epoch(1);
-    let response = world.ask(NAMED_FETCH, &go_on).await;
-    assert_eq!(response.error_code, Code::FetchSessionIdNotFound.code());
-}
-
-#[tokio::test]
 async fn sizes_are_bounded_but_one_batch_always_comes() {
     let world = World::new().await;
     world.create("t", 2, &[]).await;

@@ -9,6 +9,7 @@ mod cold;
 mod configs;
 mod delegation_tokens;
 mod fetch;
+mod fetch_sessions;
 mod groups;
 mod metrics;
 mod overload;

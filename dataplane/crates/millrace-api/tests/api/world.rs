@@ -468,6 +468,7 @@ async fn start(
         groups: groups.clone(),
         meta: shared,
         clock: clock.clone(),
+        random: random.clone(),
         timers,
         network: network.clone(),
         settings: Arc::new(KeptSettings::default()),
