@@ -155,6 +155,9 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::AlterUserScramCredentials => "AlterUserScramCredentials",
         ApiKey::DescribeCluster => "DescribeCluster",
         ApiKey::UpdateFeatures => "UpdateFeatures",
+        ApiKey::DescribeQuorum => "DescribeQuorum",
+        ApiKey::DescribeTopicPartitions => "DescribeTopicPartitions",
+        ApiKey::AlterReplicaLogDirs => "AlterReplicaLogDirs",
         _ => "other",
     }
 }

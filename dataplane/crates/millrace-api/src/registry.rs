@@ -40,6 +40,7 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(DeleteAcls, delete_acls),
     serve!(DescribeConfigs, describe_configs),
     serve!(AlterConfigs, alter_configs),
+    serve!(AlterReplicaLogDirs, alter_replica_log_dirs),
     serve!(DescribeLogDirs, describe_log_dirs),
     serve!(SaslAuthenticate, sasl_authenticate),
     serve!(CreatePartitions, create_partitions),
@@ -60,8 +61,10 @@ const TABLE: &[(ApiKey, Handler)] = &[
         describe_user_scram_credentials
     ),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
+    serve!(DescribeQuorum, describe_quorum),
     serve!(UpdateFeatures, update_features),
     serve!(DescribeCluster, describe_cluster),
+    serve!(DescribeTopicPartitions, describe_topic_partitions),
 ];
 
 /// The handler of an API.

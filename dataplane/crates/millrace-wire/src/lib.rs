@@ -22,7 +22,7 @@ pub mod service;
 mod shape;
 mod throttle;
 
-pub use api::{ApiSupport, SUPPORTED, advertised_versions, support_of};
+pub use api::{ApiSupport, SUPPORTED, advertised_versions, codec_version, support_of};
 pub use fetch::{
     AbortedTransaction, FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
 };

@@ -12,7 +12,7 @@ use kafka_protocol::{
 };
 
 use crate::{
-    api::support_of,
+    api::{codec_version, support_of},
     shape::{self, MalformedBody, Reader},
 };
 
@@ -135,7 +135,8 @@ pub fn decode<M: protocol::Request>(request: &Request) -> Result<M, MalformedReq
     }
     shape::check(api_key, version, &request.body).map_err(malformed)?;
     let mut body = request.body.clone();
-    M::decode(&mut body, version).map_err(|_| malformed(MalformedBody::Schema))
+    M::decode(&mut body, codec_version(api_key, version))
+        .map_err(|_| malformed(MalformedBody::Schema))
 }
 
 #[cfg(test)]

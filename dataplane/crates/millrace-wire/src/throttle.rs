@@ -46,6 +46,8 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::AlterUserScramCredentials
         | ApiKey::UpdateFeatures
+        | ApiKey::DescribeTopicPartitions
+        | ApiKey::AlterReplicaLogDirs
         | ApiKey::DescribeCluster => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
@@ -117,7 +119,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{SUPPORTED, encode, support_of};
+    use crate::{SUPPORTED, codec_version, encode, support_of};
 
     /// Decodes what is left of a response behind its header.
     fn decoded<M: Decodable + HeaderVersion>(response: &Response, version: i16) -> M {
@@ -135,10 +137,11 @@ mod tests {
         M: Encodable + Decodable + HeaderVersion + Default + PartialEq + std::fmt::Debug,
     {
         let plain = encode(api_key, version, 7, &M::default()).expect("encodable");
-        let unthrottled = decoded::<M>(&plain, version);
+        let written = codec_version(api_key, version);
+        let unthrottled = decoded::<M>(&plain, written);
         let throttled = plain.with_throttle_time(api_key, version, 77);
         let throttled = throttled.with_throttle_time(api_key, version, 5);
-        let mut message = decoded::<M>(&throttled, version);
+        let mut message = decoded::<M>(&throttled, written);
         let since = place(api_key).map(|(since, _)| since);
         let expected = if since.is_some_and(|since| version >= since) {
             77
@@ -168,7 +171,10 @@ mod tests {
                                 &mut message.throttle_time_ms
                             }),)*
                             // They have none, or say nothing of it.
-                            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions => {
+                            ApiKey::SaslHandshake
+                            | ApiKey::SaslAuthenticate
+                            | ApiKey::ApiVersions
+                            | ApiKey::DescribeQuorum => {
                                 assert_eq!(place(support.api_key), None);
                             }
                             other => panic!("{other:?} is served and not tested"),
@@ -214,6 +220,8 @@ mod tests {
             DescribeUserScramCredentials DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
+            AlterReplicaLogDirs AlterReplicaLogDirsResponse,
+            DescribeTopicPartitions DescribeTopicPartitionsResponse,
             UpdateFeatures UpdateFeaturesResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,

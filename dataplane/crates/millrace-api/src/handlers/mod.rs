@@ -3,6 +3,7 @@
 pub(crate) mod alter_client_quotas;
 pub(crate) mod alter_configs;
 pub(crate) mod alter_partition_reassignments;
+pub(crate) mod alter_replica_log_dirs;
 pub(crate) mod alter_user_scram_credentials;
 pub(crate) mod api_versions;
 pub(crate) mod create_acls;
@@ -20,6 +21,8 @@ pub(crate) mod describe_configs;
 pub(crate) mod describe_delegation_token;
 pub(crate) mod describe_groups;
 pub(crate) mod describe_log_dirs;
+pub(crate) mod describe_quorum;
+pub(crate) mod describe_topic_partitions;
 pub(crate) mod describe_user_scram_credentials;
 pub(crate) mod elect_leaders;
 pub(crate) mod expire_delegation_token;

@@ -57,7 +57,6 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
     use Operation::*;
     let topic = |operation| Some((vec![vec![on_topic(operation)]], TOPIC_DENIED));
     let group = |operation| Some((vec![vec![on_group(operation)]], GROUP_DENIED));
-    let cluster = |operation| Some((vec![vec![on_cluster(operation)]], CLUSTER_DENIED));
     match key {
         ApiKey::ApiVersions
         | ApiKey::SaslHandshake
@@ -68,7 +67,9 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::ExpireDelegationToken => None,
         ApiKey::Produce => topic(Write),
         ApiKey::Fetch => topic(Read),
-        ApiKey::ListOffsets | ApiKey::Metadata => topic(Describe),
+        ApiKey::ListOffsets | ApiKey::Metadata | ApiKey::DescribeTopicPartitions => {
+            topic(Describe)
+        }
         ApiKey::OffsetForLeaderEpoch => Some((
             vec![vec![on_topic(Describe)], vec![on_cluster(ClusterAction)]],
             TOPIC_DENIED,
@@ -113,20 +114,31 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             ],
             TOKEN_DENIED,
         )),
-        ApiKey::AlterClientQuotas => cluster(AlterConfigs),
-        ApiKey::DescribeClientQuotas => cluster(DescribeConfigs),
+        other => needs_on_cluster(other).map(|operation| {
+            (vec![vec![on_cluster(operation)]], CLUSTER_DENIED)
+        }),
+    }
+}
+
+/// What an API needs on the cluster and on nothing else.
+fn needs_on_cluster(key: ApiKey) -> Option<Operation> {
+    use Operation::*;
+    Some(match key {
+        ApiKey::AlterClientQuotas => AlterConfigs,
+        ApiKey::DescribeClientQuotas => DescribeConfigs,
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {
-            cluster(Describe)
+            Describe
         }
-        ApiKey::ListPartitionReassignments => cluster(Describe),
+        ApiKey::ListPartitionReassignments | ApiKey::DescribeQuorum => Describe,
         ApiKey::CreateAcls
         | ApiKey::DeleteAcls
         | ApiKey::AlterUserScramCredentials
         | ApiKey::AlterPartitionReassignments
         | ApiKey::ElectLeaders
-        | ApiKey::UpdateFeatures => cluster(Alter),
+        | ApiKey::UpdateFeatures
+        | ApiKey::AlterReplicaLogDirs => Alter,
         other => panic!("{other:?} is served; enter what it needs"),
-    }
+    })
 }
 
 fn list_groups_error(response: &ListGroupsResponse) -> i16 {
@@ -267,7 +279,7 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
             commit_as_admin(world).await;
             answer
         }
-        _ => cluster_errors(world, peer, key).await,
+        _ => cluster_errors(world, peer, key, topic).await,
     }
 }
 
@@ -299,7 +311,7 @@ async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16>
     }
 }
 
-async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
     match key {
         ApiKey::ListGroups => ask!(world as peer, 5, ListGroupsRequest::default(), |a| vec![
             list_groups_error(&a)
@@ -363,16 +375,35 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
                 vec![if is_shown { 0 } else { TOKEN_DENIED }]
             })
         }
-        other => broker_errors(world, peer, other).await,
+        other => broker_errors(world, peer, other, topic).await,
     }
 }
 
 /// The same of requests that concern brokers and what they run.
-async fn broker_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+async fn broker_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
     match key {
         ApiKey::UpdateFeatures => {
             let request = UpdateFeaturesRequest::default();
             ask!(world as peer, 2, request, |a| vec![a.error_code])
+        }
+        ApiKey::DescribeQuorum => {
+            ask!(world as peer, 2, describe_quorum(), |a| vec![a.error_code])
+        }
+        ApiKey::AlterReplicaLogDirs => {
+            ask!(
+                world as peer,
+                2,
+                alter_replica_log_dirs("/", topic, 0),
+                |a| vec![a.results[0].partitions[0].error_code]
+            )
+        }
+        ApiKey::DescribeTopicPartitions => {
+            ask!(
+                world as peer,
+                0,
+                describe_topic_partitions(&[topic], 9),
+                |a| vec![a.topics[0].error_code]
+            )
         }
         other => panic!("{other:?} is served; enter how it is asked"),
     }

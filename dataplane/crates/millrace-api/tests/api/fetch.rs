@@ -395,6 +395,11 @@ async fn offsets_are_found_by_end_and_by_time() {
     assert_eq!(look(7, -3).await, (0, 1, 30));
     assert_eq!(look(8, -4).await, (0, 0, -1));
     assert_eq!(look(9, -5).await, (0, -1, -1));
+    assert_eq!(look(11, -6).await, (0, 0, -1));
+    assert_eq!(
+        look(10, -6).await,
+        (Code::UnsupportedVersion.code(), -1, -1)
+    );
     assert_eq!(look(6, -3).await, (Code::UnsupportedVersion.code(), -1, -1));
     assert_eq!(look(10, 0).await, (0, 0, 10));
     assert_eq!(look(10, 11).await, (0, 1, 30));

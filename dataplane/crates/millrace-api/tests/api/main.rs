@@ -8,6 +8,7 @@ mod client_quotas;
 mod cold;
 mod configs;
 mod delegation_tokens;
+mod descriptions;
 mod fetch;
 mod fetch_sessions;
 mod groups;

@@ -40,7 +40,7 @@ use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
 use millrace_wal::{Wal, WalConfig};
 use millrace_wire::{
-    Response,
+    ApiKey, Response, codec_version,
     service::{Accepted, BoxFuture, CloseReason, Peer, Service},
 };
 use tempfile::TempDir;
@@ -286,7 +286,7 @@ pub(crate) fn decode<R: Request>(version: i16, mut bytes: Bytes) -> R::Response 
     );
     let header_version = R::Response::header_version(version);
     ResponseHeader::decode(&mut bytes, header_version).expect("a response header");
-    let response = R::Response::decode(&mut bytes, version);
+    let response = R::Response::decode(&mut bytes, written::<R>(version));
     let response = response.unwrap_or_else(|e| panic!("API {} version {version}: {e}", R::KEY));
     assert!(
         bytes.is_empty(),
@@ -294,6 +294,11 @@ pub(crate) fn decode<R: Request>(version: i16, mut bytes: Bytes) -> R::Response 
         R::KEY
     );
     response
+}
+
+/// The version of the codec that is written as this one.
+fn written<R: Request>(version: i16) -> i16 {
+    codec_version(ApiKey::try_from(R::KEY).expect("an API"), version)
 }
 
 /// A request as it comes from the network, without its length prefix.
@@ -316,7 +321,7 @@ pub(crate) fn frame_of<R: Request>(
         .with_client_id(Some(text(client_id)))
         .encode(&mut frame, R::header_version(version))
         .expect("a legal header");
-    let encoded = request.encode(&mut frame, version);
+    let encoded = request.encode(&mut frame, written::<R>(version));
     encoded.unwrap_or_else(|e| panic!("API {} version {version}: {e}", R::KEY));
     frame
 }

@@ -52,6 +52,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
+        ApiKey::DescribeQuorum => (0, &DESCRIBE_QUORUM),
+        ApiKey::DescribeTopicPartitions => (0, &DESCRIBE_TOPIC_PARTITIONS),
+        ApiKey::AlterReplicaLogDirs => (2, &ALTER_REPLICA_LOG_DIRS),
         _ => return None,
     };
     Some(MessageShape {
@@ -524,4 +527,28 @@ static FEATURE_UPDATE: Schema = plain(&[
     always(INT16),  // level
     until(0, BOOL), // allow downgrade
     since(1, INT8), // upgrade type
+]);
+
+static DESCRIBE_QUORUM: Schema = plain(&[always(list_of!(QUORUM_TOPIC))]);
+static QUORUM_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(QUORUM_PARTITION)),
+]);
+static QUORUM_PARTITION: Schema = plain(&[always(INT32)]); // index
+
+static DESCRIBE_TOPIC_PARTITIONS: Schema = plain(&[
+    always(list_of!(TOPIC_REQUEST)),
+    always(INT32), // limit of partitions
+    always(Kind::NullableStruct(&PARTITION_CURSOR)),
+]);
+static TOPIC_REQUEST: Schema = plain(&[always(TEXT)]); // name
+static PARTITION_CURSOR: Schema = plain(&[
+    always(TEXT),  // topic
+    always(INT32), // partition
+]);
+
+static ALTER_REPLICA_LOG_DIRS: Schema = plain(&[always(list_of!(ALTERED_LOG_DIR))]);
+static ALTERED_LOG_DIR: Schema = plain(&[
+    always(TEXT), // path
+    always(list_of!(PARTITIONS_OF_TOPIC)),
 ]);

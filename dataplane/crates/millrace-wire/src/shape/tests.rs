@@ -6,7 +6,7 @@ use kafka_protocol::{
 use proptest::{prelude::*, test_runner::TestRng};
 
 use super::*;
-use crate::api::SUPPORTED;
+use crate::api::{SUPPORTED, codec_version};
 
 /// What the codec makes of a body: how many bytes it read, and what it would write.
 fn codec<M: Decodable + Encodable>(version: i16, body: &Bytes) -> Option<(usize, BytesMut)> {
@@ -72,6 +72,9 @@ macro_rules! for_messages {
             SaslAuthenticate SaslAuthenticateRequest SaslAuthenticateResponse,
             OffsetDelete OffsetDeleteRequest OffsetDeleteResponse,
             UpdateFeatures UpdateFeaturesRequest UpdateFeaturesResponse,
+            DescribeQuorum DescribeQuorumRequest DescribeQuorumResponse,
+            DescribeTopicPartitions DescribeTopicPartitionsRequest DescribeTopicPartitionsResponse,
+            AlterReplicaLogDirs AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
         }
@@ -79,6 +82,7 @@ macro_rules! for_messages {
 }
 
 fn codec_of(side: Side, api_key: ApiKey, version: i16, body: &Bytes) -> Option<(usize, BytesMut)> {
+    let version = codec_version(api_key, version);
     macro_rules! by_key {
         ($($key:ident $request:ident $response:ident,)*) => {
             match (side, api_key) {
