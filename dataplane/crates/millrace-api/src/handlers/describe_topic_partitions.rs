@@ -198,9 +198,9 @@ fn as_described(partition: MetadataResponsePartition) -> DescribeTopicPartitions
         .with_leader_epoch(partition.leader_epoch)
         .with_replica_nodes(partition.replica_nodes)
         .with_isr_nodes(partition.isr_nodes)
-        // A leader is never chosen by what it has: there is nothing to say of either.
-        .with_eligible_leader_replicas(None)
-        .with_last_known_elr(None)
+        // A leader is never chosen by what it has, so there are none of these. Java clients do not accept null.
+        .with_eligible_leader_replicas(Some(Vec::new()))
+        .with_last_known_elr(Some(Vec::new()))
         .with_offline_replicas(partition.offline_replicas)
 }
 

@@ -60,6 +60,9 @@ async fn topics_are_described_page_by_page() {
     assert_eq!((told(&all), cursor_of(&all)), (expected.to_vec(), None));
     let first = &all.topics[0];
     assert!(!first.topic_id.is_nil() && !first.is_internal);
+    // Java clients fail with null.
+    assert_eq!(first.partitions[0].eligible_leader_replicas, Some(vec![]));
+    assert_eq!(first.partitions[0].last_known_elr, Some(vec![]));
     assert_eq!(
         first.partitions[0].leader_id,
         first.partitions[0].isr_nodes[0]
