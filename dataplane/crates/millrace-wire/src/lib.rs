@@ -21,6 +21,7 @@ mod response;
 pub mod service;
 mod shape;
 mod throttle;
+mod topic_ids;
 
 pub use api::{ApiSupport, SUPPORTED, advertised_versions, codec_version, support_of};
 pub use fetch::{

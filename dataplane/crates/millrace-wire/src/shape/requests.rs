@@ -181,7 +181,8 @@ static OFFSET_COMMIT: Schema = plain(&[
     always(list_of!(OFFSET_COMMIT_TOPIC)),
 ]);
 static OFFSET_COMMIT_TOPIC: Schema = plain(&[
-    always(TEXT), // name
+    until(9, TEXT),  // name
+    since(10, UUID), // id
     always(list_of!(OFFSET_COMMIT_PARTITION)),
 ]);
 static OFFSET_COMMIT_PARTITION: Schema = plain(&[
@@ -204,8 +205,9 @@ static OFFSET_FETCH_GROUP: Schema = plain(&[
     always(list_of!(OFFSET_FETCH_TOPIC)),
 ]);
 static OFFSET_FETCH_TOPIC: Schema = plain(&[
-    always(TEXT),   // name
-    always(INT32S), // partitions
+    until(9, TEXT),  // name
+    since(10, UUID), // id
+    always(INT32S),  // partitions
 ]);
 
 static FIND_COORDINATOR: Schema = plain(&[
