@@ -10,7 +10,7 @@ use millrace_model::{NodeId, TopicPartition};
 use millrace_purgatory::{Purgatory, PurgatoryConfig, Timers, Wait};
 use millrace_security::quota::LiveQuotas;
 use millrace_tasks::Supervisor;
-use millrace_time::SharedClock;
+use millrace_time::{SharedClock, SharedRandom};
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     call::Call,
     cold_reads::ColdReads,
     delegation_tokens::TokenChanges,
+    fetch_sessions::FetchSessions,
     inspection::Inspection,
     members::{Members, broker_id},
     metrics::Metrics,
@@ -51,6 +52,8 @@ pub struct ApiParts {
     pub meta: Arc<dyn MetaStore>,
     /// Time.
     pub clock: SharedClock,
+    /// Chance.
+    pub random: SharedRandom,
     /// Deadlines of waiting requests.
     pub timers: Timers,
     /// What requests and answers move over.
@@ -123,6 +126,7 @@ pub(crate) struct Context {
     pub(crate) quota_changes: Arc<QuotaChanges>,
     /// Where changes of ACLs, credentials, tokens and quotas are made.
     pub(crate) security_changes: SecurityChanges,
+    pub(crate) fetch_sessions: FetchSessions,
     /// Reads of what has left memory.
     pub(crate) cold_reads: ColdReads,
     /// Consumers that were sent to brokers of their zones.
@@ -169,6 +173,7 @@ impl Context {
             )),
             security_changes: SecurityChanges::start(&parts.tasks, token_changes.clone()),
             token_changes,
+            fetch_sessions: FetchSessions::new(parts.random),
             cold_reads,
             redirects: Redirects::default(),
             inspection: Inspection::new(),

@@ -12,6 +12,7 @@
 //! | `own_requests` | requests of the control plane that come over the admin HTTP |
 //! | `registry` | which handler serves which API |
 //! | `handlers` | one file per API key |
+//! | `fetch_sessions` | what clients have said that they fetch, and were told |
 //! | `features` | the feature levels that clients are told |
 //! | `context` | what handlers work with |
 //! | `code` | the one place where failures become Kafka's error codes |
@@ -47,6 +48,7 @@ mod config_resource;
 mod context;
 mod delegation_tokens;
 mod features;
+mod fetch_sessions;
 mod handlers;
 mod inspection;
 mod members;
@@ -74,6 +76,7 @@ pub use authorization::authorizer;
 pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use delegation_tokens::delegation_tokens;
+pub use fetch_sessions::FETCH_SESSIONS_BYTES_MAX;
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use members::Members;
 pub use own_requests::OwnRequestError;

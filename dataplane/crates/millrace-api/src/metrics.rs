@@ -163,6 +163,9 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeCluster => "DescribeCluster",
         ApiKey::UpdateFeatures => "UpdateFeatures",
         ApiKey::DescribeProducers => "DescribeProducers",
+        ApiKey::DescribeQuorum => "DescribeQuorum",
+        ApiKey::DescribeTopicPartitions => "DescribeTopicPartitions",
+        ApiKey::AlterReplicaLogDirs => "AlterReplicaLogDirs",
         _ => "other",
     }
 }

@@ -45,6 +45,7 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(DeleteAcls, delete_acls),
     serve!(DescribeConfigs, describe_configs),
     serve!(AlterConfigs, alter_configs),
+    serve!(AlterReplicaLogDirs, alter_replica_log_dirs),
     serve!(DescribeLogDirs, describe_log_dirs),
     serve!(SaslAuthenticate, sasl_authenticate),
     serve!(CreatePartitions, create_partitions),
@@ -62,11 +63,13 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(AlterClientQuotas, alter_client_quotas),
     serve!(DescribeUserScramCredentials, describe_user_scram_credentials),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
+    serve!(DescribeQuorum, describe_quorum),
     serve!(UpdateFeatures, update_features),
     serve!(DescribeCluster, describe_cluster),
     serve!(DescribeProducers, describe_producers),
     serve!(DescribeTransactions, describe_transactions),
     serve!(ListTransactions, list_transactions),
+    serve!(DescribeTopicPartitions, describe_topic_partitions),
 ];
 
 /// The handler of an API.

@@ -18,6 +18,10 @@ use crate::{authorization::Rights, context::text};
 /// The first version of Produce and Fetch that names topics by id alone.
 pub(crate) const FIRST_WITH_TOPIC_IDS: i16 = 13;
 
+/// The first version of OffsetCommit and OffsetFetch that names topics by id alone. The id's text is in the place of the
+/// name.
+pub(crate) const FIRST_OFFSETS_BY_ID: i16 = 10;
+
 /// What stands in an answer whose request did not ask for operations.
 pub(crate) const OPERATIONS_NOT_ASKED: i32 = i32::MIN;
 
@@ -35,6 +39,18 @@ pub(crate) fn find(
     }
     let name = TopicName::new(name.as_str()).map_err(|_| ErrorCode::UnknownTopicOrPartition)?;
     logs.topic(&name).ok_or(ErrorCode::UnknownTopicOrPartition)
+}
+
+/// The topic whose id stands in the place of its name.
+///
+/// # Errors
+/// The id of no topic.
+pub(crate) fn find_by_written_id(
+    logs: &LogManager,
+    written: &messages::TopicName,
+) -> Result<Arc<Topic>, Uuid> {
+    let id = Uuid::try_parse(written.as_str()).unwrap_or_default();
+    logs.topic_by_id(TopicId(id)).ok_or(id)
 }
 
 /// The same for a client that needs the right to this operation on the topic. Without it, a name does not

@@ -616,6 +616,7 @@ fn api_parts(
         producer_ids: transacting.producer_ids,
         meta: Arc::clone(&storage.meta),
         clock: seams.clock.clone(),
+        random: seams.random.clone(),
         timers: timers.clone(),
         network: storage.network.clone(),
         tasks: seams.tasks.clone(),

@@ -38,6 +38,7 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::DeleteAcls
         | ApiKey::DescribeConfigs
         | ApiKey::AlterConfigs
+        | ApiKey::AlterReplicaLogDirs
         | ApiKey::DescribeLogDirs
         | ApiKey::CreatePartitions
         | ApiKey::DeleteGroups
@@ -53,7 +54,8 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::DescribeCluster
         | ApiKey::DescribeProducers
         | ApiKey::DescribeTransactions
-        | ApiKey::ListTransactions => 0,
+        | ApiKey::ListTransactions
+        | ApiKey::DescribeTopicPartitions => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
         | ApiKey::Heartbeat
@@ -124,7 +126,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{SUPPORTED, encode, support_of};
+    use crate::{SUPPORTED, codec_version, encode, support_of};
 
     /// Decodes what is left of a response behind its header.
     fn decoded<M: Decodable + HeaderVersion>(response: &Response, version: i16) -> M {
@@ -142,10 +144,11 @@ mod tests {
         M: Encodable + Decodable + HeaderVersion + Default + PartialEq + std::fmt::Debug,
     {
         let plain = encode(api_key, version, 7, &M::default()).expect("encodable");
-        let unthrottled = decoded::<M>(&plain, version);
+        let written = codec_version(api_key, version);
+        let unthrottled = decoded::<M>(&plain, written);
         let throttled = plain.with_throttle_time(api_key, version, 77);
         let throttled = throttled.with_throttle_time(api_key, version, 5);
-        let mut message = decoded::<M>(&throttled, version);
+        let mut message = decoded::<M>(&throttled, written);
         let since = place(api_key).map(|(since, _)| since);
         let expected = if since.is_some_and(|since| version >= since) {
             77
@@ -175,7 +178,11 @@ mod tests {
                                 &mut message.throttle_time_ms
                             }),)*
                             // They have none, or say nothing of it.
-                            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions | ApiKey::WriteTxnMarkers => {
+                            ApiKey::SaslHandshake
+                            | ApiKey::SaslAuthenticate
+                            | ApiKey::ApiVersions
+                            | ApiKey::DescribeQuorum
+                            | ApiKey::WriteTxnMarkers => {
                                 assert_eq!(place(support.api_key), None);
                             }
                             other => panic!("{other:?} is served and not tested"),
@@ -227,6 +234,8 @@ mod tests {
             DescribeUserScramCredentials DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
+            AlterReplicaLogDirs AlterReplicaLogDirsResponse,
+            DescribeTopicPartitions DescribeTopicPartitionsResponse,
             UpdateFeatures UpdateFeaturesResponse,
             DescribeProducers DescribeProducersResponse,
             CreateDelegationToken CreateDelegationTokenResponse,

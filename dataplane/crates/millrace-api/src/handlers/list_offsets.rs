@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 use millrace_log::{Isolation, PartitionLog, TimestampOffset};
+use millrace_model::Offset;
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
@@ -31,10 +32,13 @@ const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 /// The record with the largest timestamp (KIP-734), from version 7.
 const MAX_TIMESTAMP: i64 = -3;
-/// The first offset on the broker's own disk (KIP-405), from version 8. We have no other place.
+/// The first offset on the broker's own disk (KIP-405), from version 8. What has been uploaded may leave the broker's log
+/// at any time, so that is the first that has not.
 const EARLIEST_LOCAL: i64 = -4;
-/// The last offset in remote storage (KIP-1005), from version 9. There is none apart.
+/// The last offset in remote storage (KIP-1005), from version 9: in objects.
 const LATEST_TIERED: i64 = -5;
+/// The first offset that is not in remote storage yet (KIP-1023), from version 11.
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
 
 /// Lookups of one request that run at one time; each may read an object.
 const LOOKUPS_MAX: usize = 8;
@@ -142,6 +146,11 @@ async fn look_up(
     Ok((found, log.leader_epoch()))
 }
 
+/// The first offset that is in no object.
+fn not_uploaded(log: &PartitionLog) -> Offset {
+    log.committed_offset().max(log.start_offset())
+}
+
 async fn at(
     (log, isolation): (&PartitionLog, Isolation),
     version: i16,
@@ -160,8 +169,12 @@ async fn at(
     let lookup = match timestamp {
         LATEST => return offset(end),
         EARLIEST => return offset(log.start_offset()),
-        EARLIEST_LOCAL if version >= 8 => return offset(log.start_offset()),
-        LATEST_TIERED if version >= 9 => return Ok(None),
+        EARLIEST_LOCAL if version >= 8 => return offset(not_uploaded(log)),
+        LATEST_TIERED if version >= 9 => {
+            let uploaded = log.start_offset()..not_uploaded(log);
+            return uploaded.last().map_or(Ok(None), offset);
+        }
+        EARLIEST_PENDING_UPLOAD if version >= 11 => return offset(not_uploaded(log)),
         MAX_TIMESTAMP if version >= 7 => log.max_timestamp().await,
         ..0 => return Err(ErrorCode::UnsupportedVersion),
         _ => log.offset_for_timestamp(timestamp).await,

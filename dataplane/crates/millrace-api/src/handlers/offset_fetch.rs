@@ -17,13 +17,14 @@ use millrace_wire::{
         },
     },
 };
+use uuid::Uuid;
 
 use crate::{
     authorization::Rights,
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::{Context, text},
-    topics::wire_offset,
+    topics::{FIRST_OFFSETS_BY_ID, find_by_written_id, wire_offset},
 };
 
 /// The first version with an error of the whole request; before, each partition repeats it.
@@ -94,7 +95,10 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
                     .map(|t| (t.name, t.partition_indexes))
                     .collect()
             });
-            of_group(asking, group.group_id, (asked, stable))
+            match reply.version {
+                FIRST_OFFSETS_BY_ID.. => of_group_by_id(asking, group.group_id, (asked, stable)),
+                _ => of_group(asking, group.group_id, (asked, stable)),
+            }
         })
         .collect();
     let error = first_error(groups.iter().map(|group| group.error_code));
@@ -132,6 +136,53 @@ fn of_group(
         Ok(found) => response.with_topics(found.into_iter().map(topic).collect()),
         Err(code) => response.with_error_code(code.code()),
     }
+}
+
+/// The same for a request that has ids in the place of names. What is committed in topics that are no more has no id, and
+/// is left out where all is asked for.
+fn of_group_by_id(
+    asking: Asking<'_>,
+    group_id: GroupId,
+    (asked, stable): (Option<Vec<Asked>>, bool),
+) -> OffsetFetchResponseGroup {
+    let logs = &asking.0.logs;
+    let mut unknown = Vec::new();
+    let named = asked.map(|asked| {
+        let mut named = Vec::with_capacity(asked.len());
+        for (written, indexes) in asked {
+            match find_by_written_id(logs, &written) {
+                Ok(topic) => named.push((WireTopic(text(topic.name.as_str())), indexes)),
+                Err(id) => unknown.push(unknown_id(id, &indexes)),
+            }
+        }
+        named
+    });
+    let mut response = of_group(asking, group_id, (named, stable));
+    response.topics.retain_mut(|topic| {
+        let name = std::mem::take(&mut topic.name);
+        let found = TopicName::new(name.as_str()).ok();
+        let found = found.and_then(|name| logs.topic(&name));
+        topic.topic_id = found.as_ref().map_or_else(Uuid::nil, |found| found.id.0);
+        found.is_some()
+    });
+    if response.error_code == NONE {
+        response.topics.append(&mut unknown);
+    }
+    response
+}
+
+fn unknown_id(id: Uuid, indexes: &[i32]) -> OffsetFetchResponseTopics {
+    let partition = |&index: &i32| {
+        OffsetFetchResponsePartitions::default()
+            .with_partition_index(index)
+            .with_committed_offset(-1)
+            .with_committed_leader_epoch(-1)
+            .with_metadata(Some(text("")))
+            .with_error_code(ErrorCode::UnknownTopicId.code())
+    };
+    OffsetFetchResponseTopics::default()
+        .with_topic_id(id)
+        .with_partitions(indexes.iter().map(partition).collect())
 }
 
 fn one(

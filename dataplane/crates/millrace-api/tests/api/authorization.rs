@@ -59,7 +59,6 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
     use Operation::*;
     let topic = |operation| Some((vec![vec![on_topic(operation)]], TOPIC_DENIED));
     let group = |operation| Some((vec![vec![on_group(operation)]], GROUP_DENIED));
-    let cluster = |operation| Some((vec![vec![on_cluster(operation)]], CLUSTER_DENIED));
     let transactional_id = |operation| {
         let right = (ResourceType::TransactionalId, "tx", operation);
         Some((vec![vec![right]], TRANSACTIONAL_ID_DENIED))
@@ -76,7 +75,9 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::ExpireDelegationToken => None,
         ApiKey::Produce => topic(Write),
         ApiKey::Fetch | ApiKey::DescribeProducers => topic(Read),
-        ApiKey::ListOffsets | ApiKey::Metadata => topic(Describe),
+        ApiKey::ListOffsets | ApiKey::Metadata | ApiKey::DescribeTopicPartitions => {
+            topic(Describe)
+        }
         ApiKey::OffsetForLeaderEpoch => Some((
             vec![vec![on_topic(Describe)], vec![on_cluster(ClusterAction)]],
             TOPIC_DENIED,
@@ -137,20 +138,31 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             ],
             TOKEN_DENIED,
         )),
-        ApiKey::AlterClientQuotas => cluster(AlterConfigs),
-        ApiKey::DescribeClientQuotas => cluster(DescribeConfigs),
+        other => needs_on_cluster(other).map(|operation| {
+            (vec![vec![on_cluster(operation)]], CLUSTER_DENIED)
+        }),
+    }
+}
+
+/// What an API needs on the cluster and on nothing else.
+fn needs_on_cluster(key: ApiKey) -> Option<Operation> {
+    use Operation::*;
+    Some(match key {
+        ApiKey::AlterClientQuotas => AlterConfigs,
+        ApiKey::DescribeClientQuotas => DescribeConfigs,
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {
-            cluster(Describe)
+            Describe
         }
-        ApiKey::ListPartitionReassignments => cluster(Describe),
+        ApiKey::ListPartitionReassignments | ApiKey::DescribeQuorum => Describe,
         ApiKey::CreateAcls
         | ApiKey::DeleteAcls
         | ApiKey::AlterUserScramCredentials
         | ApiKey::AlterPartitionReassignments
         | ApiKey::ElectLeaders
-        | ApiKey::UpdateFeatures => cluster(Alter),
+        | ApiKey::UpdateFeatures
+        | ApiKey::AlterReplicaLogDirs => Alter,
         other => panic!("{other:?} is served; enter what it needs"),
-    }
+    })
 }
 
 fn list_groups_error(response: &ListGroupsResponse) -> i16 {
@@ -336,7 +348,7 @@ async fn transaction_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic:
                 |a| vec![a.error_code]
             )
         }
-        _ => return cluster_errors(world, peer, key).await,
+        _ => return cluster_errors(world, peer, key, topic).await,
     };
     codes.retain(|code| ![0, INVALID_PRODUCER_ID_MAPPING, NO_TRANSACTION].contains(code));
     codes
@@ -370,7 +382,7 @@ async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16>
     }
 }
 
-async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
     match key {
         ApiKey::ListGroups => ask!(world as peer, 5, ListGroupsRequest::default(), |a| vec![
             list_groups_error(&a)
@@ -382,10 +394,6 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
         ApiKey::DescribeLogDirs => {
             let request = DescribeLogDirsRequest::default().with_topics(None);
             ask!(world as peer, 4, request, |a| vec![a.error_code])
-        }
-        ApiKey::UpdateFeatures => {
-            let request = UpdateFeaturesRequest::default();
-            ask!(world as peer, 2, request, |a| vec![a.error_code])
         }
         ApiKey::DescribeAcls => ask!(world as peer, 3, every_acl(), |a| vec![a.error_code]),
         ApiKey::CreateAcls => {
@@ -437,6 +445,36 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
                 let is_shown = a.tokens.iter().any(|token| token.token_id == *id);
                 vec![if is_shown { 0 } else { TOKEN_DENIED }]
             })
+        }
+        other => broker_errors(world, peer, other, topic).await,
+    }
+}
+
+/// The same of requests that concern brokers and what they run.
+async fn broker_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
+    match key {
+        ApiKey::UpdateFeatures => {
+            let request = UpdateFeaturesRequest::default();
+            ask!(world as peer, 2, request, |a| vec![a.error_code])
+        }
+        ApiKey::DescribeQuorum => {
+            ask!(world as peer, 2, describe_quorum(), |a| vec![a.error_code])
+        }
+        ApiKey::AlterReplicaLogDirs => {
+            ask!(
+                world as peer,
+                2,
+                alter_replica_log_dirs("/", topic, 0),
+                |a| vec![a.results[0].partitions[0].error_code]
+            )
+        }
+        ApiKey::DescribeTopicPartitions => {
+            ask!(
+                world as peer,
+                0,
+                describe_topic_partitions(&[topic], 9),
+                |a| vec![a.topics[0].error_code]
+            )
         }
         other => panic!("{other:?} is served; enter how it is asked"),
     }

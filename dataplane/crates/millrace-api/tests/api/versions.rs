@@ -84,9 +84,6 @@ async fn every_version_advertised_is_served() {
     .await;
     ask_all(&world, |_| ApiVersionsRequest::default()).await;
     ask_all(&world, |_| describe_log_dirs(None)).await;
-    for level in [29, 30] {
-        ask_all(&world, |_| update_features("metadata.version", level)).await;
-    }
     ask_all(&world, |_| {
         InitProducerIdRequest::default().with_transactional_id(None)
     })
@@ -106,6 +103,23 @@ async fn every_version_advertised_is_served() {
         delete_topics(&format!("made-{}", version.max(2)), version)
     })
     .await;
+}
+
+#[tokio::test]
+async fn every_version_of_the_apis_of_brokers_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    for level in [29, 30] {
+        ask_all(&world, |_| update_features("metadata.version", level)).await;
+    }
+    ask_all(&world, |_| describe_quorum()).await;
+    ask_all(&world, |_| DescribeQuorumRequest::default()).await;
+    ask_all(&world, |_| alter_replica_log_dirs("object-storage", "t", 0)).await;
+    ask_all(&world, |_| {
+        describe_topic_partitions(&["t", "none", "/"], 9)
+    })
+    .await;
+    ask_all(&world, |_| describe_topic_partitions(&[], -1)).await;
 }
 
 #[tokio::test]
@@ -270,8 +284,17 @@ async fn every_version_of_the_group_apis_is_served() {
         }
     })
     .await;
-    ask_all(&world, |_| offset_commit("o", "t")).await;
-    ask_all(&world, |_| offset_commit("o", "none")).await;
+    for (name, id) in [
+        ("t", world.logs.topics()[0].id.0),
+        ("none", uuid::Uuid::from_u128(1)),
+    ] {
+        // Where topics are named by id, its text stands in the place of the name.
+        let id = id.to_string();
+        ask_all(&world, |version| {
+            offset_commit("o", if version >= 10 { &id } else { name })
+        })
+        .await;
+    }
     for id in ["o", "none"] {
         ask_all(&world, |version| offset_fetch(id, version)).await;
         ask_all(&world, |_| {
@@ -515,6 +538,40 @@ pub(crate) fn offset_delete(group_id: &str, topic: &str, partition: i32) -> Offs
     OffsetDeleteRequest::default()
         .with_group_id(group(group_id))
         .with_topics(vec![topic])
+}
+
+pub(crate) fn describe_quorum() -> DescribeQuorumRequest {
+    let topic = describe_quorum_request::TopicData::default()
+        .with_topic_name(topic_name("__cluster_metadata"))
+        .with_partitions(vec![describe_quorum_request::PartitionData::default()]);
+    DescribeQuorumRequest::default().with_topics(vec![topic])
+}
+
+pub(crate) fn alter_replica_log_dirs(
+    dir: &str,
+    topic: &str,
+    partition: i32,
+) -> AlterReplicaLogDirsRequest {
+    let topic = alter_replica_log_dirs_request::AlterReplicaLogDirTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![partition]);
+    let dir = alter_replica_log_dirs_request::AlterReplicaLogDir::default()
+        .with_path(text(dir))
+        .with_topics(vec![topic]);
+    AlterReplicaLogDirsRequest::default().with_dirs(vec![dir])
+}
+
+pub(crate) fn describe_topic_partitions(
+    topics: &[&str],
+    limit: i32,
+) -> DescribeTopicPartitionsRequest {
+    let topic = |name: &&str| {
+        describe_topic_partitions_request::TopicRequest::default().with_name(topic_name(name))
+    };
+    DescribeTopicPartitionsRequest::default()
+        .with_topics(topics.iter().map(topic).collect())
+        .with_response_partition_limit(limit)
+        .with_cursor(None)
 }
 
 fn update_features(feature: &str, level: i16) -> UpdateFeaturesRequest {

@@ -43,7 +43,7 @@ use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
 use millrace_wal::{Wal, WalConfig};
 use millrace_wire::{
-    Response,
+    ApiKey, Response, codec_version,
     service::{Accepted, BoxFuture, CloseReason, Peer, Service},
 };
 use tempfile::TempDir;
@@ -296,7 +296,7 @@ pub(crate) fn decode<R: Request>(version: i16, mut bytes: Bytes) -> R::Response 
     );
     let header_version = R::Response::header_version(version);
     ResponseHeader::decode(&mut bytes, header_version).expect("a response header");
-    let response = R::Response::decode(&mut bytes, version);
+    let response = R::Response::decode(&mut bytes, written::<R>(version));
     let response = response.unwrap_or_else(|e| panic!("API {} version {version}: {e}", R::KEY));
     assert!(
         bytes.is_empty(),
@@ -304,6 +304,11 @@ pub(crate) fn decode<R: Request>(version: i16, mut bytes: Bytes) -> R::Response 
         R::KEY
     );
     response
+}
+
+/// The version of the codec that is written as this one.
+fn written<R: Request>(version: i16) -> i16 {
+    codec_version(ApiKey::try_from(R::KEY).expect("an API"), version)
 }
 
 /// A request as it comes from the network, without its length prefix.
@@ -326,9 +331,39 @@ pub(crate) fn frame_of<R: Request>(
         .with_client_id(Some(text(client_id)))
         .encode(&mut frame, R::header_version(version))
         .expect("a legal header");
-    let encoded = request.encode(&mut frame, version);
+    let by_id = version == 10 && (R::KEY == OFFSET_COMMIT || R::KEY == OFFSET_FETCH);
+    let written = if by_id { 9 } else { written::<R>(version) };
+    let encoded = request.encode(&mut frame, written);
     encoded.unwrap_or_else(|e| panic!("API {} version {version}: {e}", R::KEY));
-    frame
+    match by_id {
+        true => with_ids(&frame),
+        false => frame,
+    }
+}
+
+const OFFSET_COMMIT: i16 = ApiKey::OffsetCommit as i16;
+const OFFSET_FETCH: i16 = ApiKey::OffsetFetch as i16;
+
+/// A frame in which names that are the texts of ids have become ids: the codec does not write those versions.
+fn with_ids(frame: &[u8]) -> BytesMut {
+    const TEXT_BYTES: usize = 36;
+    let mut out = BytesMut::new();
+    let mut rest = frame;
+    while let Some((&first, behind)) = rest.split_first() {
+        let text = behind.get(..TEXT_BYTES);
+        let text = text.filter(|_| usize::from(first) == TEXT_BYTES + 1);
+        match text.and_then(|text| uuid::Uuid::try_parse_ascii(text).ok()) {
+            Some(id) => {
+                out.put_slice(id.as_bytes());
+                rest = &behind[TEXT_BYTES..];
+            }
+            None => {
+                out.put_u8(first);
+                rest = behind;
+            }
+        }
+    }
+    out
 }
 
 fn joined(response: &Response) -> Bytes {
@@ -497,6 +532,7 @@ async fn start(
         producer_ids,
         meta: shared,
         clock: clock.clone(),
+        random: random.clone(),
         timers,
         network: network.clone(),
         settings: Arc::new(KeptSettings::default()),

@@ -217,6 +217,15 @@ impl LogManager {
         deleted
     }
 
+    /// The revision of the metadata that this broker knows.
+    #[must_use]
+    pub fn metadata_revision(&self) -> u64 {
+        match &self.inner.following {
+            Some(following) => *following.followed.borrow(),
+            None => self.inner.meta.revision(),
+        }
+    }
+
     /// Resolves when somebody waits for the next look at the feed of changes.
     pub async fn hurried(&self) {
         match &self.inner.following {

@@ -60,6 +60,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_REQUEST),
         ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
         ApiKey::DescribeProducers => (0, &producers::DESCRIBE_PRODUCERS_REQUEST),
+        ApiKey::DescribeQuorum => (0, &DESCRIBE_QUORUM),
+        ApiKey::DescribeTopicPartitions => (0, &DESCRIBE_TOPIC_PARTITIONS),
+        ApiKey::AlterReplicaLogDirs => (2, &ALTER_REPLICA_LOG_DIRS),
         _ => return None,
     };
     Some(MessageShape {
@@ -186,7 +189,8 @@ static OFFSET_COMMIT: Schema = plain(&[
     always(list_of!(OFFSET_COMMIT_TOPIC)),
 ]);
 static OFFSET_COMMIT_TOPIC: Schema = plain(&[
-    always(TEXT), // name
+    until(9, TEXT),  // name
+    since(10, UUID), // id
     always(list_of!(OFFSET_COMMIT_PARTITION)),
 ]);
 static OFFSET_COMMIT_PARTITION: Schema = plain(&[
@@ -209,8 +213,9 @@ static OFFSET_FETCH_GROUP: Schema = plain(&[
     always(list_of!(OFFSET_FETCH_TOPIC)),
 ]);
 static OFFSET_FETCH_TOPIC: Schema = plain(&[
-    always(TEXT),   // name
-    always(INT32S), // partitions
+    until(9, TEXT),  // name
+    since(10, UUID), // id
+    always(INT32S),  // partitions
 ]);
 
 static FIND_COORDINATOR: Schema = plain(&[
@@ -532,4 +537,28 @@ static FEATURE_UPDATE: Schema = plain(&[
     always(INT16),  // level
     until(0, BOOL), // allow downgrade
     since(1, INT8), // upgrade type
+]);
+
+static DESCRIBE_QUORUM: Schema = plain(&[always(list_of!(QUORUM_TOPIC))]);
+static QUORUM_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(QUORUM_PARTITION)),
+]);
+static QUORUM_PARTITION: Schema = plain(&[always(INT32)]); // index
+
+static DESCRIBE_TOPIC_PARTITIONS: Schema = plain(&[
+    always(list_of!(TOPIC_REQUEST)),
+    always(INT32), // limit of partitions
+    always(Kind::NullableStruct(&PARTITION_CURSOR)),
+]);
+static TOPIC_REQUEST: Schema = plain(&[always(TEXT)]); // name
+static PARTITION_CURSOR: Schema = plain(&[
+    always(TEXT),  // topic
+    always(INT32), // partition
+]);
+
+static ALTER_REPLICA_LOG_DIRS: Schema = plain(&[always(list_of!(ALTERED_LOG_DIR))]);
+static ALTERED_LOG_DIR: Schema = plain(&[
+    always(TEXT), // path
+    always(list_of!(PARTITIONS_OF_TOPIC)),
 ]);

@@ -5,6 +5,8 @@ use kafka_protocol::messages::ApiKey;
 
 use super::{MessageShape, Schema, Tagged, fields::*, producers, transactions};
 
+mod brokers;
+
 /// The shape of the answer to an API's request; nothing where a client does not ask.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
     let (flexible_from, schema) = match api_key {
@@ -56,6 +58,10 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_RESPONSE),
         ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
         ApiKey::DescribeProducers => (0, &producers::DESCRIBE_PRODUCERS_RESPONSE),
+        ApiKey::UpdateFeatures => (0, &brokers::UPDATE_FEATURES),
+        ApiKey::DescribeQuorum => (0, &brokers::DESCRIBE_QUORUM),
+        ApiKey::DescribeTopicPartitions => (0, &brokers::DESCRIBE_TOPIC_PARTITIONS),
+        ApiKey::AlterReplicaLogDirs => (2, &brokers::ALTER_REPLICA_LOG_DIRS),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
@@ -782,18 +788,6 @@ static ALTER_USER_SCRAM_CREDENTIALS: Schema = plain(&[
 ]);
 static USER_RESULT: Schema = plain(&[
     always(TEXT),  // user
-    always(INT16), // error
-    always(TEXT),  // error message
-]);
-
-static UPDATE_FEATURES: Schema = plain(&[
-    always(INT32), // throttle time
-    always(INT16), // error
-    always(TEXT),  // error message
-    until(1, list_of!(UPDATED_FEATURE)),
-]);
-static UPDATED_FEATURE: Schema = plain(&[
-    always(TEXT),  // feature
     always(INT16), // error
     always(TEXT),  // error message
 ]);
