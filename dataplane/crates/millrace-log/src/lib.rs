@@ -36,7 +36,7 @@ mod topic;
 
 pub use checkpoint::InvalidCheckpoint;
 pub use committed::CommittedLog;
-pub use config::{LogDefaults, TopicConfig};
+pub use config::{ConfigKind, LogDefaults, TopicConfig, TopicConfigDefinition};
 pub use leader_epochs::EpochEnd;
 pub use manager::{LogManager, LogParts, PARTITION_BYTES, Shared};
 pub use partition::{

@@ -19,4 +19,7 @@ pub use builder::{BatchBuilder, ClosedBatch, sign_batch};
 pub use compression::{Compression, DECOMPRESSED_BYTES_MAX};
 pub use error::{BatchFault, InvalidBatch};
 pub use header::{BatchHeader, TimestampType, header_of};
-pub use records::{Header, Record, RecordView, Records, RecordsSummary, records, records_within};
+pub use records::{
+    Header, MISTIMED_RECORDS_MAX, Mistimed, Record, RecordView, Records, RecordsSummary, records,
+    records_within,
+};
