@@ -1,6 +1,8 @@
 //! Produce: offsets are assigned in stage 1, in the order of the connection's requests; the answer
 //! comes when the records are durable. Partitions succeed and fail each by itself.
 
+mod timestamps;
+
 use std::{
     pin::{Pin, pin},
     sync::Arc,
@@ -21,20 +23,23 @@ use millrace_wire::{
         ProduceRequest, ProduceResponse, TransactionalId,
         produce_request::{PartitionProduceData, TopicProduceData},
         produce_response::{
-            LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
+            BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse,
+            TopicProduceResponse,
         },
     },
     service::{CloseReason, Peer},
     split_produce,
 };
-use tokio::time::{Instant, Sleep, sleep, timeout_at};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, Sleep, sleep, timeout_at},
+};
 
 use crate::{
     authorization::Rights,
     call::{Call, Outcome, Reply, Taken, first_error},
     code,
-    context::Context,
-    inspection::Inspection,
+    context::{Context, text},
     members::Member,
     planned_moves::{self, ArrivalDeadline},
     quota::throttle_time_ms,
@@ -281,7 +286,11 @@ async fn start_topic(
     for (data, records) in data {
         let room = room.as_mut();
         let progress = match batch_for(context, &found, reply, data.index, records).await {
-            Ok((log, batch)) => append(log, batch.in_buffer(frame_bytes), room).await,
+            Ok((log, Valid::AsSent(batch))) => {
+                append(log, batch.in_buffer(frame_bytes), room).await
+            }
+            // The place is let go once the log cache counts the batch.
+            Ok((log, Valid::Recompressed(batch, _place))) => append(log, batch, room).await,
             Err(refused) => Err(refused),
         };
         started.push(Started {
@@ -300,6 +309,14 @@ fn check_writable(topic: Arc<Topic>) -> Result<Arc<Topic>, Refused> {
     Ok(topic)
 }
 
+/// A batch that may be appended.
+enum Valid {
+    /// A part of the request's frame.
+    AsSent(Batch),
+    /// In a buffer of its own, with the place that this takes.
+    Recompressed(Batch, OwnedSemaphorePermit),
+}
+
 /// Validates what is to be appended to a partition.
 async fn batch_for<'a>(
     context: &Context,
@@ -307,11 +324,18 @@ async fn batch_for<'a>(
     reply: Reply,
     index: i32,
     records: BytesMut,
-) -> Result<(&'a PartitionLog, Batch), Refused> {
+) -> Result<(&'a PartitionLog, Valid), Refused> {
     let log = partition(topic, index)?;
     let batch = only_batch(records, reply.version)?;
-    let batch = validate(&context.inspection, topic, batch).await?;
-    Ok((log, batch))
+    let batch = validate(context, topic, batch).await?;
+    let sent = batch.header().compression();
+    let sent = sent.map_err(|error| refused_batch(&error))?;
+    let Some(to) = topic.config.recompression(sent) else {
+        return Ok((log, Valid::AsSent(batch)));
+    };
+    let recompressed = context.inspection.recompress(batch, to).await;
+    let (batch, place) = recompressed.map_err(|error| refused_batch(&error))?;
+    Ok((log, Valid::Recompressed(batch, place)))
 }
 
 /// Appends where there is room at once, or before the request has waited long enough. What waits
@@ -362,20 +386,28 @@ fn refused_batch(error: &millrace_record::InvalidBatch) -> Refused {
 
 /// Validates the batch and every record in it, as Kafka does, so that no consumer meets a record that
 /// it cannot read.
-async fn validate(inspection: &Inspection, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
+async fn validate(context: &Context, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
+    let config = &topic.config;
     let limits = BatchLimits {
-        bytes_max: topic.config.max_message_bytes,
+        bytes_max: config.max_message_bytes,
         control: false,
     };
     batch
         .validate(&limits)
         .map_err(|error| refused_batch(&error))?;
-    let inspected = inspection.inspect(batch).await;
+    let (bytes, max) = (batch.bytes().len(), config.segment_bytes);
+    if bytes > max {
+        let message = format!("The batch has {bytes} bytes; segment.bytes allows {max}.");
+        return Err(Refused::new(ErrorCode::RecordListTooLarge, message));
+    }
+    let timestamps = timestamps::legal(config, context.clock.wall_ms());
+    let inspected = context.inspection.inspect(batch, timestamps.clone()).await;
     let (mut batch, summary) = inspected.map_err(|error| refused_batch(&error))?;
-    if summary.keyless && topic.config.cleanup_policy.contains("compact") {
+    if summary.keyless && config.cleanup_policy.contains("compact") {
         let message = "Compacted topic cannot accept message without key.";
         return Err(Refused::new(ErrorCode::InvalidRecord, message));
     }
+    timestamps::check(batch.header(), config, (&summary, &timestamps))?;
     batch.set_max_timestamp(summary.max_timestamp);
     Ok(batch)
 }
@@ -396,6 +428,10 @@ async fn finish(started: Started, deadline: Instant) -> PartitionProduceResponse
     };
     let (error, message): (i16, Option<StrBytes>) = Refused::parts(&finished);
     let response = PartitionProduceResponse::default().with_index(started.index);
+    let response = match &finished {
+        Err(refused) => response.with_record_errors(record_errors(refused)),
+        Ok(_) => response,
+    };
     match finished {
         Ok(appended) => response
             .with_error_code(NONE)
@@ -409,6 +445,15 @@ async fn finish(started: Started, deadline: Instant) -> PartitionProduceResponse
             .with_log_append_time_ms(-1)
             .with_log_start_offset(-1),
     }
+}
+
+fn record_errors(refused: &Refused) -> Vec<BatchIndexAndErrorMessage> {
+    let error = |(index, message): &(i32, String)| {
+        BatchIndexAndErrorMessage::default()
+            .with_batch_index(*index)
+            .with_batch_index_error_message(Some(text(message.clone())))
+    };
+    refused.records.iter().map(error).collect()
 }
 
 async fn durable(ticket: AppendTicket, deadline: Instant) -> Result<Appended, Refused> {
