@@ -114,7 +114,7 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             TOKEN_DENIED,
         )),
         ApiKey::AlterClientQuotas => cluster(AlterConfigs),
-        ApiKey::DescribeClientQuotas => cluster(DescribeConfigs),
+        ApiKey::DescribeClientQuotas | ApiKey::ListConfigResources => cluster(DescribeConfigs),
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {
             cluster(Describe)
         }
@@ -300,6 +300,10 @@ async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16>
 
 async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
     match key {
+        ApiKey::ListConfigResources => {
+            let request = ListConfigResourcesRequest::default();
+            ask!(world as peer, 1, request, |a| vec![a.error_code])
+        }
         ApiKey::ListGroups => ask!(world as peer, 5, ListGroupsRequest::default(), |a| vec![
             list_groups_error(&a)
         ]),

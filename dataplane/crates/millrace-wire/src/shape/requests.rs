@@ -51,6 +51,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         _ => return None,
     };
     Some(MessageShape {
@@ -505,6 +506,10 @@ static DESCRIBE_DELEGATION_TOKEN: Schema = plain(&[always(list_of!(PRINCIPAL))])
 static PRINCIPAL: Schema = plain(&[
     always(TEXT), // type
     always(TEXT), // name
+]);
+
+static LIST_CONFIG_RESOURCES: Schema = plain(&[
+    since(1, INT8S), // types
 ]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[

@@ -47,6 +47,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
@@ -543,6 +544,17 @@ static OFFSET_DELETE: Schema = plain(&[
 static OFFSET_DELETE_TOPIC: Schema = plain(&[
     always(TEXT), // name
     always(list_of!(PARTITION_ERROR)),
+]);
+
+static LIST_CONFIG_RESOURCES: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(list_of!(CONFIG_RESOURCE)),
+]);
+
+static CONFIG_RESOURCE: Schema = plain(&[
+    always(TEXT),   // name
+    since(1, INT8), // type
 ]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[
