@@ -318,6 +318,11 @@ pub(super) fn is_known(key: &str) -> bool {
     find(key).is_some()
 }
 
+/// Why no part of the broker reads it.
+pub(crate) fn reason(key: &str) -> Option<&'static str> {
+    find(key).map(|group| group.because)
+}
+
 /// Why a value of such a property is not accepted, and what to do.
 pub(super) fn check(key: &str, value: &str) -> Result<(), Rejected> {
     let Some(group) = find(key) else {

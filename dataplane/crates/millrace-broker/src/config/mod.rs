@@ -55,7 +55,7 @@ use self::{
 };
 
 pub(crate) use self::{
-    accepted::nearest,
+    accepted::{nearest, reason},
     cluster::INTER_BROKER,
     reader::parse_bytes,
     storage::{
