@@ -270,8 +270,8 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
     }
 }
 
-/// The same of requests that concern leaders.
-async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+/// The same of requests that concern leaders or brokers.
+async fn broker_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
     match key {
         ApiKey::AlterPartitionReassignments => {
             ask!(
@@ -294,16 +294,16 @@ async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16>
                 a.error_code
             ])
         }
-        other => panic!("{other:?} does not concern leaders"),
+        ApiKey::ListConfigResources => {
+            let request = ListConfigResourcesRequest::default();
+            ask!(world as peer, 1, request, |a| vec![a.error_code])
+        }
+        other => panic!("{other:?} concerns neither leaders nor brokers"),
     }
 }
 
 async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
     match key {
-        ApiKey::ListConfigResources => {
-            let request = ListConfigResourcesRequest::default();
-            ask!(world as peer, 1, request, |a| vec![a.error_code])
-        }
         ApiKey::ListGroups => ask!(world as peer, 5, ListGroupsRequest::default(), |a| vec![
             list_groups_error(&a)
         ]),
@@ -349,7 +349,8 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
         }
         ApiKey::AlterPartitionReassignments
         | ApiKey::ListPartitionReassignments
-        | ApiKey::ElectLeaders => leader_errors(world, peer, key).await,
+        | ApiKey::ListConfigResources
+        | ApiKey::ElectLeaders => broker_errors(world, peer, key).await,
         ApiKey::CreateDelegationToken => {
             ask!(world as peer, 3, create_token(OTHER, &[]), |a| vec![
                 a.error_code

@@ -270,8 +270,7 @@ impl BrokerConfig {
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
         check_broker_id(r, node_id);
-        reader.check_rest();
-        let unknown = reader.unknown();
+        let unknown = reader.rest();
         let settings = reader.finish()?;
         // The reader has reported an error wherever something is missing here.
         let storage = storage.ok_or_else(Vec::new)?;

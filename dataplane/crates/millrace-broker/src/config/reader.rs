@@ -52,8 +52,13 @@ impl<'a> Reader<'a> {
         Ok(self.settings)
     }
 
-    /// Keys that are set and that nobody asked for, apart from Kafka's that have no effect here.
-    pub(super) fn unknown(&self) -> Vec<String> {
+    /// Checks what nobody asked for; gives the keys that Kafka does not know either.
+    pub(super) fn rest(&mut self) -> Vec<String> {
+        self.check_rest();
+        self.unknown()
+    }
+
+    fn unknown(&self) -> Vec<String> {
         let known = |key: &str| {
             self.asked.contains(key)
                 || self.asked_of_listeners.contains(key)
@@ -70,7 +75,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Rejects values of Kafka's properties that nobody asked for and that do not hold here.
-    pub(super) fn check_rest(&mut self) {
+    fn check_rest(&mut self) {
         for (key, value) in self.properties.iter() {
             let is_read = self.asked.contains(key) || self.asked_of_listeners.contains(key);
             if is_read || value.text.is_empty() {
