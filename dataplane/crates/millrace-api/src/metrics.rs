@@ -166,6 +166,7 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeQuorum => "DescribeQuorum",
         ApiKey::DescribeTopicPartitions => "DescribeTopicPartitions",
         ApiKey::AlterReplicaLogDirs => "AlterReplicaLogDirs",
+        ApiKey::ListConfigResources => "ListConfigResources",
         _ => "other",
     }
 }

@@ -69,6 +69,7 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(DescribeProducers, describe_producers),
     serve!(DescribeTransactions, describe_transactions),
     serve!(ListTransactions, list_transactions),
+    serve!(ListConfigResources, list_config_resources),
     serve!(DescribeTopicPartitions, describe_topic_partitions),
 ];
 

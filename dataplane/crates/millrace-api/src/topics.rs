@@ -122,6 +122,8 @@ const ERROR_TEXT_BYTES_MAX: usize = 4_096;
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
     pub(crate) message: Option<String>,
+    /// What is wrong with single records of a batch, by their position in it.
+    pub(crate) records: Vec<(i32, String)>,
 }
 
 impl Refused {
@@ -129,13 +131,20 @@ impl Refused {
         Self {
             code,
             message: Some(message.into()),
+            records: Vec::new(),
         }
+    }
+
+    /// The same where single records are the reason.
+    pub(crate) fn with_records(mut self, records: Vec<(i32, String)>) -> Self {
+        self.records = records;
+        self
     }
 
     /// The code and text of an outcome, as the wire writes them: texts are cut at
     /// [`ERROR_TEXT_BYTES_MAX`].
     pub(crate) fn parts<T>(result: &Result<T, Self>) -> (i16, Option<StrBytes>) {
-        let Err(Self { code, message }) = result else {
+        let Err(Self { code, message, .. }) = result else {
             return (NONE, None);
         };
         let cut = |message: &String| {
@@ -151,6 +160,7 @@ impl From<ErrorCode> for Refused {
         Self {
             code,
             message: None,
+            records: Vec::new(),
         }
     }
 }

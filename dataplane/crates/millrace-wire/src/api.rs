@@ -87,6 +87,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DescribeProducers, 0, 0),
     serve(ApiKey::DescribeTransactions, 0, 0),
     serve(ApiKey::ListTransactions, 0, 2),
+    serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
 ];
 
@@ -192,6 +193,7 @@ mod tests {
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
             DescribeProducers => DescribeProducersRequest, DescribeProducersResponse;
             DescribeTopicPartitions => DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse;
+            ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
         };
         (both.min, both.max)
     }

@@ -55,6 +55,7 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::DescribeProducers
         | ApiKey::DescribeTransactions
         | ApiKey::ListTransactions
+        | ApiKey::ListConfigResources
         | ApiKey::DescribeTopicPartitions => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
@@ -238,6 +239,7 @@ mod tests {
             DescribeTopicPartitions DescribeTopicPartitionsResponse,
             UpdateFeatures UpdateFeaturesResponse,
             DescribeProducers DescribeProducersResponse,
+            ListConfigResources ListConfigResourcesResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

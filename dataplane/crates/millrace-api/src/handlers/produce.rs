@@ -1,6 +1,8 @@
 //! Produce: offsets are assigned in stage 1, in the order of the connection's requests; the answer
 //! comes when the records are durable. Partitions succeed and fail each by itself.
 
+mod timestamps;
+
 use std::{
     pin::{Pin, pin},
     sync::Arc,
@@ -10,7 +12,7 @@ use std::{
 use bytes::BytesMut;
 use futures_util::future::join_all;
 use millrace_limiter::Tier;
-use millrace_log::{AppendOrigin, AppendTicket, Appended, Topic, error::AppendError};
+use millrace_log::{AppendOrigin, AppendTicket, Appended, PartitionLog, Topic, error::AppendError};
 use millrace_model::TopicId;
 use millrace_record::{Batch, BatchLimits, Compression, split};
 use millrace_security::acl::Operation;
@@ -21,20 +23,22 @@ use millrace_wire::{
         ProduceRequest, ProduceResponse, TransactionalId,
         produce_request::{PartitionProduceData, TopicProduceData},
         produce_response::{
-            LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
+            BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse,
+            TopicProduceResponse,
         },
     },
     service::{CloseReason, Peer},
     split_produce,
 };
-use tokio::time::{Instant, Sleep, sleep, timeout_at};
+use tokio::{
+    time::{Instant, Sleep, sleep, timeout_at},
+};
 
 use crate::{
     authorization::Rights,
     call::{Call, Outcome, Reply, Taken, first_error},
     code,
-    context::Context,
-    inspection::Inspection,
+    context::{Context, text},
     members::Member,
     planned_moves::{self, ArrivalDeadline},
     quota::throttle_time_ms,
@@ -58,7 +62,7 @@ const WAIT_MAX: Duration = Duration::from_secs(120);
 /// requests wait as well, and their clients give up after 30 s.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A partition's records, checked but not appended yet.
+/// A partition's records, not validated and not appended yet.
 struct Prepared {
     index: i32,
     batch: Result<Candidate, Refused>,
@@ -126,7 +130,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         reply.version,
     );
     verify(context, asked, batches).await;
-    let started = append_all(prepared, frame_bytes, room.as_mut()).await;
+    let started = append_all(context, prepared, frame_bytes, room.as_mut()).await;
     if acks == 0 {
         return unacknowledged(started, deadline);
     }
@@ -267,7 +271,7 @@ fn refuse(data: &PartitionProduceData, refused: Refused) -> Prepared {
     }
 }
 
-/// Checks one topic's records.
+/// Takes one topic's records out of the request.
 async fn prepare_topic(
     (context, rights): (&Context, &Rights),
     reply: Reply,
@@ -293,7 +297,7 @@ async fn prepare_topic(
     for (data, records) in data {
         prepared.push(Prepared {
             index: data.index,
-            batch: batch_for(context, &found, reply, data.index, records).await,
+            batch: batch_for(&found, reply, data.index, records),
         });
     }
     prepared
@@ -302,6 +306,7 @@ async fn prepare_topic(
 /// Appends the records, partition after partition: this is what orders them. They are parts of a frame of
 /// `frame_bytes`; `room` is when the request has waited for room long enough.
 async fn append_all(
+    context: &Context,
     prepared: Vec<PreparedTopic>,
     frame_bytes: usize,
     mut room: Pin<&mut Sleep>,
@@ -311,7 +316,9 @@ async fn append_all(
         let mut appended = Vec::with_capacity(partitions.len());
         for Prepared { index, batch } in partitions {
             let progress = match batch {
-                Ok(candidate) => append(candidate, frame_bytes, room.as_mut()).await,
+                Ok(candidate) => {
+                    append_valid(context, candidate, frame_bytes, room.as_mut()).await
+                }
                 Err(refused) => Err(refused),
             };
             appended.push(Started { index, progress });
@@ -332,36 +339,56 @@ fn check_writable(topic: Arc<Topic>) -> Result<Arc<Topic>, Refused> {
     Ok(topic)
 }
 
-/// Validates what is to be appended to a partition.
-async fn batch_for(
-    context: &Context,
-    topic: &Topic,
+/// Takes a partition's records out of the request.
+fn batch_for(
+    topic: &Arc<Topic>,
     reply: Reply,
     index: i32,
     records: BytesMut,
 ) -> Result<Candidate, Refused> {
-    let log = partition(topic, index)?;
-    let batch = only_batch(records, reply.version)?;
-    let batch = validate(&context.inspection, topic, batch).await?;
     Ok(Candidate {
-        log: Arc::clone(log),
-        batch,
+        log: Arc::clone(partition(topic, index)?),
+        topic: Arc::clone(topic),
+        batch: only_batch(records, reply.version)?,
         origin: AppendOrigin::Client,
     })
+}
+
+/// Validates a batch, compresses it as its topic wants, and appends it.
+async fn append_valid(
+    context: &Context,
+    candidate: Candidate,
+    frame_bytes: usize,
+    room: Pin<&mut Sleep>,
+) -> Result<AppendTicket, Refused> {
+    let Candidate {
+        log,
+        topic,
+        batch,
+        origin,
+    } = candidate;
+    let batch = validate(context, &topic, batch).await?;
+    let sent = batch.header().compression();
+    let sent = sent.map_err(|error| refused_batch(&error))?;
+    let Some(to) = topic.config.recompression(sent) else {
+        return append(&log, (batch.in_buffer(frame_bytes), origin), room).await;
+    };
+    let recompressed = context.inspection.recompress(batch, to).await;
+    // The place is let go once the log cache counts the batch.
+    let (batch, _place) = recompressed.map_err(|error| refused_batch(&error))?;
+    append(&log, (batch, origin), room).await
 }
 
 /// Appends where there is room at once, or before the request has waited long enough. What waits
 /// for room has not been given a place, so that nothing is lost by giving it up.
 async fn append(
-    candidate: Candidate,
-    frame_bytes: usize,
+    log: &PartitionLog,
+    (batch, origin): (Batch, AppendOrigin),
     room: Pin<&mut Sleep>,
 ) -> Result<AppendTicket, Refused> {
-    let Candidate { log, batch, origin } = candidate;
-    let batches = vec![batch.in_buffer(frame_bytes)];
     tokio::select! {
         biased;
-        ticket = log.append(batches, origin) => {
+        ticket = log.append(vec![batch], origin) => {
             ticket.map_err(|error| refused_append(&error))
         }
         () = room => {
@@ -400,20 +427,28 @@ fn refused_batch(error: &millrace_record::InvalidBatch) -> Refused {
 
 /// Validates the batch and every record in it, as Kafka does, so that no consumer meets a record that
 /// it cannot read.
-async fn validate(inspection: &Inspection, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
+async fn validate(context: &Context, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
+    let config = &topic.config;
     let limits = BatchLimits {
-        bytes_max: topic.config.max_message_bytes,
+        bytes_max: config.max_message_bytes,
         control: false,
     };
     batch
         .validate(&limits)
         .map_err(|error| refused_batch(&error))?;
-    let inspected = inspection.inspect(batch).await;
+    let (bytes, max) = (batch.bytes().len(), config.segment_bytes);
+    if bytes > max {
+        let message = format!("The batch has {bytes} bytes; segment.bytes allows {max}.");
+        return Err(Refused::new(ErrorCode::RecordListTooLarge, message));
+    }
+    let timestamps = timestamps::legal(config, context.clock.wall_ms());
+    let inspected = context.inspection.inspect(batch, timestamps.clone()).await;
     let (mut batch, summary) = inspected.map_err(|error| refused_batch(&error))?;
-    if summary.keyless && topic.config.cleanup_policy.contains("compact") {
+    if summary.keyless && config.cleanup_policy.contains("compact") {
         let message = "Compacted topic cannot accept message without key.";
         return Err(Refused::new(ErrorCode::InvalidRecord, message));
     }
+    timestamps::check(batch.header(), config, (&summary, &timestamps))?;
     batch.set_max_timestamp(summary.max_timestamp);
     Ok(batch)
 }
@@ -434,6 +469,10 @@ async fn finish(started: Started, deadline: Instant) -> PartitionProduceResponse
     };
     let (error, message): (i16, Option<StrBytes>) = Refused::parts(&finished);
     let response = PartitionProduceResponse::default().with_index(started.index);
+    let response = match &finished {
+        Err(refused) => response.with_record_errors(record_errors(refused)),
+        Ok(_) => response,
+    };
     match finished {
         Ok(appended) => response
             .with_error_code(NONE)
@@ -447,6 +486,15 @@ async fn finish(started: Started, deadline: Instant) -> PartitionProduceResponse
             .with_log_append_time_ms(-1)
             .with_log_start_offset(-1),
     }
+}
+
+fn record_errors(refused: &Refused) -> Vec<BatchIndexAndErrorMessage> {
+    let error = |(index, message): &(i32, String)| {
+        BatchIndexAndErrorMessage::default()
+            .with_batch_index(*index)
+            .with_batch_index_error_message(Some(text(message.clone())))
+    };
+    refused.records.iter().map(error).collect()
 }
 
 async fn durable(ticket: AppendTicket, deadline: Instant) -> Result<Appended, Refused> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use millrace_log::{AppendOrigin, PartitionLog, Verification, VerificationGuard};
+use millrace_log::{AppendOrigin, PartitionLog, Topic, Verification, VerificationGuard};
 use millrace_record::Batch;
 use millrace_wire::error_code::ErrorCode;
 
@@ -14,9 +14,10 @@ const FIRST_WITH_ABORTABLE: i16 = 11;
 /// The first Produce version whose clients leave AddPartitionsToTxn to the broker (transaction protocol version 2).
 const FIRST_OF_PROTOCOL_2: i16 = 12;
 
-/// A batch that is about to be appended, and how.
+/// A batch that is to be appended, and how. Not validated.
 #[derive(Debug)]
 pub(crate) struct Candidate {
+    pub(crate) topic: Arc<Topic>,
     pub(crate) log: Arc<PartitionLog>,
     pub(crate) batch: Batch,
     pub(crate) origin: AppendOrigin,
@@ -80,7 +81,14 @@ pub(crate) async fn verify<'a>(
         for (batch, guard) in candidates {
             let Ok(candidate) = batch else { continue };
             match joined.remove(candidate.log.id()) {
-                Some(Ok(())) => candidate.origin = AppendOrigin::Verified(guard),
+                Some(Ok(())) => {
+                    // With an epoch for each transaction, a producer's sequence starts at 0.
+                    let guard = match joining {
+                        Joining::Add => guard.with_epoch_bump(),
+                        Joining::Verify | Joining::VerifyAbortable => guard,
+                    };
+                    candidate.origin = AppendOrigin::Verified(guard);
+                }
                 Some(Err(refused)) => *batch = Err(refused),
                 None => *batch = Err(ErrorCode::NotEnoughReplicas.into()),
             }

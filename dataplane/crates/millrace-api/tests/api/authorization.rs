@@ -149,7 +149,7 @@ fn needs_on_cluster(key: ApiKey) -> Option<Operation> {
     use Operation::*;
     Some(match key {
         ApiKey::AlterClientQuotas => AlterConfigs,
-        ApiKey::DescribeClientQuotas => DescribeConfigs,
+        ApiKey::DescribeClientQuotas | ApiKey::ListConfigResources => DescribeConfigs,
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {
             Describe
         }
@@ -354,7 +354,7 @@ async fn transaction_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic:
     codes
 }
 
-/// The same of requests that concern leaders.
+/// The same of requests that concern leaders or configs.
 async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
     match key {
         ApiKey::AlterPartitionReassignments => {
@@ -378,7 +378,11 @@ async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16>
                 a.error_code
             ])
         }
-        other => panic!("{other:?} does not concern leaders"),
+        ApiKey::ListConfigResources => {
+            let request = ListConfigResourcesRequest::default();
+            ask!(world as peer, 1, request, |a| vec![a.error_code])
+        }
+        other => panic!("{other:?} does not concern leaders or configs"),
     }
 }
 
@@ -429,6 +433,7 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &st
         }
         ApiKey::AlterPartitionReassignments
         | ApiKey::ListPartitionReassignments
+        | ApiKey::ListConfigResources
         | ApiKey::ElectLeaders => leader_errors(world, peer, key).await,
         ApiKey::CreateDelegationToken => {
             ask!(world as peer, 3, create_token(OTHER, &[]), |a| vec![

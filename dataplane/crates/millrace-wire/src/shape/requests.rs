@@ -63,6 +63,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeQuorum => (0, &DESCRIBE_QUORUM),
         ApiKey::DescribeTopicPartitions => (0, &DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &ALTER_REPLICA_LOG_DIRS),
+        ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         _ => return None,
     };
     Some(MessageShape {
@@ -519,6 +520,10 @@ static DESCRIBE_DELEGATION_TOKEN: Schema = plain(&[always(list_of!(PRINCIPAL))])
 static PRINCIPAL: Schema = plain(&[
     always(TEXT), // type
     always(TEXT), // name
+]);
+
+static LIST_CONFIG_RESOURCES: Schema = plain(&[
+    since(1, INT8S), // types
 ]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[

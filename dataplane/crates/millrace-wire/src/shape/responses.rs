@@ -62,6 +62,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeQuorum => (0, &brokers::DESCRIBE_QUORUM),
         ApiKey::DescribeTopicPartitions => (0, &brokers::DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &brokers::ALTER_REPLICA_LOG_DIRS),
+        ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
@@ -558,6 +559,17 @@ static OFFSET_DELETE: Schema = plain(&[
 static OFFSET_DELETE_TOPIC: Schema = plain(&[
     always(TEXT), // name
     always(list_of!(PARTITION_ERROR)),
+]);
+
+static LIST_CONFIG_RESOURCES: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(list_of!(CONFIG_RESOURCE)),
+]);
+
+static CONFIG_RESOURCE: Schema = plain(&[
+    always(TEXT),   // name
+    since(1, INT8), // type
 ]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[
