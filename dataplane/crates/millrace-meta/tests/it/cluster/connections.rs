@@ -23,25 +23,36 @@ async fn open_with_lease(address: &str, lease_ttl: Duration) -> Arc<PostgresMeta
 }
 
 #[tokio::test]
-async fn renewals_that_hang_keep_no_place_in_the_pool() {
+async fn renewals_that_are_cut_off_keep_no_place_in_the_pool() {
     let cluster = Cluster::new().await;
-    let one = cluster.join(1, "a").await;
+    let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
     let meta = &cluster.meta;
-    // Each of these uses a connection of its own, and so the pool is full.
-    let all = tokio::join!(
-        meta.renew_lease(one),
-        meta.renew_lease(one),
-        meta.renew_lease(one)
-    );
-    assert!(all.0.is_ok() && all.1.is_ok() && all.2.is_ok(), "{all:?}");
-    cluster.server.silence(&cluster.address).await;
+    let mut other = cluster.connect().await;
+    let mut change = other.begin().await.expect("begins");
+    sqlx::query("SELECT FROM nodes WHERE node_id = 1 FOR UPDATE")
+        .execute(&mut *change)
+        .await
+        .expect("locks");
+    // As many as the pool has connections for leases.
     let hanging = async || timeout(A_WHILE, meta.renew_lease(one)).await;
     let all = tokio::join!(hanging(), hanging(), hanging());
     assert!(
         all.0.is_err() && all.1.is_err() && all.2.is_err(),
         "{all:?}"
     );
-    let renewed = timeout(SOON, meta.renew_lease(one)).await;
+    let renewed = timeout(SOON, meta.renew_lease(two)).await;
+    renewed.expect("on a new connection").expect("renews");
+}
+
+#[tokio::test]
+async fn a_renewal_needs_no_connection_that_hangs() {
+    let cluster = Cluster::new().await;
+    let one = cluster.join(1, "a").await;
+    cluster.meta.renew_lease(one).await.expect("renews");
+    cluster.server.silence(&cluster.address).await;
+    let renewed = timeout(A_WHILE, cluster.meta.renew_lease(one)).await;
+    assert!(renewed.is_err(), "{renewed:?}");
+    let renewed = timeout(SOON, cluster.meta.renew_lease(one)).await;
     renewed.expect("on a new connection").expect("renews");
 }
 
@@ -69,10 +80,24 @@ async fn a_beginning_that_is_cut_off_leaves_no_transaction_open() {
     };
     let meta = PostgresMeta::open(&cluster.address, options).await;
     let meta = meta.expect("opens");
-    cluster.server.silence(&cluster.address).await;
-    let listed = timeout(A_WHILE, meta.brokers()).await;
-    assert!(listed.is_err(), "{listed:?}");
-    cluster.server.thaw();
+    let mut listing = meta.brokers();
+    let mut other = cluster.connect().await;
+    loop {
+        let listed = timeout(Duration::ZERO, &mut listing).await;
+        assert!(listed.is_err(), "{listed:?}");
+        sleep(A_WHILE).await;
+        let has_begun: bool = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity
+                            WHERE datname = current_database() AND state = 'idle in transaction')",
+        )
+        .fetch_one(&mut other)
+        .await
+        .expect("reads");
+        if has_begun {
+            break;
+        }
+    }
+    drop(listing);
     meta.put_kv("name", b"value").await.expect("writes");
     let value = cluster.meta.get_kv("name").await.expect("reads");
     assert_eq!(value.as_deref(), Some(&b"value"[..]), "it is committed");
