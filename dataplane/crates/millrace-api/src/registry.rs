@@ -61,7 +61,10 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(OffsetDelete, offset_delete),
     serve!(DescribeClientQuotas, describe_client_quotas),
     serve!(AlterClientQuotas, alter_client_quotas),
-    serve!(DescribeUserScramCredentials, describe_user_scram_credentials),
+    serve!(
+        DescribeUserScramCredentials,
+        describe_user_scram_credentials
+    ),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
     serve!(DescribeQuorum, describe_quorum),
     serve!(UpdateFeatures, update_features),

@@ -30,9 +30,7 @@ use millrace_wire::{
     service::{CloseReason, Peer},
     split_produce,
 };
-use tokio::{
-    time::{Instant, Sleep, sleep, timeout_at},
-};
+use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use crate::{
     authorization::Rights,
@@ -316,9 +314,7 @@ async fn append_all(
         let mut appended = Vec::with_capacity(partitions.len());
         for Prepared { index, batch } in partitions {
             let progress = match batch {
-                Ok(candidate) => {
-                    append_valid(context, candidate, frame_bytes, room.as_mut()).await
-                }
+                Ok(candidate) => append_valid(context, candidate, frame_bytes, room.as_mut()).await,
                 Err(refused) => Err(refused),
             };
             appended.push(Started { index, progress });

@@ -111,7 +111,6 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             vec![vec![on_topic(Write)], vec![on_cluster(IdempotentWrite)]],
             CLUSTER_DENIED,
         )),
-        ApiKey::AddPartitionsToTxn => cluster(ClusterAction),
         ApiKey::AddOffsetsToTxn => {
             let write = (ResourceType::TransactionalId, "tx", Write);
             Some((vec![vec![write, on_group(Read)]], TRANSACTIONAL_ID_DENIED))
@@ -148,6 +147,7 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
 fn needs_on_cluster(key: ApiKey) -> Option<Operation> {
     use Operation::*;
     Some(match key {
+        ApiKey::AddPartitionsToTxn => ClusterAction,
         ApiKey::AlterClientQuotas => AlterConfigs,
         ApiKey::DescribeClientQuotas | ApiKey::ListConfigResources => DescribeConfigs,
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {

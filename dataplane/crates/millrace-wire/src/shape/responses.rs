@@ -56,7 +56,6 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         ApiKey::DescribeTransactions => (0, &transactions::DESCRIBE_TRANSACTIONS_RESPONSE),
         ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_RESPONSE),
-        ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
         ApiKey::DescribeProducers => (0, &producers::DESCRIBE_PRODUCERS_RESPONSE),
         ApiKey::UpdateFeatures => (0, &brokers::UPDATE_FEATURES),
         ApiKey::DescribeQuorum => (0, &brokers::DESCRIBE_QUORUM),
