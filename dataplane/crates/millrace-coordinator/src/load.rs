@@ -1,6 +1,6 @@
 //! Reads a partition's log back into groups.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use millrace_model::{Classified, Offset, TopicPartition};
@@ -8,11 +8,11 @@ use millrace_record::{InvalidBatch, header_of, records};
 use tokio::sync::Semaphore;
 
 use crate::{
-    GroupConfig,
+    consumer::{ConsumerGroup, Parts},
     group::{Group, Now},
     log::{LogFault, StateLog},
     messages::CommittedOffset,
-    records::{GroupMetadata, GroupRecord, Key, MalformedRecord},
+    records::{ConsumerPart, GroupMetadata, GroupRecord, Key, MalformedRecord},
     shard::Ground,
 };
 
@@ -54,6 +54,8 @@ pub enum LoadError {
 #[derive(Debug, Default)]
 struct Loading {
     metadata: Option<GroupMetadata>,
+    /// Of a consumer group.
+    parts: Parts,
     offsets: HashMap<TopicPartition, CommittedOffset>,
 }
 
@@ -100,10 +102,10 @@ pub(crate) async fn load(
         offset = next;
     }
     // Sessions begin now, not when a bucket that was away was first asked.
-    let (config, now) = (&ground.config, ground.now());
+    let now = ground.now();
     let groups = loading
         .into_iter()
-        .filter_map(|(id, loading)| loading.group(id, config, now));
+        .filter_map(|(id, loading)| loading.group(id, ground, now));
     Ok(Loaded {
         groups: groups.collect(),
         records: count,
@@ -167,7 +169,22 @@ fn apply(
 fn take(record: GroupRecord, loading: &mut HashMap<String, Loading>) {
     match record {
         GroupRecord::Group(Key::Group { group }, metadata) => {
-            loading.entry(group).or_default().metadata = metadata;
+            let loading = loading.entry(group).or_default();
+            // A group has one protocol at a time; the last one counts.
+            if metadata.is_some() {
+                loading.parts.clear();
+            }
+            loading.metadata = metadata;
+        }
+        GroupRecord::Consumer(Key::Consumer { group, part }, Some(value)) => {
+            let loading = loading.entry(group).or_default();
+            if part == ConsumerPart::Group {
+                loading.metadata = None;
+            }
+            loading.parts.insert(part, value);
+        }
+        GroupRecord::Consumer(Key::Consumer { group, part }, None) => {
+            loading.entry(group).or_default().parts.remove(&part);
         }
         GroupRecord::Offset(Key::Offset { group, partition }, Some(committed)) => {
             loading
@@ -179,16 +196,21 @@ fn take(record: GroupRecord, loading: &mut HashMap<String, Loading>) {
         GroupRecord::Offset(Key::Offset { group, partition }, None) => {
             loading.entry(group).or_default().offsets.remove(&partition);
         }
-        GroupRecord::Group(Key::Offset { .. }, _) | GroupRecord::Offset(Key::Group { .. }, _) => {}
+        GroupRecord::Group(..) | GroupRecord::Offset(..) | GroupRecord::Consumer(..) => {}
     }
 }
 
 impl Loading {
-    fn group(self, id: String, config: &Arc<GroupConfig>, now: Now) -> Option<Group> {
-        if self.metadata.is_none() && self.offsets.is_empty() {
+    fn group(self, id: String, ground: &Ground, now: Now) -> Option<Group> {
+        let (config, topics) = (ground.config.clone(), ground.topics.clone());
+        let consumer = ConsumerGroup::restore(id.clone(), config, topics, self.parts, now);
+        if self.metadata.is_none() && consumer.is_none() && self.offsets.is_empty() {
             return None;
         }
-        let mut group = Group::new(id, config.clone(), now);
+        let mut group = Group::new(id, ground.config.clone(), now);
+        if let Some(consumer) = consumer {
+            group.restore_consumer(consumer);
+        }
         if let Some(metadata) = self.metadata {
             group.restore(metadata, now);
         }

@@ -21,9 +21,13 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use crate::{
     GroupConfig, GroupError,
     config::{GROUP_BYTES, GROUPS_MAX, OFFSET_BYTES},
-    group::{Effect, Group, Now, Reply, Then, empty_bytes, generation_bytes, offset_bytes},
+    consumer,
+    group::{
+        ConsumerWrite, Effect, Group, Now, Reply, Then, empty_bytes, generation_bytes, offset_bytes,
+    },
     messages::{CommittedOffset, GroupState},
     records::{GroupMetadata, GroupRecord, Key},
+    topics::SharedTopics,
 };
 
 /// Writes that may wait for one shard's writer. Past it the coordinator is overloaded and says so;
@@ -56,6 +60,8 @@ pub(crate) struct Write {
 pub(crate) enum Outcome {
     /// A generation.
     Generation(Box<(GroupMetadata, Then)>),
+    /// Records of a consumer group, and who waits for them.
+    Consumer(ConsumerWrite),
     /// A commit of offsets, and who waits for it.
     Commit(Vec<(TopicPartition, CommittedOffset)>, Reply<()>),
     /// The deletion of the group, and who waits for it.
@@ -71,6 +77,16 @@ impl Outcome {
         match self {
             // Held here, encoded, and copied into a batch that grows by doubling.
             Self::Generation(generation) => (4 * generation_bytes(&generation.0), false),
+            // The same, and its tables.
+            Self::Consumer(write) => {
+                let bytes = |record: &GroupRecord| match record {
+                    GroupRecord::Consumer(Key::Consumer { part, .. }, Some(value)) => {
+                        consumer::bytes_of(part, value)
+                    }
+                    _ => OFFSET_BYTES,
+                };
+                (4 * write.records.iter().map(bytes).sum::<u64>(), false)
+            }
             Self::Commit(offsets, _) => {
                 let bytes = offsets.iter().map(|(_, committed)| offset_bytes(committed));
                 (2 * bytes.sum::<u64>(), false)
@@ -86,6 +102,7 @@ impl Outcome {
                 let (metadata, then) = *generation;
                 group.stored(metadata, then, result, now);
             }
+            Self::Consumer(write) => group.consumer_written(write, result),
             Self::Commit(offsets, reply) => {
                 group.commit_finished(offsets, result.is_ok());
                 drop(reply.send(result));
@@ -117,6 +134,7 @@ impl Outcome {
                     drop(reply.send(result.map(|()| joined)));
                 }
             }
+            Self::Consumer(write) => write.answer(result),
             Self::Commit(_, reply) | Self::Delete(Some(reply)) | Self::Forget(_, Some(reply)) => {
                 drop(reply.send(result));
             }
@@ -144,6 +162,7 @@ impl Turn<'_> {
 pub(crate) struct Ground {
     pub(crate) config: Arc<GroupConfig>,
     pub(crate) clock: SharedClock,
+    pub(crate) topics: SharedTopics,
     pub(crate) timers: Timers,
     /// Groups of all shards.
     pub(crate) groups: Arc<AtomicUsize>,
@@ -360,8 +379,13 @@ impl Shard {
     fn hand_over_effects(&self, cell: &Arc<Cell>, group: &mut Group, now: Now) {
         loop {
             let effects = group.take_effects();
-            if effects.is_empty() {
+            let writes = group.take_consumer_writes();
+            if effects.is_empty() && writes.is_empty() {
                 return;
+            }
+            for write in writes {
+                let records = write.records.clone();
+                self.hand_over(cell, group, records, Outcome::Consumer(write), now);
             }
             for Effect { metadata, then } in effects {
                 let key = Key::Group {

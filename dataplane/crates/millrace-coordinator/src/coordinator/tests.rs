@@ -18,6 +18,7 @@ use crate::{
     config::GROUP_ID_BYTES_MAX,
     log::{BoxFuture, Durable, LogFault, StateLog},
     messages::Protocol,
+    topics::memory::MemoryTopics,
 };
 
 /// A log in memory whose device can be held up or broken.
@@ -221,6 +222,7 @@ async fn open(topic: &Arc<MemoryTopic>, config: GroupConfig) -> World {
     let parts = CoordinatorParts {
         tasks: Supervisor::new(),
         topic: topic.clone(),
+        topics: MemoryTopics::with(&[("t", 4)]),
         clock: clock.clone(),
         random: SeededRandom::shared(1),
         timers: timers.clone(),
@@ -675,7 +677,7 @@ async fn what_is_out_of_bounds_is_refused() {
         generation: 4,
     };
     let commit = world.coordinator.commit("none", &stale, Vec::new());
-    assert_eq!(commit.await, Err(GroupError::IllegalGeneration));
+    assert_eq!(commit.await, Err(GroupError::GroupIdNotFound));
     assert_eq!(
         world.coordinator.heartbeat("none", &stale),
         Err(GroupError::UnknownMemberId)
