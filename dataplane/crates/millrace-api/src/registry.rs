@@ -61,6 +61,8 @@ const TABLE: &[(ApiKey, Handler)] = &[
     ),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
     serve!(DescribeCluster, describe_cluster),
+    serve!(ConsumerGroupHeartbeat, consumer_group_heartbeat),
+    serve!(ConsumerGroupDescribe, consumer_group_describe),
 ];
 
 /// The handler of an API.

@@ -663,6 +663,7 @@ async fn open_groups(
 ) -> Result<GroupCoordinator, millrace_coordinator::LoadError> {
     GroupCoordinator::open(CoordinatorParts {
         topic: Arc::new(logs.clone()),
+        topics: Arc::new(logs.clone()),
         clock: seams.clock.clone(),
         random: seams.random.clone(),
         timers: timers.clone(),

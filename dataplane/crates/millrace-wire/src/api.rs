@@ -76,6 +76,8 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DescribeUserScramCredentials, 0, 0),
     serve(ApiKey::AlterUserScramCredentials, 0, 0),
     serve(ApiKey::DescribeCluster, 0, 2),
+    serve(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    serve(ApiKey::ConsumerGroupDescribe, 0, 1),
 ];
 
 /// The versions of an API, or nothing where it is not served.
@@ -156,6 +158,8 @@ mod tests {
             DescribeUserScramCredentials => DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;
             AlterUserScramCredentials => AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
+            ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
+            ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
         };
         (both.min, both.max)
     }

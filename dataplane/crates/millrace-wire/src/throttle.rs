@@ -45,7 +45,9 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::AlterClientQuotas
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::AlterUserScramCredentials
-        | ApiKey::DescribeCluster => 0,
+        | ApiKey::DescribeCluster
+        | ApiKey::ConsumerGroupHeartbeat
+        | ApiKey::ConsumerGroupDescribe => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
         | ApiKey::Heartbeat
@@ -213,6 +215,8 @@ mod tests {
             DescribeUserScramCredentials DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
+            ConsumerGroupHeartbeat ConsumerGroupHeartbeatResponse,
+            ConsumerGroupDescribe ConsumerGroupDescribeResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

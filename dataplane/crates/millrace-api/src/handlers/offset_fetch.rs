@@ -7,7 +7,7 @@ use millrace_coordinator::{GroupError, messages::CommittedOffset};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_security::acl::{Operation, ResourceType};
 use millrace_wire::{
-    decode,
+    StrBytes, decode,
     error_code::{ErrorCode, NONE},
     messages::{
         GroupId, OffsetFetchRequest, OffsetFetchResponse, TopicName as WireTopic,
@@ -92,7 +92,8 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
                     .map(|t| (t.name, t.partition_indexes))
                     .collect()
             });
-            of_group(asking, group.group_id, asked)
+            let member = (group.member_id, group.member_epoch);
+            of_group(asking, group.group_id, member, asked)
         })
         .collect();
     let error = first_error(groups.iter().map(|group| group.error_code));
@@ -102,6 +103,7 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
 fn of_group(
     asking: Asking<'_>,
     group_id: GroupId,
+    member: (Option<StrBytes>, i32),
     asked: Option<Vec<Asked>>,
 ) -> OffsetFetchResponseGroup {
     let partition = |(index, committed): (i32, Result<Option<CommittedOffset>, ErrorCode>)| {
@@ -124,12 +126,27 @@ fn of_group(
             .with_name(name)
             .with_partitions(partitions.into_iter().map(partition).collect())
     };
-    let found = find(asking, &group_id, asked);
+    let found = check_member(asking, &group_id, &member);
+    let found = found.and_then(|()| find(asking, &group_id, asked));
     let response = OffsetFetchResponseGroup::default().with_group_id(group_id);
     match found {
         Ok(found) => response.with_topics(found.into_iter().map(topic).collect()),
         Err(code) => response.with_error_code(code.code()),
     }
+}
+
+/// Checks a member of a consumer group (from version 9); others name none.
+fn check_member(
+    (context, rights): Asking<'_>,
+    group_id: &str,
+    (id, epoch): &(Option<StrBytes>, i32),
+) -> Result<(), ErrorCode> {
+    let Some(id) = id.as_ref().filter(|id| !id.is_empty() || *epoch >= 0) else {
+        return Ok(());
+    };
+    rights.group(Operation::Describe, group_id)?;
+    let checked = context.groups.check_fetch(group_id, id, *epoch);
+    checked.map_err(|error| code::of_group(&error))
 }
 
 fn one(asking: Asking<'_>, reply: Reply, group_id: &GroupId, asked: Option<Vec<Asked>>) -> Answer {

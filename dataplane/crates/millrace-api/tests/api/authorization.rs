@@ -84,7 +84,14 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         ApiKey::JoinGroup | ApiKey::SyncGroup | ApiKey::Heartbeat | ApiKey::LeaveGroup => {
             group(Read)
         }
-        ApiKey::FindCoordinator | ApiKey::DescribeGroups => group(Describe),
+        ApiKey::FindCoordinator | ApiKey::DescribeGroups | ApiKey::ConsumerGroupDescribe => {
+            group(Describe)
+        }
+        // The topic's error where the group is allowed is tested apart.
+        ApiKey::ConsumerGroupHeartbeat => Some((
+            vec![vec![on_group(Read), on_topic(Describe)]],
+            GROUP_DENIED,
+        )),
         ApiKey::DeleteGroups => group(Delete),
         // The topic's error where the group is allowed is tested apart.
         ApiKey::OffsetDelete => Some((vec![vec![on_group(Delete), on_topic(Read)]], GROUP_DENIED)),
@@ -250,6 +257,14 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
         ApiKey::DescribeGroups => {
             let request = DescribeGroupsRequest::default().with_groups(vec![group("g")]);
             ask!(world as peer, 6, request, |a| vec![a.groups[0].error_code])
+        }
+        ApiKey::ConsumerGroupDescribe => {
+            let request = ConsumerGroupDescribeRequest::default().with_group_ids(vec![group("g")]);
+            ask!(world as peer, 1, request, |a| vec![a.groups[0].error_code])
+        }
+        ApiKey::ConsumerGroupHeartbeat => {
+            let request = consumer_heartbeat("g", "m", &[topic]);
+            ask!(world as peer, 1, request, |a| vec![a.error_code])
         }
         ApiKey::DeleteGroups => {
             let request = DeleteGroupsRequest::default().with_groups_names(vec![group("g")]);

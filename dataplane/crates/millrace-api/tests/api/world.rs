@@ -454,6 +454,7 @@ async fn start(
     let groups = GroupCoordinator::open(CoordinatorParts {
         tasks: Supervisor::new(),
         topic: Arc::new(logs.clone()),
+        topics: Arc::new(logs.clone()),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),

@@ -1,3 +1,4 @@
+mod consumers;
 mod partitions;
 
 use std::{
