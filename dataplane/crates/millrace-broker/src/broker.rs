@@ -662,7 +662,7 @@ async fn open_groups(
     seams: &Seams,
 ) -> Result<GroupCoordinator, millrace_coordinator::LoadError> {
     GroupCoordinator::open(CoordinatorParts {
-        topic: Arc::new(logs.clone()),
+        topic: millrace_coordinator::consumer_offsets(logs),
         topics: Arc::new(logs.clone()),
         clock: seams.clock.clone(),
         random: seams.random.clone(),

@@ -24,9 +24,11 @@ mod consumer;
 mod coordinator;
 mod error;
 mod group;
+mod kept;
 mod load;
 mod log;
 pub mod messages;
+mod partitions;
 mod records;
 mod shard;
 mod subscription;
@@ -35,7 +37,12 @@ mod writer;
 
 pub use config::GroupConfig;
 pub use consumer::Assignor;
-pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting, partition_of};
+pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting};
 pub use error::GroupError;
 pub use load::LoadError;
+pub use log::{
+    BoxFuture, Durable, LogFault, StateLog, StateTopic, consumer_offsets, transaction_state,
+};
+pub use partitions::partition_of;
+pub use shard::TransactionalToken;
 pub use topics::Topics;

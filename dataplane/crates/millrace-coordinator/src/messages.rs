@@ -361,3 +361,14 @@ pub struct ConsumerDescription {
     /// Whether it uses the classic protocol.
     pub is_classic: bool,
 }
+
+/// Offsets to be committed in a producer's transaction.
+#[derive(Debug, Clone)]
+pub struct TransactionalCommit {
+    /// The producer's id and epoch.
+    pub producer: (i64, i16),
+    /// The member; none where the producer does not tell it.
+    pub caller: Caller,
+    /// The offsets.
+    pub offsets: PartitionOffsets,
+}

@@ -1,12 +1,12 @@
 //! The seam to the topics of the cluster, as consumer groups see them.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use millrace_log::LogManager;
 use millrace_model::{TopicId, TopicName};
 
 /// The topics of the cluster, whoever leads their partitions.
-pub trait Topics: Send + Sync + 'static {
+pub trait Topics: fmt::Debug + Send + Sync + 'static {
     /// Changes whenever a topic is created, deleted or gets more partitions.
     fn revision(&self) -> u64;
     /// A topic's id and how many partitions it has.

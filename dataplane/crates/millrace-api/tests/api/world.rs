@@ -453,7 +453,7 @@ async fn start(
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let groups = GroupCoordinator::open(CoordinatorParts {
         tasks: Supervisor::new(),
-        topic: Arc::new(logs.clone()),
+        topic: millrace_coordinator::consumer_offsets(&logs),
         topics: Arc::new(logs.clone()),
         clock: clock.clone(),
         random: random.clone(),

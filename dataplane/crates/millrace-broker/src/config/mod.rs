@@ -498,6 +498,11 @@ fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
             1..=MILLIS_MAX,
         ),
         offsets_topic_partitions,
+        transaction_topic_partitions: partitions(r.number(
+            "transaction.state.log.num.partitions",
+            8,
+            1..=1_000,
+        )),
         producer_id_expiration_ms: r.number(
             "producer.id.expiration.ms",
             default.producer_id_expiration_ms,

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     GroupError,
     config::{MEMBER_METADATA_BYTES_MAX, MEMBER_PROTOCOLS_MAX},
-    group::Now,
+    kept::Now,
     messages::{
         Caller, JoinRequest, Joined, Leaving, Protocol, SyncRequest, Synced, TopicPartitions,
     },

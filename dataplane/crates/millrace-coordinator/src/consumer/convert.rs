@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     GroupConfig, GroupError,
-    group::Now,
+    kept::Now,
     messages::Protocol,
     records::{MemberState, StoredCurrent},
     subscription::{self, Subscription},

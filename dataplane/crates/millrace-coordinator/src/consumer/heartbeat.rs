@@ -11,7 +11,7 @@ use super::{
 use crate::{
     GroupError,
     config::MEMBER_METADATA_BYTES_MAX,
-    group::Now,
+    kept::Now,
     messages::{
         ConsumerHeartbeat, ConsumerHeartbeatAnswer, JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH,
         TopicPartitions,

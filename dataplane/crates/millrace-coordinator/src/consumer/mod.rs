@@ -52,7 +52,7 @@ use self::{
 };
 use crate::{
     GroupConfig, GroupError,
-    group::Now,
+    kept::Now,
     messages::{
         ConsumerDescription, ConsumerGroupDescription, GroupState, NamedPartitions, TopicPartitions,
     },

@@ -14,7 +14,7 @@ use crate::{
     config::{
         PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX, PATTERN_REFRESH_MAX, PATTERN_REFRESH_MIN,
     },
-    group::Now,
+    kept::Now,
     records::{ConsumerPart, StoredPattern},
 };
 

@@ -6,7 +6,7 @@ use super::{ConsumerGroup, Member};
 use crate::{
     GroupConfig,
     config::MEMBER_BYTES,
-    group::Now,
+    kept::Now,
     messages::TopicPartitions,
     records::{
         ConsumerPart, ConsumerValue, GroupRecord, Key, MemberState, StoredConsumer, StoredPattern,

@@ -8,7 +8,8 @@ use tokio::sync::oneshot;
 use super::{Effect, Group, Member, Now, Then, answer, member::Reply};
 use crate::{
     GroupError,
-    consumer::{ClassicMember, ConsumerGroup, MayDescribe},
+    config::OFFSET_BYTES,
+    consumer::{ClassicMember, ConsumerGroup, MayDescribe, bytes_of},
     messages::{
         Caller, ConsumerGroupDescription, ConsumerHeartbeat, ConsumerHeartbeatAnswer,
         GroupDescription, GroupKind, GroupState, JOIN_EPOCH, JoinRequest, Joined, Leaving,
@@ -24,7 +25,7 @@ type Settled = Box<dyn FnOnce(Result<(), GroupError>) + Send>;
 
 /// Records of a consumer group on their way to the log.
 pub(crate) struct ConsumerWrite {
-    pub(crate) records: Vec<GroupRecord>,
+    pub(super) records: Vec<GroupRecord>,
     then: Option<Settled>,
 }
 
@@ -37,6 +38,15 @@ impl fmt::Debug for ConsumerWrite {
 }
 
 impl ConsumerWrite {
+    /// What its records cost in memory, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes = |record: &GroupRecord| match record {
+            GroupRecord::Consumer(Key::Consumer { part, .. }, Some(value)) => bytes_of(part, value),
+            _ => OFFSET_BYTES,
+        };
+        self.records.iter().map(bytes).sum()
+    }
+
     /// Tells who waits for it, where the group is no longer here.
     pub(crate) fn answer(self, result: Result<(), GroupError>) {
         if let Some(then) = self.then {
@@ -216,11 +226,6 @@ impl Group {
         if let Some(at) = at {
             self.note(at);
         }
-    }
-
-    /// What has to be written since this was last asked, oldest first.
-    pub(crate) fn take_consumer_writes(&mut self) -> Vec<ConsumerWrite> {
-        std::mem::take(&mut self.consumer_writes)
     }
 
     /// A write has reached the log, or could not.

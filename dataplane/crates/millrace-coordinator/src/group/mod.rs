@@ -15,6 +15,7 @@
 mod consumer;
 mod describe;
 mod join;
+mod kept;
 mod leave;
 mod member;
 mod memory;
@@ -23,6 +24,7 @@ mod rebalance;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod transactional;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -35,25 +37,18 @@ use millrace_model::TopicPartition;
 
 pub(crate) use self::{
     consumer::{ConsumerWrite, heartbeat_growth},
+    kept::{GroupGround, Outcome, encoded},
     member::Reply,
     memory::{empty_bytes, generation_bytes, offset_bytes},
 };
-use self::{member::Member, memory::Memory};
+use self::{member::Member, memory::Memory, transactional::Pending};
 use crate::{
     GroupConfig, GroupError,
     consumer::ConsumerGroup,
+    kept::Now,
     messages::{Caller, CommittedOffset, GroupState, Joined, Protocol},
     records::{GroupMetadata, StoredMember},
 };
-
-/// The time, by both clocks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
-    /// Monotonic: sessions and rebalances.
-    pub(crate) at: Duration,
-    /// Wall: what is written down.
-    pub(crate) ms: i64,
-}
 
 /// Something that the group's owner must write to the log, in this order.
 #[derive(Debug)]
@@ -112,6 +107,8 @@ pub(crate) struct Group {
     /// A member came while the first rebalance waited.
     new_member_added: bool,
     offsets: BTreeMap<TopicPartition, CommittedOffset>,
+    /// Offsets in open transactions.
+    pending_offsets: Pending,
     /// Commits on their way to the log.
     commits_in_flight: usize,
     /// The generation that the log holds.
@@ -147,6 +144,7 @@ impl Group {
             rebalance: None,
             new_member_added: false,
             offsets: BTreeMap::new(),
+            pending_offsets: Pending::new(),
             commits_in_flight: 0,
             stored: None,
             effects: Vec::new(),
@@ -229,6 +227,7 @@ impl Group {
     }
 
     /// What has to be written since this was last asked, oldest first.
+    #[cfg(test)]
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }

@@ -71,6 +71,7 @@ impl Group {
         self.commits_in_flight = self.commits_in_flight.saturating_sub(1);
         if durable {
             for (partition, committed) in offsets {
+                self.supersede_pending(&partition);
                 self.put_offset(partition, committed);
             }
         }
@@ -113,6 +114,7 @@ impl Group {
             && self.offsets.is_empty()
             && self.pending_members.is_empty()
             && self.commits_in_flight == 0
+            && !self.has_any_pending()
     }
 
     /// Whether the group may be deleted; if so it is dead from now on.
@@ -120,7 +122,9 @@ impl Group {
         match self.state() {
             GroupState::Dead => Err(GroupError::GroupIdNotFound),
             GroupState::Empty
-                if self.commits_in_flight == 0 && self.consumer_writes_in_flight == 0 =>
+                if self.commits_in_flight == 0
+                    && self.consumer_writes_in_flight == 0
+                    && !self.has_any_pending() =>
             {
                 self.enter(GroupState::Dead, now);
                 Ok(self.tombstones())
