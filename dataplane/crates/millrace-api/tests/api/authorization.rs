@@ -84,9 +84,12 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         ApiKey::JoinGroup | ApiKey::SyncGroup | ApiKey::Heartbeat | ApiKey::LeaveGroup => {
             group(Read)
         }
-        ApiKey::FindCoordinator | ApiKey::DescribeGroups | ApiKey::ConsumerGroupDescribe => {
-            group(Describe)
-        }
+        ApiKey::FindCoordinator | ApiKey::DescribeGroups => group(Describe),
+        // The group has a member by then, which subscribes to the topic.
+        ApiKey::ConsumerGroupDescribe => Some((
+            vec![vec![on_group(Describe), on_topic(Describe)]],
+            GROUP_DENIED,
+        )),
         // The topic's error where the group is allowed is tested apart.
         ApiKey::ConsumerGroupHeartbeat => Some((
             vec![vec![on_group(Read), on_topic(Describe)]],
