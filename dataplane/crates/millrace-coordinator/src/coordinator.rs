@@ -498,7 +498,7 @@ impl GroupCoordinator {
         };
         let (reply, answer) = oneshot::channel();
         let started = shard.with_token(&cell, (token, producer.0), |turn| {
-            turn.kept.check_commit(&caller, turn.now)?;
+            turn.kept.check_transactional_commit(&caller, turn.now)?;
             let bytes = offsets.iter().map(|(_, committed)| offset_bytes(committed));
             self.0.ground.room(bytes.sum())?;
             turn.kept.commit_started();
@@ -676,7 +676,6 @@ impl GroupCoordinator {
         let settling = self.each_group(settle).into_iter().flatten();
         join_all(settling).await;
         let forgotten = self.each_group(|turn| {
-            turn.kept.forget_pending_in(topics);
             let gone = turn.kept.offsets_in(topics);
             if gone.is_empty() {
                 return None;
@@ -741,7 +740,7 @@ fn behind_all(turn: &mut Turn<'_>) -> Waiting<()> {
 /// Deletes expired offsets, and the group when nothing is left of it.
 fn sweep(shard: &Arc<Shard>, cell: &Arc<Cell>) {
     let swept = shard.with(cell, |turn| {
-        if turn.kept.has_commits_in_flight() || turn.kept.has_any_pending() {
+        if turn.kept.has_commits_in_flight() {
             return;
         }
         if turn.kept.is_unused() {
@@ -782,4 +781,4 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -33,6 +33,7 @@ mod records;
 mod shard;
 mod subscription;
 mod topics;
+mod transaction;
 mod writer;
 
 pub use config::GroupConfig;
@@ -46,3 +47,10 @@ pub use log::{
 pub use partitions::partition_of;
 pub use shard::TransactionalToken;
 pub use topics::Topics;
+pub use transaction::{
+    MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
+    messages::{
+        InitProducer, TransactionConfig, TransactionDescription, TransactionError,
+        TransactionFilter, TransactionListing, TransactionState,
+    },
+};

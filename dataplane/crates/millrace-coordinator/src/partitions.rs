@@ -259,7 +259,7 @@ impl<K: Kept> Partitions<K> {
         settled: CancellationToken,
     ) -> Arc<Shard<K>> {
         let (writes, queue) = mpsc::channel(WRITES_MAX);
-        let shard = Shard::new(self.ground.clone(), kept, writes);
+        let shard = Shard::new(self.ground.clone(), log.epoch(), kept, writes);
         let (ground, log) = (self.ground.clone(), Arc::clone(log));
         let writer = Writer::new(shard.clone(), ground, log, queue, records);
         let writing = self.supervisor.spawn(K::NAMES.writer, async move {

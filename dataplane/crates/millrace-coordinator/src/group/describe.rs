@@ -1,6 +1,9 @@
 //! The description of a group, and its records when the log is rewritten.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
+use millrace_model::TopicPartition;
 
 use super::{Group, Member};
 use crate::{
@@ -97,6 +100,13 @@ impl Group {
             GroupRecord::Group(key, _) => GroupRecord::Group(key, None),
             GroupRecord::Consumer(key, _) => GroupRecord::Consumer(key, None),
         };
-        self.durable_records().into_iter().map(delete).collect()
+        let pending: BTreeSet<TopicPartition> = self.pending_partitions().cloned().collect();
+        let only_pending: Vec<_> = { pending.into_iter() }
+            .filter(|partition| self.offset(partition).is_none())
+            .collect();
+        let committed = self.durable_records().into_iter().map(delete);
+        committed
+            .chain(self.offset_tombstones(&only_pending))
+            .collect()
     }
 }

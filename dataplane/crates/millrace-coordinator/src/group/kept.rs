@@ -150,8 +150,9 @@ impl Kept for Group {
             }
             Outcome::Delete(reply) => {
                 let is_gone = result.is_ok();
-                if !is_gone {
-                    self.undo_delete(now);
+                match is_gone {
+                    true => self.forget_pending(),
+                    false => self.undo_delete(now),
                 }
                 if let Some(reply) = reply {
                     drop(reply.send(result));
@@ -211,7 +212,6 @@ impl Kept for Group {
     }
 
     fn topics_deleted(&mut self, topics: &BTreeSet<TopicName>) -> Vec<(Written, Outcome)> {
-        self.forget_pending_in(topics);
         let gone = self.offsets_in(topics);
         if gone.is_empty() {
             return Vec::new();
@@ -219,6 +219,17 @@ impl Kept for Group {
         let tombstones = self.offset_tombstones(&gone);
         self.forget(&gone);
         vec![(encoded(&tombstones), Outcome::Forget(gone, None))]
+    }
+
+    fn transaction_of(outcome: &Outcome) -> Option<i64> {
+        match outcome {
+            Outcome::Transactional((producer_id, _), ..) => Some(*producer_id),
+            _ => None,
+        }
+    }
+
+    fn open_transactions(&self) -> Vec<i64> {
+        self.pending_producers()
     }
 
     fn transaction_ended(&mut self, producer: ProducerEpoch, committed: bool) {
@@ -298,6 +309,7 @@ impl LoadedGroups {
                         loaded.offsets.insert(partition, committed);
                     }
                     (_, None) => {
+                        loaded.supersede(&partition);
                         loaded.offsets.remove(&partition);
                     }
                 }
@@ -324,7 +336,7 @@ impl LoadedGroups {
 }
 
 impl Loaded {
-    /// A plain commit wins over what was committed before it in open transactions.
+    /// A plain commit or a deletion wins over what was committed before it in open transactions.
     fn supersede(&mut self, partition: &TopicPartition) {
         for offsets in self.pending.values_mut() {
             offsets.retain(|(pending, _)| pending != partition);

@@ -122,9 +122,7 @@ impl Group {
         match self.state() {
             GroupState::Dead => Err(GroupError::GroupIdNotFound),
             GroupState::Empty
-                if self.commits_in_flight == 0
-                    && self.consumer_writes_in_flight == 0
-                    && !self.has_any_pending() =>
+                if self.commits_in_flight == 0 && self.consumer_writes_in_flight == 0 =>
             {
                 self.enter(GroupState::Dead, now);
                 Ok(self.tombstones())
@@ -164,6 +162,8 @@ impl Group {
         self.offsets
             .iter()
             .filter(|(partition, c)| over(c) && !subscribed.contains(partition.topic.as_str()))
+            // The end of the transaction decides.
+            .filter(|(partition, _)| !self.has_pending(partition))
             .map(|(partition, _)| partition.clone())
             .collect()
     }
@@ -224,13 +224,12 @@ impl Group {
         }
     }
 
-    /// The group's offsets in these topics.
+    /// The partitions of these topics in which the group has offsets, also in open transactions.
     pub(crate) fn offsets_in(&self, topics: &BTreeSet<TopicName>) -> Vec<TopicPartition> {
-        self.offsets
-            .keys()
-            .filter(|p| topics.contains(&p.topic))
-            .cloned()
-            .collect()
+        let all = self.offsets.keys().chain(self.pending_partitions());
+        let gone = all.filter(|p| topics.contains(&p.topic));
+        let gone: BTreeSet<&TopicPartition> = gone.collect();
+        gone.into_iter().cloned().collect()
     }
 
     /// The records that delete these offsets.
@@ -248,6 +247,7 @@ impl Group {
     /// The offsets' deletion is durable.
     pub(crate) fn forget(&mut self, partitions: &[TopicPartition]) {
         for partition in partitions {
+            self.supersede_pending(partition);
             self.take_offset(partition);
         }
     }

@@ -222,7 +222,7 @@ impl ConsumerValue {
             ConsumerPart::Group => {
                 let epoch = cursor.i32()?;
                 let mut metadata_hash = 0;
-                cursor.each_tagged(|tag, mut field| {
+                cursor.each_tagged_field(Form::Compact, |tag, mut field| {
                     if tag == FIRST_TAG {
                         metadata_hash = field.i64()?;
                     }
@@ -285,7 +285,7 @@ impl StoredConsumer {
             assignor: cursor.text_or_null(Form::Compact)?,
             classic: None,
         };
-        cursor.each_tagged(|tag, mut field| {
+        cursor.each_tagged_field(Form::Compact, |tag, mut field| {
             if tag == FIRST_TAG && field.u8()? == PRESENT {
                 member.classic = Some(StoredClassic::decode(&mut field)?);
             }
