@@ -29,8 +29,13 @@ pub(crate) fn of_group(error: &GroupError) -> ErrorCode {
         GroupError::TooManyGroups => ErrorCode::PolicyViolation,
         // The one code that tells a member at once, and for good, that there is no room for it.
         GroupError::MemoryFull => ErrorCode::GroupMaxSizeReached,
-        GroupError::MetadataTooLarge => ErrorCode::InvalidRequest,
+        GroupError::MetadataTooLarge | GroupError::InvalidRequest(_) => ErrorCode::InvalidRequest,
         GroupError::InvalidTransaction => ErrorCode::InvalidTxnState,
+        GroupError::FencedMemberEpoch => ErrorCode::FencedMemberEpoch,
+        GroupError::StaleMemberEpoch => ErrorCode::StaleMemberEpoch,
+        GroupError::UnreleasedInstanceId => ErrorCode::UnreleasedInstanceId,
+        GroupError::UnsupportedAssignor(_) => ErrorCode::UnsupportedAssignor,
+        GroupError::InvalidRegularExpression(_) => ErrorCode::InvalidRegularExpression,
     }
 }
 

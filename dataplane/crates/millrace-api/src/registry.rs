@@ -72,6 +72,8 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(DescribeProducers, describe_producers),
     serve!(DescribeTransactions, describe_transactions),
     serve!(ListTransactions, list_transactions),
+    serve!(ConsumerGroupHeartbeat, consumer_group_heartbeat),
+    serve!(ConsumerGroupDescribe, consumer_group_describe),
     serve!(ListConfigResources, list_config_resources),
     serve!(DescribeTopicPartitions, describe_topic_partitions),
 ];

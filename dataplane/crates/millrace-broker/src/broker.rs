@@ -723,6 +723,7 @@ async fn open_groups(
 ) -> Result<GroupCoordinator, millrace_coordinator::LoadError> {
     GroupCoordinator::open(CoordinatorParts {
         topic: millrace_coordinator::consumer_offsets(logs),
+        topics: Arc::new(logs.clone()),
         clock: seams.clock.clone(),
         random: seams.random.clone(),
         timers: timers.clone(),

@@ -106,6 +106,14 @@ pub(crate) trait Kept: Sized + Send + 'static {
     fn end_if_nothing(&mut self, now: Now) -> bool;
     /// These topics were deleted while the log was read.
     fn topics_deleted(&mut self, topics: &BTreeSet<TopicName>) -> Vec<(Written, Self::Outcome)>;
+    /// The producer whose transaction a write is part of, if it is.
+    fn transaction_of(_outcome: &Self::Outcome) -> Option<i64> {
+        None
+    }
+    /// The producers whose open transactions have changed it.
+    fn open_transactions(&self) -> Vec<i64> {
+        Vec::new()
+    }
     /// A marker in the log has ended a producer's transaction.
     fn transaction_ended(&mut self, producer: ProducerEpoch, committed: bool);
 

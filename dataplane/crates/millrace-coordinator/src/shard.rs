@@ -61,6 +61,8 @@ pub(crate) struct CellWrite<K: Kept> {
 /// Says that a producer's transaction had not ended when this was given out.
 #[derive(Debug, Clone, Copy)]
 pub struct TransactionalToken {
+    /// The leader epoch of the log: another shard of the same partition does not know which transactions ended before it.
+    epoch: i32,
     markers: u64,
 }
 
@@ -85,9 +87,9 @@ impl Markers {
         self.producers.push_back(producer_id);
     }
 
-    /// Whether the producer's transaction may have ended since.
-    fn ended_since(&self, token: TransactionalToken, producer_id: i64) -> bool {
-        let since = usize::try_from(self.count - token.markers).unwrap_or(usize::MAX);
+    /// Whether the producer's transaction may have ended since there were `count` of them.
+    fn ended_since(&self, count: u64, producer_id: i64) -> bool {
+        let since = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
         let Some(known) = self.producers.len().checked_sub(since) else {
             return true;
         };
@@ -221,6 +223,8 @@ pub(crate) struct Shard<K: Kept> {
     writes: RwLock<Option<mpsc::Sender<Write<K>>>>,
     /// Locked before any cell.
     markers: Mutex<Markers>,
+    /// What open transactions have changed, by producer: their ends look at nothing else.
+    open: Mutex<HashMap<i64, Vec<Arc<Cell<K>>>>>,
 }
 
 impl<K: Kept> fmt::Debug for Shard<K> {
@@ -252,10 +256,14 @@ impl<K: Kept> Shard<K> {
             cells: RwLock::new(Some(cells)),
             writes: RwLock::new(Some(writes)),
             markers: Mutex::default(),
+            open: Mutex::default(),
         });
         for cell in shard.cells() {
             // Sets its alarm.
-            drop(shard.with(&cell, |_| ()));
+            let open = shard.with(&cell, |turn| turn.kept.open_transactions());
+            for producer_id in open.into_iter().flatten() {
+                shard.opened(producer_id, &cell);
+            }
         }
         shard
     }
@@ -279,6 +287,7 @@ impl<K: Kept> Shard<K> {
                 alarm.cancel();
             }
         }
+        self.open.lock().clear();
         self.close();
         cells.len()
     }
@@ -408,8 +417,10 @@ impl<K: Kept> Shard<K> {
 
     /// A token for a commit in a producer's transaction, to be taken before the coordinator of the transaction is asked.
     pub(crate) fn transactional_token(&self) -> TransactionalToken {
-        let markers = self.markers.lock().count;
-        TransactionalToken { markers }
+        TransactionalToken {
+            epoch: self.epoch,
+            markers: self.markers.lock().count,
+        }
     }
 
     /// Works on a thing as [`Shard::with`], unless the producer's transaction may have ended since the token was given
@@ -424,7 +435,8 @@ impl<K: Kept> Shard<K> {
         work: impl FnOnce(&mut Turn<'_, K>) -> R,
     ) -> Result<Option<R>, K::Error> {
         let markers = self.markers.lock();
-        match markers.ended_since(token, producer_id) {
+        let is_stale = token.epoch != self.epoch || markers.ended_since(token.markers, producer_id);
+        match is_stale {
             true => Ok(None),
             false => self.with(cell, work).map(Some),
         }
@@ -453,7 +465,8 @@ impl<K: Kept> Shard<K> {
     ) {
         if result.is_ok() {
             let producer = (marker.producer_id, marker.producer_epoch);
-            for cell in self.cells() {
+            let changed = self.open.lock().remove(&marker.producer_id);
+            for cell in changed.unwrap_or_default() {
                 let ended = self.with(&cell, |turn| {
                     turn.kept.transaction_ended(producer, marker.committed);
                 });
@@ -462,6 +475,15 @@ impl<K: Kept> Shard<K> {
             }
         }
         drop(reply.send(result));
+    }
+
+    /// A producer's open transaction has changed a thing.
+    fn opened(&self, producer_id: i64, cell: &Arc<Cell<K>>) {
+        let mut open = self.open.lock();
+        let cells = open.entry(producer_id).or_default();
+        if !cells.iter().any(|known| Arc::ptr_eq(known, cell)) {
+            cells.push(cell.clone());
+        }
     }
 
     /// Takes no more writes; the writer ends after those it has.
@@ -491,6 +513,7 @@ impl<K: Kept> Shard<K> {
         (cell, outcome): (Arc<Cell<K>>, K::Outcome),
         result: Result<(), K::Error>,
     ) {
+        let opened = K::transaction_of(&outcome).filter(|_| result.is_ok());
         let mut outcome = Some(outcome);
         let applied = self.with(&cell, |turn| {
             let outcome = outcome.take();
@@ -500,7 +523,11 @@ impl<K: Kept> Shard<K> {
             (Ok(true), _) => self.remove(&cell),
             // What is durable counts wherever the thing is now.
             (Err(resigned), Some(outcome)) => K::answer(outcome, result.map_err(|_| resigned)),
-            _ => {}
+            _ => {
+                if let Some(producer_id) = opened {
+                    self.opened(producer_id, &cell);
+                }
+            }
         }
     }
 

@@ -217,6 +217,10 @@ impl<K: Kept> Writer<K> {
             Err(fault) if fault.class() == FailureClass::Gone => {
                 tracing::debug!(%fault, topic, writes = ended.len(), "log closed");
             }
+            // A producer or a coordinator that has been replaced.
+            Err(fault) if fault.class() == FailureClass::Fenced => {
+                tracing::info!(%fault, topic, writes = ended.len(), "refused by the log");
+            }
             Err(fault) => {
                 tracing::error!(%fault, topic, writes = ended.len(), "writing to the log failed");
             }

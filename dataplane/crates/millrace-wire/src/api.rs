@@ -87,6 +87,8 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DescribeProducers, 0, 0),
     serve(ApiKey::DescribeTransactions, 0, 0),
     serve(ApiKey::ListTransactions, 0, 2),
+    serve(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    serve(ApiKey::ConsumerGroupDescribe, 0, 1),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
 ];
@@ -194,6 +196,8 @@ mod tests {
             DescribeProducers => DescribeProducersRequest, DescribeProducersResponse;
             DescribeTopicPartitions => DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse;
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
+            ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
+            ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
         };
         (both.min, both.max)
     }

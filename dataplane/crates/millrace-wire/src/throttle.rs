@@ -55,6 +55,8 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::DescribeProducers
         | ApiKey::DescribeTransactions
         | ApiKey::ListTransactions
+        | ApiKey::ConsumerGroupHeartbeat
+        | ApiKey::ConsumerGroupDescribe
         | ApiKey::ListConfigResources
         | ApiKey::DescribeTopicPartitions => 0,
         ApiKey::Fetch
@@ -240,6 +242,8 @@ mod tests {
             UpdateFeatures UpdateFeaturesResponse,
             DescribeProducers DescribeProducersResponse,
             ListConfigResources ListConfigResourcesResponse,
+            ConsumerGroupHeartbeat ConsumerGroupHeartbeatResponse,
+            ConsumerGroupDescribe ConsumerGroupDescribeResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

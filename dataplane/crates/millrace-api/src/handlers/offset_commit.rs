@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use millrace_coordinator::messages::{Caller, CommittedOffset, PartitionOffsets};
+use millrace_coordinator::{
+    GroupError,
+    messages::{Caller, CommittedOffset, PartitionOffsets},
+};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -22,6 +25,9 @@ use crate::{
     context::{Context, text},
     topics::{FIRST_OFFSETS_BY_ID, find_by_written_id},
 };
+
+/// The first version that members of consumer groups may use (KIP-848).
+const FIRST_WITH_EPOCH: i16 = 9;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let mut request: OffsetCommitRequest = decode(&call.request)?;
@@ -55,10 +61,21 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         generation: request.generation_id_or_member_epoch,
     };
     let committing = context.groups.commit(&request.group_id, &caller, offsets);
+    let version = call.version();
     Taken::later(async move {
-        let committed = committing.await.map_err(|error| code::of_commit(&error));
+        let committed = committing.await;
+        let committed = committed.map_err(|error| code_for(&error, version));
         answer(topics, code_of(&committed))
     })
+}
+
+/// Older versions do not know the codes of consumer groups.
+fn code_for(error: &GroupError, version: i16) -> ErrorCode {
+    match error {
+        GroupError::GroupIdNotFound if version < FIRST_WITH_EPOCH => ErrorCode::IllegalGeneration,
+        GroupError::StaleMemberEpoch if version < FIRST_WITH_EPOCH => ErrorCode::UnsupportedVersion,
+        error => code::of_commit(error),
+    }
 }
 
 /// The ids of a request's topics, which its answer repeats instead of their names.

@@ -7,7 +7,7 @@ use millrace_coordinator::{GroupError, messages::CommittedOffset};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_security::acl::{Operation, ResourceType};
 use millrace_wire::{
-    decode,
+    StrBytes, decode,
     error_code::{ErrorCode, NONE},
     messages::{
         GroupId, OffsetFetchRequest, OffsetFetchResponse, TopicName as WireTopic,
@@ -95,9 +95,12 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
                     .map(|t| (t.name, t.partition_indexes))
                     .collect()
             });
+            let member = (group.member_id, group.member_epoch);
             match reply.version {
-                FIRST_OFFSETS_BY_ID.. => of_group_by_id(asking, group.group_id, (asked, stable)),
-                _ => of_group(asking, group.group_id, (asked, stable)),
+                FIRST_OFFSETS_BY_ID.. => {
+                    of_group_by_id(asking, group.group_id, &member, (asked, stable))
+                }
+                _ => of_group(asking, group.group_id, &member, (asked, stable)),
             }
         })
         .collect();
@@ -108,6 +111,7 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
 fn of_group(
     asking: Asking<'_>,
     group_id: GroupId,
+    member: &(Option<StrBytes>, i32),
     asked: (Option<Vec<Asked>>, bool),
 ) -> OffsetFetchResponseGroup {
     let partition = |(index, committed): (i32, Result<Option<CommittedOffset>, ErrorCode>)| {
@@ -130,7 +134,8 @@ fn of_group(
             .with_name(name)
             .with_partitions(partitions.into_iter().map(partition).collect())
     };
-    let found = find(asking, &group_id, asked);
+    let found = check_member(asking, &group_id, member);
+    let found = found.and_then(|()| find(asking, &group_id, asked));
     let response = OffsetFetchResponseGroup::default().with_group_id(group_id);
     match found {
         Ok(found) => response.with_topics(found.into_iter().map(topic).collect()),
@@ -143,6 +148,7 @@ fn of_group(
 fn of_group_by_id(
     asking: Asking<'_>,
     group_id: GroupId,
+    member: &(Option<StrBytes>, i32),
     (asked, stable): (Option<Vec<Asked>>, bool),
 ) -> OffsetFetchResponseGroup {
     let logs = &asking.0.logs;
@@ -157,7 +163,7 @@ fn of_group_by_id(
         }
         named
     });
-    let mut response = of_group(asking, group_id, (named, stable));
+    let mut response = of_group(asking, group_id, member, (named, stable));
     response.topics.retain_mut(|topic| {
         let name = std::mem::take(&mut topic.name);
         let found = TopicName::new(name.as_str()).ok();
@@ -183,6 +189,20 @@ fn unknown_id(id: Uuid, indexes: &[i32]) -> OffsetFetchResponseTopics {
     OffsetFetchResponseTopics::default()
         .with_topic_id(id)
         .with_partitions(indexes.iter().map(partition).collect())
+}
+
+/// Checks a member of a consumer group (from version 9); others name none.
+fn check_member(
+    (context, rights): Asking<'_>,
+    group_id: &str,
+    (id, epoch): &(Option<StrBytes>, i32),
+) -> Result<(), ErrorCode> {
+    let Some(id) = id.as_ref().filter(|id| !id.is_empty() || *epoch >= 0) else {
+        return Ok(());
+    };
+    rights.group(Operation::Describe, group_id)?;
+    let checked = context.groups.check_fetch(group_id, id, *epoch);
+    checked.map_err(|error| code::of_group(&error))
 }
 
 fn one(

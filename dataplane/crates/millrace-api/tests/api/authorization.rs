@@ -94,6 +94,16 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             group(Read)
         }
         ApiKey::FindCoordinator | ApiKey::DescribeGroups => group(Describe),
+        // The group has a member by then, which subscribes to the topic.
+        ApiKey::ConsumerGroupDescribe => Some((
+            vec![vec![on_group(Describe), on_topic(Describe)]],
+            GROUP_DENIED,
+        )),
+        // The topic's error where the group is allowed is tested apart.
+        ApiKey::ConsumerGroupHeartbeat => Some((
+            vec![vec![on_group(Read), on_topic(Describe)]],
+            GROUP_DENIED,
+        )),
         ApiKey::DeleteGroups => group(Delete),
         // The topic's error where the group is allowed is tested apart.
         ApiKey::OffsetDelete => Some((vec![vec![on_group(Delete), on_topic(Read)]], GROUP_DENIED)),
@@ -290,6 +300,14 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
         ApiKey::DescribeGroups => {
             let request = DescribeGroupsRequest::default().with_groups(vec![group("g")]);
             ask!(world as peer, 6, request, |a| vec![a.groups[0].error_code])
+        }
+        ApiKey::ConsumerGroupDescribe => {
+            let request = ConsumerGroupDescribeRequest::default().with_group_ids(vec![group("g")]);
+            ask!(world as peer, 1, request, |a| vec![a.groups[0].error_code])
+        }
+        ApiKey::ConsumerGroupHeartbeat => {
+            let request = consumer_heartbeat("g", "m", &[topic]);
+            ask!(world as peer, 1, request, |a| vec![a.error_code])
         }
         ApiKey::DeleteGroups => {
             let request = DeleteGroupsRequest::default().with_groups_names(vec![group("g")]);

@@ -312,6 +312,44 @@ async fn every_version_of_the_group_apis_is_served() {
 }
 
 #[tokio::test]
+async fn every_version_of_the_apis_of_consumer_groups_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    world.find_coordinator().await;
+    ask_all(&world, |version| {
+        consumer_heartbeat(&format!("g{version}"), "m", &["t"])
+    })
+    .await;
+    ask_all(&world, |_| consumer_heartbeat("h", "", &[])).await;
+    ask_all(&world, |_| {
+        consumer_heartbeat("none", "m", &["t"]).with_member_epoch(3)
+    })
+    .await;
+    for id in ["g0", "none"] {
+        ask_all(&world, |_| {
+            ConsumerGroupDescribeRequest::default()
+                .with_group_ids(vec![group(id)])
+                .with_include_authorized_operations(true)
+        })
+        .await;
+    }
+}
+
+/// A member joins a consumer group.
+pub(crate) fn consumer_heartbeat(
+    group_id: &str,
+    member_id: &str,
+    topics: &[&str],
+) -> ConsumerGroupHeartbeatRequest {
+    ConsumerGroupHeartbeatRequest::default()
+        .with_group_id(group(group_id))
+        .with_member_id(text(member_id))
+        .with_rebalance_timeout_ms(60_000)
+        .with_subscribed_topic_names(Some(topics.iter().map(|name| topic_name(name)).collect()))
+        .with_topic_partitions(Some(Vec::new()))
+}
+
+#[tokio::test]
 async fn a_member_of_every_version_gets_its_assignment() {
     let world = World::new().await;
     world.find_coordinator().await;

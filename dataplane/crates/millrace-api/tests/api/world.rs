@@ -499,6 +499,7 @@ async fn start(
     let groups = GroupCoordinator::open(CoordinatorParts {
         tasks: Supervisor::new(),
         topic: millrace_coordinator::consumer_offsets(&logs),
+        topics: Arc::new(logs.clone()),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),

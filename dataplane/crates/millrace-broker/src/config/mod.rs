@@ -8,6 +8,7 @@ mod authorization;
 mod cluster;
 mod compaction;
 mod connections;
+mod consumer_groups;
 mod control_link;
 mod delegation;
 pub(crate) mod keys;
@@ -649,6 +650,7 @@ fn read_group(r: &mut Reader<'_>) -> GroupConfig {
             default.offset_metadata_bytes_max,
             0..=1 << 20,
         ),
+        consumer: consumer_groups::read_consumer_groups(r),
         ..default
     }
 }

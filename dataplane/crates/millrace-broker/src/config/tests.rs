@@ -159,6 +159,31 @@ fn all_errors_come_at_once_and_name_key_place_and_remedy() {
 
 /// As Kafka has it. Such a broker served nobody, and its admin HTTP said that records were disabled.
 #[test]
+fn consumer_groups_have_kafkas_settings() {
+    use millrace_coordinator::{Assignor, config::MigrationPolicy};
+    let default = legal("").group.consumer;
+    assert_eq!(default.session_timeout, Duration::from_secs(45));
+    assert_eq!(default.assignors, [Assignor::Uniform, Assignor::Range]);
+    let set = legal(
+        "group.consumer.session.timeout.ms=50000\n\
+         group.consumer.assignors=range, org.apache.kafka.coordinator.group.assignor.UniformAssignor\n\
+         group.consumer.migration.policy=DISABLED",
+    );
+    let set = set.group.consumer;
+    assert_eq!(set.session_timeout, Duration::from_secs(50));
+    assert_eq!(set.assignors, [Assignor::Range, Assignor::Uniform]);
+    assert_eq!(set.migration, MigrationPolicy::Disabled);
+    for wrong in [
+        "group.consumer.session.timeout.ms=1000",
+        "group.consumer.heartbeat.interval.ms=20000",
+        "group.consumer.assignors=sticky",
+        "group.consumer.migration.policy=sometimes",
+    ] {
+        assert_eq!(errors(wrong).len(), 1, "{wrong}");
+    }
+}
+
+#[test]
 fn a_broker_has_a_listener_for_clients() {
     let text = "listeners=CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER";
     for advertised in ["", "\nadvertised.listeners=PLAINTEXT://h:9092"] {

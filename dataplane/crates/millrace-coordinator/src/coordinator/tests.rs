@@ -1,12 +1,15 @@
+mod consumers;
 mod partitions;
+mod transactional;
 
 use std::{
     pin::pin,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicI32, Ordering},
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
+use millrace_log::TransactionMarker;
 use millrace_model::{Cause, FailureClass, Offset};
 use millrace_record::{TransactionEnd, split};
 use millrace_tasks::Supervisor;
@@ -19,19 +22,22 @@ use crate::{
     log::{BoxFuture, Durable, LogFault, StateLog},
     messages::Protocol,
     partitions::partition_of,
+    topics::memory::MemoryTopics,
 };
 
 /// A log in memory whose device can be held up or broken.
 #[derive(Debug)]
-struct MemoryLog {
+pub(crate) struct MemoryLog {
     batches: Mutex<Vec<(Offset, Bytes)>>,
     start: Mutex<Offset>,
     end: Mutex<Offset>,
     /// Appends become durable while this is true.
-    durable: watch::Sender<bool>,
-    broken: AtomicBool,
+    pub(crate) durable: watch::Sender<bool>,
+    pub(crate) broken: AtomicBool,
     /// Its bytes in storage are not what was written.
     corrupt: AtomicBool,
+    /// The epoch of its last leader.
+    epoch: AtomicI32,
 }
 
 impl MemoryLog {
@@ -43,24 +49,32 @@ impl MemoryLog {
             durable: watch::Sender::new(true),
             broken: AtomicBool::new(false),
             corrupt: AtomicBool::new(false),
+            epoch: AtomicI32::new(0),
         })
     }
 
-    fn records(&self) -> Offset {
+    pub(crate) fn records(&self) -> Offset {
         *self.end.lock() - *self.start.lock()
     }
 
+    /// Its batches, oldest first.
+    pub(crate) fn batches(&self) -> Vec<Bytes> {
+        let batches = self.batches.lock();
+        batches.iter().map(|(_, batch)| batch.clone()).collect()
+    }
+
     /// Loses what never became durable.
-    fn truncate(&self, end: Offset) {
+    pub(crate) fn truncate(&self, end: Offset) {
         *self.end.lock() = end;
         self.batches.lock().retain(|(base, _)| *base < end);
     }
 }
 
 /// A log in memory, for as long as this broker leads its partition.
-struct Led {
+pub(crate) struct Led {
     log: Arc<MemoryLog>,
     lost: watch::Sender<bool>,
+    epoch: i32,
 }
 
 impl Led {
@@ -68,6 +82,7 @@ impl Led {
         Arc::new(Self {
             log: log.clone(),
             lost: watch::Sender::new(false),
+            epoch: log.epoch.fetch_add(1, Ordering::SeqCst) + 1,
         })
     }
 
@@ -92,7 +107,7 @@ impl StateLog for Led {
     }
 
     fn epoch(&self) -> i32 {
-        0
+        self.epoch
     }
 
     fn append_marker(&self, marker: TransactionMarker) -> BoxFuture<'_, Result<Durable, LogFault>> {
@@ -100,7 +115,7 @@ impl StateLog for Led {
             committed: marker.committed,
             coordinator_epoch: marker.coordinator_epoch,
         };
-        self.append(end.batch((marker.producer_id, marker.producer_epoch), 0))
+        self.append(end.batch((marker.producer_id, marker.producer_epoch), 1))
     }
 
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
@@ -159,15 +174,15 @@ impl StateLog for Led {
     }
 }
 
-struct MemoryTopic {
-    logs: Vec<Arc<MemoryLog>>,
+pub(crate) struct MemoryTopic {
+    pub(crate) logs: Vec<Arc<MemoryLog>>,
     /// Nothing before the topic exists.
     led: Mutex<Option<Vec<Option<Arc<Led>>>>>,
     changes: watch::Sender<u64>,
 }
 
 impl MemoryTopic {
-    fn new(partitions: usize) -> Arc<Self> {
+    pub(crate) fn new(partitions: usize) -> Arc<Self> {
         let logs = (0..partitions).map(|_| MemoryLog::new()).collect();
         Arc::new(Self {
             logs,
@@ -177,18 +192,18 @@ impl MemoryTopic {
     }
 
     /// Another broker creates the topic, and leads all of it.
-    fn create_elsewhere(&self) {
+    pub(crate) fn create_elsewhere(&self) {
         *self.led.lock() = Some(vec![None; self.logs.len()]);
         self.changed();
     }
 
-    fn gain(&self, index: usize) {
+    pub(crate) fn gain(&self, index: usize) {
         let led = Some(Led::new(&self.logs[index]));
         self.led.lock().as_mut().expect("created")[index] = led;
         self.changed();
     }
 
-    fn lose(&self, index: usize) {
+    pub(crate) fn lose(&self, index: usize) {
         self.lose_unnoticed(index);
         self.changed();
     }
@@ -234,6 +249,7 @@ async fn open(topic: &Arc<MemoryTopic>, config: GroupConfig) -> World {
     let parts = CoordinatorParts {
         tasks: Supervisor::new(),
         topic: topic.clone(),
+        topics: MemoryTopics::with(&[("t", 4)]),
         clock: clock.clone(),
         random: SeededRandom::shared(1),
         timers: timers.clone(),
@@ -688,7 +704,7 @@ async fn what_is_out_of_bounds_is_refused() {
         generation: 4,
     };
     let commit = world.coordinator.commit("none", &stale, Vec::new());
-    assert_eq!(commit.await, Err(GroupError::IllegalGeneration));
+    assert_eq!(commit.await, Err(GroupError::GroupIdNotFound));
     assert_eq!(
         world.coordinator.heartbeat("none", &stale),
         Err(GroupError::UnknownMemberId)

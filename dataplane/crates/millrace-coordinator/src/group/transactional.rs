@@ -1,14 +1,15 @@
 //! Offsets that are committed in transactions (KIP-98, KIP-447): nobody sees them before their transaction is
 //! committed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use millrace_model::{TopicName, TopicPartition};
+use millrace_model::TopicPartition;
 
 use super::{Group, offset_bytes};
 use crate::{
-    kept::{ProducerEpoch, Written},
-    messages::{CommittedOffset, PartitionOffsets},
+    GroupError,
+    kept::{Now, ProducerEpoch, Written},
+    messages::{Caller, CommittedOffset, GroupState, PartitionOffsets},
     records::{GroupRecord, Key},
 };
 
@@ -16,6 +17,23 @@ use crate::{
 pub(super) type Pending = BTreeMap<ProducerEpoch, BTreeMap<TopicPartition, CommittedOffset>>;
 
 impl Group {
+    /// Whether the caller may commit offsets in a transaction now. Producers of old versions do not tell which member
+    /// commits (KIP-447), and no rebalance keeps a transaction from ending.
+    pub(crate) fn check_transactional_commit(
+        &mut self,
+        caller: &Caller,
+        now: Now,
+    ) -> Result<(), GroupError> {
+        let is_anonymous =
+            caller.generation < 0 && caller.member_id.is_empty() && caller.instance_id.is_none();
+        match self.state {
+            GroupState::Dead => Err(GroupError::CoordinatorNotAvailable),
+            _ if is_anonymous => Ok(()),
+            GroupState::CompletingRebalance => self.check_generation(caller),
+            _ => self.check_commit(caller, now),
+        }
+    }
+
     /// A commit in a transaction has reached the log, or could not.
     pub(crate) fn transactional_commit_finished(
         &mut self,
@@ -57,7 +75,7 @@ impl Group {
         }
     }
 
-    /// A plain commit is behind these in the log, and so wins over them.
+    /// A plain commit or a deletion is behind these in the log, and so wins over them.
     pub(super) fn supersede_pending(&mut self, partition: &TopicPartition) {
         for pending in self.pending_offsets.values_mut() {
             if let Some(before) = pending.remove(partition) {
@@ -68,15 +86,20 @@ impl Group {
             .retain(|_, pending| !pending.is_empty());
     }
 
-    /// Topics are gone: what was committed in them must not take effect.
-    pub(crate) fn forget_pending_in(&mut self, topics: &BTreeSet<TopicName>) {
-        let all = self.pending_offsets.values().flat_map(BTreeMap::keys);
-        let gone: Vec<_> = { all.filter(|partition| topics.contains(&partition.topic)) }
-            .cloned()
-            .collect();
-        for partition in gone {
-            self.supersede_pending(&partition);
-        }
+    /// The group is gone: what was committed for it must not take effect.
+    pub(super) fn forget_pending(&mut self) {
+        self.pending_offsets.clear();
+        self.memory.transactional = 0;
+    }
+
+    /// The partitions in which open transactions have offsets; some more than once.
+    pub(super) fn pending_partitions(&self) -> impl Iterator<Item = &TopicPartition> {
+        self.pending_offsets.values().flat_map(BTreeMap::keys)
+    }
+
+    /// The producers whose open transactions have offsets.
+    pub(super) fn pending_producers(&self) -> Vec<i64> {
+        self.pending_offsets.keys().map(|(id, _)| *id).collect()
     }
 
     /// Whether an open transaction has an offset in this partition.

@@ -64,6 +64,8 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeTopicPartitions => (0, &DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &ALTER_REPLICA_LOG_DIRS),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
+        ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
+        ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
     };
     Some(MessageShape {
@@ -427,6 +429,28 @@ static TOPIC_PARTITIONS: Schema = plain(&[
 static PARTITION_ASSIGNMENT: Schema = plain(&[always(INT32S)]);
 
 static DELETE_GROUPS: Schema = plain(&[always(TEXTS)]);
+
+static CONSUMER_GROUP_HEARTBEAT: Schema = plain(&[
+    always(TEXT),   // group id
+    always(TEXT),   // member id
+    always(INT32),  // member epoch
+    always(TEXT),   // group instance id
+    always(TEXT),   // rack
+    always(INT32),  // rebalance timeout
+    always(TEXTS),  // subscribed topics
+    since(1, TEXT), // subscribed expression
+    always(TEXT),   // assignor
+    always(list_of!(OWNED_PARTITIONS)),
+]);
+static OWNED_PARTITIONS: Schema = plain(&[
+    always(UUID),   // topic id
+    always(INT32S), // partitions
+]);
+
+static CONSUMER_GROUP_DESCRIBE: Schema = plain(&[
+    always(TEXTS), // group ids
+    always(BOOL),  // with authorized operations
+]);
 
 static OFFSET_DELETE: Schema = plain(&[
     always(TEXT), // group id
