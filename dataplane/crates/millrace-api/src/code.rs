@@ -1,6 +1,6 @@
 //! The one place where failures become Kafka's error codes.
 
-use millrace_coordinator::GroupError;
+use millrace_coordinator::{GroupError, TransactionError};
 use millrace_log::error::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, ReadError,
     SetTopicConfigsError, TrimError,
@@ -29,7 +29,32 @@ pub(crate) fn of_group(error: &GroupError) -> ErrorCode {
         GroupError::TooManyGroups => ErrorCode::PolicyViolation,
         // The one code that tells a member at once, and for good, that there is no room for it.
         GroupError::MemoryFull => ErrorCode::GroupMaxSizeReached,
-        GroupError::MetadataTooLarge => ErrorCode::InvalidRequest,
+        GroupError::MetadataTooLarge | GroupError::InvalidRequest(_) => ErrorCode::InvalidRequest,
+        GroupError::InvalidTransaction => ErrorCode::InvalidTxnState,
+        GroupError::FencedMemberEpoch => ErrorCode::FencedMemberEpoch,
+        GroupError::StaleMemberEpoch => ErrorCode::StaleMemberEpoch,
+        GroupError::UnreleasedInstanceId => ErrorCode::UnreleasedInstanceId,
+        GroupError::UnsupportedAssignor(_) => ErrorCode::UnsupportedAssignor,
+        GroupError::InvalidRegularExpression(_) => ErrorCode::InvalidRegularExpression,
+    }
+}
+
+pub(crate) fn of_transaction(error: &TransactionError) -> ErrorCode {
+    match error {
+        TransactionError::CoordinatorLoading => ErrorCode::CoordinatorLoadInProgress,
+        TransactionError::CoordinatorNotAvailable => ErrorCode::CoordinatorNotAvailable,
+        TransactionError::NotCoordinator => ErrorCode::NotCoordinator,
+        TransactionError::InvalidRequest => ErrorCode::InvalidRequest,
+        TransactionError::InvalidPattern => ErrorCode::InvalidRegularExpression,
+        TransactionError::InvalidTimeout => ErrorCode::InvalidTransactionTimeout,
+        TransactionError::IdNotFound => ErrorCode::TransactionalIdNotFound,
+        TransactionError::InvalidProducerIdMapping => ErrorCode::InvalidProducerIdMapping,
+        TransactionError::ProducerFenced => ErrorCode::ProducerFenced,
+        TransactionError::InvalidState => ErrorCode::InvalidTxnState,
+        TransactionError::Concurrent => ErrorCode::ConcurrentTransactions,
+        TransactionError::Abortable => ErrorCode::TransactionAbortable,
+        // Final for the producer; another attempt would find no room either.
+        TransactionError::NoRoom => ErrorCode::PolicyViolation,
     }
 }
 

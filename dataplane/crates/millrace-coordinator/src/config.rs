@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Assignor;
+
 /// The longest id of a group or a transaction, in bytes. Kafka's wire allows 32 KiB; ids are map keys and log fields,
 /// and no client makes one this long.
 pub const ID_BYTES_MAX: usize = 4_096;
@@ -42,6 +44,82 @@ pub const GROUP_RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// while the rebalance lasts; it is given this long instead of its session timeout (Kafka's number).
 pub const NEW_MEMBER_JOIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
+/// Bytes of a regular expression that a member subscribes to.
+pub const PATTERN_BYTES_MAX: usize = 4_096;
+
+/// What a compiled regular expression may take, in bytes: enough for any list of names, and little
+/// beside a group.
+pub(crate) const PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
+
+/// How often a group's patterns are matched again while topics come and go.
+pub(crate) const PATTERN_REFRESH_MIN: Duration = Duration::from_secs(1);
+
+/// How long a group's patterns are not matched again while topics stay as they are. Later rights to
+/// describe topics count from then on (Kafka's number).
+pub(crate) const PATTERN_REFRESH_MAX: Duration = Duration::from_secs(600);
+
+/// Which members may convert a group to the other protocol: `group.consumer.migration.policy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MigrationPolicy {
+    /// Neither protocol's members can join the other's group.
+    Disabled,
+    /// The first member with the consumer protocol converts a classic group.
+    Upgrade,
+    /// A consumer group that is left with classic members only becomes classic.
+    Downgrade,
+    /// Both.
+    Bidirectional,
+}
+
+impl MigrationPolicy {
+    /// The policy with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "disabled" => Self::Disabled,
+            "upgrade" => Self::Upgrade,
+            "downgrade" => Self::Downgrade,
+            "bidirectional" => Self::Bidirectional,
+            _ => return None,
+        })
+    }
+
+    pub(crate) const fn upgrades(self) -> bool {
+        matches!(self, Self::Upgrade | Self::Bidirectional)
+    }
+
+    pub(crate) const fn downgrades(self) -> bool {
+        matches!(self, Self::Downgrade | Self::Bidirectional)
+    }
+}
+
+/// Settings of consumer groups (KIP-848). Their members have no say in them.
+#[derive(Debug, Clone)]
+pub struct ConsumerGroupConfig {
+    /// `group.consumer.session.timeout.ms`
+    pub session_timeout: Duration,
+    /// `group.consumer.heartbeat.interval.ms`
+    pub heartbeat_interval: Duration,
+    /// `group.consumer.max.size`: members of one group.
+    pub group_size_max: usize,
+    /// `group.consumer.assignors`; a group whose members do not choose has the first.
+    pub assignors: Vec<Assignor>,
+    /// `group.consumer.migration.policy`
+    pub migration: MigrationPolicy,
+}
+
+impl Default for ConsumerGroupConfig {
+    fn default() -> Self {
+        Self {
+            session_timeout: Duration::from_secs(45),
+            heartbeat_interval: Duration::from_secs(5),
+            group_size_max: i32::MAX.unsigned_abs() as usize,
+            assignors: vec![Assignor::Uniform, Assignor::Range],
+            migration: MigrationPolicy::Bidirectional,
+        }
+    }
+}
+
 /// Settings of the coordinator. The names in quotes are the broker's properties.
 #[derive(Debug, Clone)]
 pub struct GroupConfig {
@@ -66,6 +144,8 @@ pub struct GroupConfig {
     /// Records that the log of one partition gathers before its live state is rewritten at its
     /// tail and the rest is trimmed. At least twice the live state is always allowed.
     pub rewrite_after_records: u64,
+    /// `group.consumer.*`
+    pub consumer: ConsumerGroupConfig,
 }
 
 impl Default for GroupConfig {
@@ -80,6 +160,7 @@ impl Default for GroupConfig {
             retention_check_interval: Duration::from_secs(600),
             offset_metadata_bytes_max: 4_096,
             rewrite_after_records: 50_000,
+            consumer: ConsumerGroupConfig::default(),
         }
     }
 }

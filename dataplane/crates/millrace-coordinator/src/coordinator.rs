@@ -22,14 +22,16 @@ use tokio::{sync::oneshot, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    GroupConfig, GroupError, LoadError,
+    GroupConfig, GroupError, LoadError, Topics,
     config::{GROUP_WRITES_BYTES_MAX, GROUPS_MAX},
-    group::{Group, Outcome, encoded, offset_bytes},
+    group::{Group, GroupGround, Outcome, encoded, heartbeat_growth, offset_bytes},
     kept::Written,
     log::StateTopic,
     messages::{
-        Caller, CommittedOffset, GroupDescription, GroupListing, GroupMetrics, GroupState,
-        JoinRequest, Joined, Leaving, PartitionOffsets, SyncRequest, Synced, TransactionalCommit,
+        Caller, CommittedOffset, ConsumerGroupDescription, ConsumerHeartbeat,
+        ConsumerHeartbeatAnswer, GroupDescription, GroupListing, GroupMetrics, GroupState,
+        JOIN_EPOCH, JoinRequest, Joined, Leaving, PartitionOffsets, SyncRequest, Synced,
+        TransactionalCommit,
     },
     partitions::Partitions,
     records::{GroupRecord, Key},
@@ -45,6 +47,8 @@ const LOAD_WAIT: Duration = Duration::from_secs(10);
 pub struct CoordinatorParts {
     /// The topic that keeps the groups.
     pub topic: Arc<dyn StateTopic>,
+    /// The topics that consumer groups subscribe to.
+    pub topics: Arc<dyn Topics>,
     /// Time.
     pub clock: SharedClock,
     /// Randomness, for member ids.
@@ -124,7 +128,10 @@ impl GroupCoordinator {
             refusals: Refusals::new::<Group>(),
             rewrite_after_records: parts.config.rewrite_after_records,
             count_max: GROUPS_MAX,
-            config: Arc::new(parts.config),
+            config: Arc::new(GroupGround {
+                config: Arc::new(parts.config),
+                topics: parts.topics,
+            }),
             clock: parts.clock,
             timers: parts.timers,
             count: Arc::new(AtomicUsize::new(0)),
@@ -232,7 +239,7 @@ impl GroupCoordinator {
     /// The settings.
     #[must_use]
     pub fn config(&self) -> &GroupConfig {
-        &self.0.ground.config
+        &self.0.ground.config.config
     }
 
     /// Joins a group; the answer comes with the end of the rebalance.
@@ -269,6 +276,93 @@ impl GroupCoordinator {
         // A group that was made for a member that is refused must not stay.
         let joining = joining.inspect_err(|_| shard.forget_if_nothing(&cell));
         joining.map(|(joining, _)| joining)
+    }
+
+    /// Hears from a member with the consumer protocol (KIP-848), which joins, goes on or leaves; the
+    /// answer comes when what it tells is durable. `may_describe` tells which topics the member's
+    /// patterns may match.
+    #[must_use]
+    pub fn consumer_heartbeat(
+        &self,
+        request: ConsumerHeartbeat,
+        may_describe: &dyn Fn(&str) -> bool,
+    ) -> Waiting<ConsumerHeartbeatAnswer> {
+        match self.try_consumer_heartbeat(request, may_describe) {
+            Ok(waiting) => waiting,
+            Err(error) => Waiting::ready(Err(error)),
+        }
+    }
+
+    fn try_consumer_heartbeat(
+        &self,
+        mut request: ConsumerHeartbeat,
+        may_describe: &dyn Fn(&str) -> bool,
+    ) -> Result<Waiting<ConsumerHeartbeatAnswer>, GroupError> {
+        let shard = self.shard_of_member(&request.group_id)?;
+        self.check_assignor(request.assignor.as_deref())?;
+        let cell = if request.member_epoch == JOIN_EPOCH {
+            shard.cell_or_new(&request.group_id)?
+        } else {
+            let cell = shard.cell(&request.group_id)?;
+            cell.ok_or(GroupError::GroupIdNotFound)?
+        };
+        if request.member_id.is_empty() {
+            let unique = uuid::Builder::from_random_bytes(self.0.random.next_bytes16());
+            request.member_id = unique.into_uuid().hyphenated().to_string();
+        }
+        let ground = &self.0.ground;
+        let heard = shard.with(&cell, |turn| {
+            let room = ground.room(heartbeat_growth(&request))?;
+            let heard = &mut turn.kept;
+            let heard =
+                heard.consumer_heartbeat(&request, &ground.config.topics, may_describe, turn.now);
+            // Until the member is counted, which is when the turn ends.
+            Ok((Waiting(heard), room))
+        })?;
+        // A group that was made for a member that is refused must not stay.
+        shard.forget_if_nothing(&cell);
+        heard.map(|(heard, _)| heard)
+    }
+
+    fn check_assignor(&self, name: Option<&str>) -> Result<(), GroupError> {
+        let supported = &self.config().consumer.assignors;
+        let mut names = supported.iter().map(|assignor| assignor.name());
+        match name {
+            Some(name) if !names.any(|supported| supported == name) => {
+                let names: Vec<&str> = supported.iter().map(|assignor| assignor.name()).collect();
+                Err(GroupError::UnsupportedAssignor(names.join(", ")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All that is shown of a consumer group (KIP-848).
+    ///
+    /// # Errors
+    /// The groups are not loaded, or not here, or there is no such consumer group.
+    pub fn describe_consumer(
+        &self,
+        group_id: &str,
+    ) -> Result<ConsumerGroupDescription, GroupError> {
+        let cell = self.shard(group_id)?.cell(group_id)?;
+        let cell = cell.ok_or(GroupError::GroupIdNotFound)?;
+        cell.read(Group::describe_consumer)?
+    }
+
+    /// Checks that a member of a consumer group may read its offsets: that it has this epoch.
+    ///
+    /// # Errors
+    /// It has not, or the groups are not loaded, or not here.
+    pub fn check_fetch(
+        &self,
+        group_id: &str,
+        member_id: &str,
+        member_epoch: i32,
+    ) -> Result<(), GroupError> {
+        match self.shard(group_id)?.cell(group_id)? {
+            Some(cell) => cell.read(|group| group.check_fetch(member_id, member_epoch))?,
+            None => Ok(()),
+        }
     }
 
     /// Asks for the member's assignment, or, from the leader, brings everybody's; the answer comes
@@ -342,7 +436,7 @@ impl GroupCoordinator {
         let cell = match shard.cell(group_id)? {
             Some(cell) => cell,
             None if caller.generation < 0 => shard.cell_or_new(group_id)?,
-            None => return Err(GroupError::IllegalGeneration),
+            None => return Err(GroupError::GroupIdNotFound),
         };
         let (reply, answer) = oneshot::channel();
         let started = shard.with(&cell, |turn| {
@@ -671,7 +765,7 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
         let Some(inner) = coordinator.upgrade() else {
             return;
         };
-        let interval = inner.ground.config.retention_check_interval;
+        let interval = inner.ground.config.config.retention_check_interval;
         drop(inner);
         tokio::time::sleep(interval).await;
         let Some(inner) = coordinator.upgrade() else {

@@ -58,6 +58,26 @@ pub enum GroupError {
          subscribe to fewer topics, or raise it"
     )]
     MemoryFull,
+    /// The member's epoch is not the one that the coordinator knows (KIP-848). It gives up all its
+    /// partitions and joins again.
+    #[error("the member has another epoch; give up all partitions and join again")]
+    FencedMemberEpoch,
+    /// A commit or fetch of offsets names another epoch than the member's (KIP-848). The member
+    /// retries with the epoch of its next heartbeat.
+    #[error("the member has another epoch; retry after the next heartbeat")]
+    StaleMemberEpoch,
+    /// Another member has this instance id and has not left (KIP-848).
+    #[error("another member uses this group.instance.id and has not left")]
+    UnreleasedInstanceId,
+    /// The broker has no assignor with this name (KIP-848).
+    #[error("the broker has no such assignor; it has: {0}")]
+    UnsupportedAssignor(String),
+    /// A pattern that the member subscribes to cannot be compiled (KIP-848).
+    #[error("the pattern is not a regular expression that the broker can use: {0}")]
+    InvalidRegularExpression(String),
+    /// The request contradicts itself.
+    #[error("{0}")]
+    InvalidRequest(&'static str),
     /// The producer's transaction ended before its offsets were written. The producer aborts.
     #[error("the transaction ended before its offsets were written")]
     InvalidTransaction,

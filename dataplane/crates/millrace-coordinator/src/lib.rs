@@ -1,9 +1,11 @@
-//! Consumer groups: Kafka's classic protocol, kept in `__consumer_offsets`. Knows nothing of sockets
-//! nor of the wire's versions.
+//! Consumer groups: Kafka's classic protocol and the one of KIP-848, kept in `__consumer_offsets`.
+//! Knows nothing of sockets nor of the wire's versions.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | `group` | the pure state machine of one group |
+//! | `group` | the pure state machine of one group; classic unless it has a consumer group |
+//! | `consumer` | the pure state machine of a consumer group (KIP-848), and its assignors |
+//! | `topics` | the seam to the topics that assignors see |
 //! | `records` | Kafka's record formats |
 //! | `log` | the seam to the partitions that keep the records |
 //! | `load` | reads a partition back into groups |
@@ -18,6 +20,7 @@
 //! rest.
 
 pub mod config;
+mod consumer;
 mod coordinator;
 mod error;
 mod group;
@@ -29,10 +32,12 @@ mod partitions;
 mod records;
 mod shard;
 mod subscription;
+mod topics;
 mod transaction;
 mod writer;
 
 pub use config::GroupConfig;
+pub use consumer::Assignor;
 pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting};
 pub use error::GroupError;
 pub use load::LoadError;
@@ -41,6 +46,7 @@ pub use log::{
 };
 pub use partitions::partition_of;
 pub use shard::TransactionalToken;
+pub use topics::Topics;
 pub use transaction::{
     MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
     messages::{

@@ -1,9 +1,12 @@
 //! The coordinator's requests and responses, independent of the wire's versions.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use millrace_model::{Offset, TopicPartition};
+use millrace_model::{Offset, TopicId, TopicName, TopicPartition};
 
 use crate::subscription;
 
@@ -145,6 +148,10 @@ pub enum GroupState {
     CompletingRebalance,
     /// Every member has its assignment.
     Stable,
+    /// A consumer group whose members have changed since its target assignment was made.
+    Assigning,
+    /// A consumer group whose members move towards their target assignment.
+    Reconciling,
     /// Deleted, or never was.
     Dead,
 }
@@ -158,7 +165,29 @@ impl GroupState {
             Self::PreparingRebalance => "PreparingRebalance",
             Self::CompletingRebalance => "CompletingRebalance",
             Self::Stable => "Stable",
+            Self::Assigning => "Assigning",
+            Self::Reconciling => "Reconciling",
             Self::Dead => "Dead",
+        }
+    }
+}
+
+/// The protocol of a group, by Kafka's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupKind {
+    /// A member of the group assigns.
+    Classic,
+    /// The broker assigns (KIP-848).
+    Consumer,
+}
+
+impl GroupKind {
+    /// The name that clients see.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Consumer => "consumer",
         }
     }
 }
@@ -168,6 +197,8 @@ impl GroupState {
 pub struct GroupListing {
     /// The group's id.
     pub group_id: String,
+    /// Its protocol.
+    pub kind: GroupKind,
     /// Its protocol type; empty for a group that only commits offsets.
     pub protocol_type: String,
     /// Its state.
@@ -177,6 +208,8 @@ pub struct GroupListing {
 /// All that is shown of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupDescription {
+    /// Its protocol.
+    pub kind: GroupKind,
     /// Its state.
     pub state: GroupState,
     /// Its protocol type.
@@ -231,6 +264,103 @@ pub struct GroupMetrics {
 
 /// Offsets by partition, in the order of the request.
 pub type PartitionOffsets = Vec<(TopicPartition, CommittedOffset)>;
+
+/// Partitions of some topics. No topic is without partitions.
+pub type TopicPartitions = BTreeMap<TopicId, BTreeSet<u32>>;
+
+/// A ConsumerGroupHeartbeat request. What is `None` has not changed since the member's last one.
+#[derive(Debug, Clone, Default)]
+pub struct ConsumerHeartbeat {
+    /// The member's group.
+    pub group_id: String,
+    /// Empty where the member has none yet, which only clients of version 0 do.
+    pub member_id: String,
+    /// 0 to join, −1 to leave, −2 where a static member leaves for a while.
+    pub member_epoch: i32,
+    /// `group.instance.id` of a static member.
+    pub instance_id: Option<String>,
+    /// `client.rack`
+    pub rack_id: Option<String>,
+    /// How long the member may take to give up partitions, in milliseconds.
+    pub rebalance_timeout_ms: Option<i32>,
+    /// The topics that it subscribes to by name.
+    pub names: Option<Vec<String>>,
+    /// The pattern of the topics that it subscribes to; empty for none.
+    pub pattern: Option<String>,
+    /// The assignor that it votes for.
+    pub assignor: Option<String>,
+    /// What it has.
+    pub owned: Option<TopicPartitions>,
+    /// The client's own name.
+    pub client_id: String,
+    /// Where the client connects from, for display.
+    pub client_host: String,
+}
+
+/// The epoch with which a member joins.
+pub const JOIN_EPOCH: i32 = 0;
+/// The epoch with which a member leaves.
+pub const LEAVE_EPOCH: i32 = -1;
+/// The epoch with which a static member leaves for a while.
+pub const LEAVE_STATIC_EPOCH: i32 = -2;
+
+/// The answer to a ConsumerGroupHeartbeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerHeartbeatAnswer {
+    /// The member's id from now on.
+    pub member_id: String,
+    /// The member's epoch from now on.
+    pub member_epoch: i32,
+    /// When the next heartbeat is due.
+    pub heartbeat_interval: Duration,
+    /// What the member has from now on; `None` where that has not changed.
+    pub assignment: Option<TopicPartitions>,
+}
+
+/// All that is shown of a consumer group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerGroupDescription {
+    /// Its state.
+    pub state: GroupState,
+    /// Counts the changes of its members and topics.
+    pub group_epoch: i32,
+    /// The group epoch that the target assignment was made for.
+    pub assignment_epoch: i32,
+    /// The assignor that made it.
+    pub assignor: &'static str,
+    /// Its members, by id.
+    pub members: Vec<ConsumerDescription>,
+}
+
+/// Partitions of a topic, with its name.
+pub type NamedPartitions = (TopicId, TopicName, BTreeSet<u32>);
+
+/// All that is shown of a member of a consumer group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerDescription {
+    /// The member's id.
+    pub member_id: String,
+    /// Its static name.
+    pub instance_id: Option<String>,
+    /// Its rack.
+    pub rack_id: Option<String>,
+    /// Its epoch.
+    pub member_epoch: i32,
+    /// The client's own name.
+    pub client_id: String,
+    /// Where it connects from.
+    pub client_host: String,
+    /// The topics that it subscribes to by name.
+    pub names: Vec<String>,
+    /// The pattern that it subscribes to.
+    pub pattern: Option<String>,
+    /// What it has.
+    pub assignment: Vec<NamedPartitions>,
+    /// What it is to have.
+    pub target: Vec<NamedPartitions>,
+    /// Whether it uses the classic protocol.
+    pub is_classic: bool,
+}
 
 /// Offsets to be committed in a producer's transaction.
 #[derive(Debug, Clone)]

@@ -303,14 +303,6 @@ pub enum OpenError {
         /// Why.
         source: ReadError,
     },
-    /// A stored topic configuration is not legal any more.
-    #[error("topic {topic}: {source}")]
-    Config {
-        /// The topic.
-        topic: TopicName,
-        /// Which configuration.
-        source: InvalidTopicConfig,
-    },
 }
 
 impl Classified for OpenError {
@@ -320,7 +312,6 @@ impl Classified for OpenError {
             Self::Streams(error) => error.class(),
             Self::Checkpoint { source, .. } => source.class(),
             Self::Replay { source, .. } => source.class(),
-            Self::Config { .. } => FailureClass::Rejected,
         }
     }
 }

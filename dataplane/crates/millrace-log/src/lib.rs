@@ -38,7 +38,7 @@ mod transactions;
 
 pub use checkpoint::InvalidCheckpoint;
 pub use committed::CommittedLog;
-pub use config::{LogDefaults, TopicConfig};
+pub use config::{ConfigKind, LogDefaults, TopicConfig, TopicConfigDefinition};
 pub use leader_epochs::EpochEnd;
 pub use manager::{LogManager, LogParts, PARTITION_BYTES, Shared};
 pub use partition::{

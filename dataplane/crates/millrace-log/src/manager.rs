@@ -601,12 +601,7 @@ impl Inner {
             .map_or_else(Vec::new, |known| known.partitions.clone());
         // Its configurations may have changed since it was recorded.
         let overrides = known.map_or(topic.configs, |known| known.overrides.clone());
-        let config = TopicConfig::resolve(&self.defaults, &overrides);
-        let config = config.map_err(|source| OpenError::Config {
-            topic: topic.name.clone(),
-            source,
-        })?;
-        let config = Arc::new(config);
+        let config = Arc::new(self.stored_config(&topic.name, &overrides));
         let missing = &topic.partitions[partitions.len().min(topic.partitions.len())..];
         // One by one, 10,000 partitions would be 10,000 transactions, and longer than clients wait.
         let streams = streams_of(missing);
@@ -631,6 +626,19 @@ impl Inner {
             config,
             partitions,
         }))
+    }
+
+    /// What a topic lives by whose overrides are stored.
+    fn stored_config(
+        &self,
+        topic: &TopicName,
+        overrides: &BTreeMap<String, String>,
+    ) -> TopicConfig {
+        let (config, skipped) = TopicConfig::resolve_stored(&self.defaults, overrides);
+        for error in skipped {
+            tracing::warn!(%topic, %error, "a stored configuration has no effect any more");
+        }
+        config
     }
 
     async fn open_partition(

@@ -192,3 +192,152 @@ impl Transactions {
         (self.open.len() + self.aborted.len()) as u64 * TRANSACTION_BYTES
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        /// A producer writes, and opens a transaction where none is open.
+        Write(i64),
+        /// Its transaction ends, if one is open.
+        End {
+            producer: i64,
+            aborted: bool,
+        },
+        /// Everything up to this many offsets ago is durable.
+        Durable(u64),
+        /// So is all, and the partition opens from a checkpoint.
+        Reopen,
+        Trim(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            5 => (0i64..6).prop_map(Step::Write),
+            4 => (0i64..6, any::<bool>())
+                .prop_map(|(producer, aborted)| Step::End { producer, aborted }),
+            2 => (0u64..6).prop_map(Step::Durable),
+            1 => Just(Step::Reopen),
+            1 => (0u64..40).prop_map(Step::Trim),
+        ];
+        prop::collection::vec(step, 1..120)
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    struct Known {
+        producer: i64,
+        first: Offset,
+        end: Option<(Offset, bool)>,
+    }
+
+    fn reopened(transactions: &Transactions) -> Transactions {
+        let parts =
+            { transactions.aborted.iter() }.map(|one| (one.producer_id, one.first, one.last));
+        let open = transactions.open.iter().copied();
+        Transactions::from_parts(open, parts.collect()).expect("in order")
+    }
+
+    proptest! {
+        #[test]
+        fn they_are_as_a_look_at_the_whole_log_tells(steps in steps()) {
+            let mut transactions = Transactions::default();
+            let mut all: Vec<Known> = Vec::new();
+            let (mut next, mut durable, mut start, mut stable) = (0_u64, 0, 0, 0);
+            for step in steps {
+                let open = |all: &[Known], producer| {
+                    all.iter().rposition(|one| one.producer == producer && one.end.is_none())
+                };
+                match step {
+                    Step::Write(producer) => {
+                        if open(&all, producer).is_none() {
+                            transactions.begin(next);
+                            all.push(Known { producer, first: next, end: None });
+                        }
+                        next += 3;
+                    }
+                    Step::End { producer, aborted } => {
+                        if let Some(at) = open(&all, producer) {
+                            transactions.end(all[at].first, next, aborted.then_some(producer));
+                            all[at].end = Some((next, aborted));
+                        }
+                        next += 1;
+                    }
+                    Step::Durable(back) => durable = durable.max(next.saturating_sub(back)),
+                    Step::Reopen => {
+                        durable = next;
+                        transactions = reopened(&transactions);
+                    }
+                    Step::Trim(back) => {
+                        start = start.max(durable.saturating_sub(back));
+                        transactions.trim(start);
+                    }
+                }
+                let unstable = |one: &&Known| one.end.is_none_or(|(last, _)| last >= durable);
+                let expected = all.iter().filter(unstable).map(|one| one.first).min();
+                prop_assert_eq!(transactions.first_unstable(durable), expected);
+                let lso = expected.unwrap_or(durable).min(durable);
+                prop_assert!(lso >= stable, "it moved back");
+                stable = lso;
+                for (from, upper) in [(start, lso), (lso / 2, lso), (lso / 3, lso / 3 * 2 + 1)] {
+                    let (from, upper) = (from.max(start), upper.min(lso));
+                    let mut expected: Vec<_> = { all.iter() }
+                        .filter_map(|one| {
+                            let (last, aborted) = one.end?;
+                            let overlaps = last >= from && one.first < upper;
+                            (aborted && overlaps).then_some((last, one.producer, one.first))
+                        })
+                        .collect();
+                    expected.sort_unstable();
+                    let found = transactions.aborted_between(from, upper);
+                    let found: Vec<_> = found.iter().map(|one| (one.producer_id, one.first_offset)).collect();
+                    let expected: Vec<_> = expected.iter().map(|&(_, id, first)| (id, first)).collect();
+                    prop_assert_eq!(found, expected, "{}..{}", from, upper);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_bounds_are_kept() {
+        let mut transactions = Transactions::default();
+        for first in 0..OPEN_TRANSACTIONS_MAX as u64 {
+            assert_eq!(transactions.full_for(1), None);
+            transactions.begin(first);
+        }
+        assert_eq!(
+            transactions.full_for(1),
+            Some(("open_transactions", OPEN_TRANSACTIONS_MAX))
+        );
+        let mut transactions = Transactions::default();
+        for n in 0..TRANSACTIONS_MAX as u64 {
+            assert_eq!(transactions.full_for(1), None);
+            transactions.begin(2 * n);
+            transactions.end(2 * n, 2 * n + 1, Some(1));
+        }
+        let full = Some(("aborted_transactions", TRANSACTIONS_MAX));
+        assert_eq!(transactions.full_for(1), full);
+        assert_eq!(
+            transactions.memory_bytes(),
+            TRANSACTIONS_MAX as u64 * TRANSACTION_BYTES
+        );
+        transactions.trim(2);
+        assert_eq!(transactions.full_for(1), None);
+        assert_eq!(transactions.full_for(2), full);
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_refused() {
+        for unsound in [
+            vec![(1, 5, 5)],
+            vec![(1, 5, 6), (2, 3, 6)],
+            vec![(1, 5, 8), (2, 3, 6)],
+        ] {
+            let parts = Transactions::from_parts(std::iter::empty(), unsound);
+            assert_eq!(parts, None);
+        }
+    }
+}

@@ -22,4 +22,7 @@ pub use compression::{Compression, DECOMPRESSED_BYTES_MAX};
 pub use control::TransactionEnd;
 pub use error::{BatchFault, InvalidBatch};
 pub use header::{BatchHeader, TimestampType, header_of};
-pub use records::{Header, Record, RecordView, Records, RecordsSummary, records, records_within};
+pub use records::{
+    Header, MISTIMED_RECORDS_MAX, Mistimed, Record, RecordView, Records, RecordsSummary, records,
+    records_within,
+};

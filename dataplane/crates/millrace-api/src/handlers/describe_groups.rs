@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use millrace_coordinator::{
     GroupError,
-    messages::{GroupDescription, GroupState, MemberDescription},
+    messages::{GroupDescription, GroupKind, GroupState, MemberDescription},
 };
 use millrace_security::acl::{Operation, ResourceType};
 use millrace_wire::{
@@ -38,6 +38,10 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             return dead(id, code.code());
         }
         match context.groups.describe(&id) {
+            // ConsumerGroupDescribe shows them.
+            Ok(group) if group.kind == GroupKind::Consumer => {
+                unknown(id, &GroupError::GroupIdNotFound, call.version())
+            }
             Ok(group) => {
                 let operations = operations(&id);
                 described(id, group).with_authorized_operations(operations)

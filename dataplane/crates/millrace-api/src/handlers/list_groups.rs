@@ -15,9 +15,6 @@ use crate::{
     context::{Context, text},
 };
 
-/// All our groups use the protocol in which a member of the group assigns.
-const TYPE: &str = "classic";
-
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: ListGroupsRequest = decode(&call.request)?;
     let rights = context.rights(&call);
@@ -27,15 +24,16 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         |id: &str| sees_all || rights.allows_quietly(Operation::Describe, ResourceType::Group, id);
     let wanted = |group: &GroupListing| {
         is_among(&request.states_filter, group.state.name())
-            && is_among(&request.types_filter, TYPE)
+            && is_among(&request.types_filter, group.kind.name())
             && sees(&group.group_id)
     };
     let listed = |group: GroupListing| {
+        let kind = group.kind.name();
         ListedGroup::default()
             .with_group_id(GroupId(text(group.group_id)))
             .with_protocol_type(text(group.protocol_type))
             .with_group_state(text(group.state.name()))
-            .with_group_type(text(TYPE))
+            .with_group_type(text(kind))
     };
     let groups = context
         .groups

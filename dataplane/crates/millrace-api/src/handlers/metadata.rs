@@ -157,7 +157,9 @@ fn existing(
     reply: Reply,
     asked: &MetadataRequestTopic,
 ) -> Option<MetadataResponseTopic> {
-    let Some(name) = &asked.name else {
+    // Java clients that ask by id send an empty name beside it.
+    let name = asked.name.as_ref().filter(|_| asked.topic_id.is_nil());
+    let Some(name) = name else {
         return Some(match context.logs.topic_by_id(TopicId(asked.topic_id)) {
             Some(topic) => match rights.topic(Operation::Describe, topic.name.as_str()) {
                 Ok(()) => describe(context, &topic),
@@ -280,7 +282,8 @@ fn describe(context: &Context, topic: &Topic) -> MetadataResponseTopic {
         .with_partitions(partitions.collect())
 }
 
-fn describe_partition(
+/// Who leads a partition and where it is, added to what is said of it.
+pub(super) fn describe_partition(
     context: &Context,
     partition: &Partition,
     described: MetadataResponsePartition,

@@ -8,6 +8,7 @@ mod authorization;
 mod cluster;
 mod compaction;
 mod connections;
+mod consumer_groups;
 mod control_link;
 mod delegation;
 pub(crate) mod keys;
@@ -17,9 +18,11 @@ mod oauth;
 mod reader;
 mod security;
 mod storage;
+mod topic_defaults;
 mod wal_uri;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     fmt,
     num::ParseIntError,
@@ -29,7 +32,7 @@ use std::{
 };
 
 use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, settings::SettingKind};
-use millrace_coordinator::GroupConfig;
+use millrace_coordinator::{GroupConfig, TransactionConfig};
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
@@ -49,10 +52,11 @@ use self::{
     reader::{Reader, Shown},
     security::read_protections,
     storage::read_storage,
+    topic_defaults::read_topic_defaults,
 };
 
 pub(crate) use self::{
-    accepted::nearest,
+    accepted::{nearest, reason},
     cluster::INTER_BROKER,
     reader::parse_bytes,
     storage::{
@@ -134,6 +138,8 @@ pub struct BrokerConfig {
     pub quotas: QuotaConfig,
     /// The logs.
     pub log: LogDefaults,
+    /// The transaction coordinator.
+    pub transactions: TransactionConfig,
     /// The group coordinator.
     pub group: GroupConfig,
     /// `test.panic.task`, FOR TESTS ONLY: a task that panics.
@@ -198,7 +204,7 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The key.
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
     /// Where it was set, if it was.
     pub origin: Option<Origin>,
     /// What is wrong.
@@ -263,10 +269,12 @@ impl BrokerConfig {
         let offsets_partitions = read_offsets_partitions(r);
         let log = read_log(r, offsets_partitions);
         let group = read_group(r);
+        let transactions = read_transactions(r);
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
-        let unknown = reader.unknown();
+        check_broker_id(r, node_id);
+        let unknown = reader.rest();
         let settings = reader.finish()?;
         // The reader has reported an error wherever something is missing here.
         let storage = storage.ok_or_else(Vec::new)?;
@@ -296,10 +304,26 @@ impl BrokerConfig {
             quotas,
             log,
             group,
+            transactions,
             injected_panic,
             settings,
             unknown,
         })
+    }
+}
+
+/// Kafka's other name of `node.id` must not contradict it.
+fn check_broker_id(r: &mut Reader<'_>, node_id: u32) {
+    let Some(broker_id) = r.number_if_set("broker.id", -1..=i64::from(i32::MAX)) else {
+        return;
+    };
+    if broker_id != -1 && broker_id != i64::from(node_id) {
+        let problem = format!("it is {broker_id}, but node.id is {node_id}");
+        r.fail(
+            "broker.id",
+            problem,
+            "write the same number for both, or remove the line",
+        );
     }
 }
 
@@ -491,6 +515,7 @@ fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
             default.retention_bytes,
             -1..=i64::MAX,
         ),
+        topic: read_topic_defaults(r),
         retention_check_interval: r.millis(
             "log.retention.check.interval.ms",
             default.retention_check_interval,
@@ -553,6 +578,28 @@ fn read_retention(r: &mut Reader<'_>, default_ms: i64) -> i64 {
         .unwrap_or_else(|| scaled(hours, HOUR_MS))
 }
 
+fn read_transactions(r: &mut Reader<'_>) -> TransactionConfig {
+    let default = TransactionConfig::default();
+    TransactionConfig {
+        timeout_max: r.millis(
+            "transaction.max.timeout.ms",
+            default.timeout_max,
+            1..=i64::from(i32::MAX),
+        ),
+        id_expiration: r.millis(
+            "transactional.id.expiration.ms",
+            default.id_expiration,
+            1..=MILLIS_MAX,
+        ),
+        cleanup_interval: r.millis(
+            "transaction.remove.expired.transaction.cleanup.interval.ms",
+            default.cleanup_interval,
+            1..=MILLIS_MAX,
+        ),
+        ..default
+    }
+}
+
 fn read_group(r: &mut Reader<'_>) -> GroupConfig {
     let default = GroupConfig::default();
     let minutes = r.number(
@@ -603,6 +650,7 @@ fn read_group(r: &mut Reader<'_>) -> GroupConfig {
             default.offset_metadata_bytes_max,
             0..=1 << 20,
         ),
+        consumer: consumer_groups::read_consumer_groups(r),
         ..default
     }
 }

@@ -1,3 +1,4 @@
+mod consumers;
 mod partitions;
 mod transactional;
 
@@ -8,6 +9,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
+use millrace_log::TransactionMarker;
 use millrace_model::{Cause, FailureClass, Offset};
 use millrace_record::{TransactionEnd, split};
 use millrace_tasks::Supervisor;
@@ -20,6 +22,7 @@ use crate::{
     log::{BoxFuture, Durable, LogFault, StateLog},
     messages::Protocol,
     partitions::partition_of,
+    topics::memory::MemoryTopics,
 };
 
 /// A log in memory whose device can be held up or broken.
@@ -246,6 +249,7 @@ async fn open(topic: &Arc<MemoryTopic>, config: GroupConfig) -> World {
     let parts = CoordinatorParts {
         tasks: Supervisor::new(),
         topic: topic.clone(),
+        topics: MemoryTopics::with(&[("t", 4)]),
         clock: clock.clone(),
         random: SeededRandom::shared(1),
         timers: timers.clone(),
@@ -700,7 +704,7 @@ async fn what_is_out_of_bounds_is_refused() {
         generation: 4,
     };
     let commit = world.coordinator.commit("none", &stale, Vec::new());
-    assert_eq!(commit.await, Err(GroupError::IllegalGeneration));
+    assert_eq!(commit.await, Err(GroupError::GroupIdNotFound));
     assert_eq!(
         world.coordinator.heartbeat("none", &stale),
         Err(GroupError::UnknownMemberId)

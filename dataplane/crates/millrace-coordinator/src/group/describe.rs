@@ -7,7 +7,8 @@ use millrace_model::TopicPartition;
 
 use super::{Group, Member};
 use crate::{
-    messages::{GroupDescription, GroupListing, GroupState, MemberDescription},
+    consumer::CONSUMER,
+    messages::{GroupDescription, GroupKind, GroupListing, GroupState, MemberDescription},
     records::{GroupRecord, Key},
 };
 
@@ -16,13 +17,20 @@ impl Group {
     pub(crate) fn listing(&self) -> GroupListing {
         GroupListing {
             group_id: self.id.clone(),
-            protocol_type: self.protocol_type.clone().unwrap_or_default(),
-            state: self.state,
+            kind: self.kind(),
+            protocol_type: match self.kind() {
+                GroupKind::Classic => self.protocol_type.clone().unwrap_or_default(),
+                GroupKind::Consumer => CONSUMER.to_owned(),
+            },
+            state: self.state(),
         }
     }
 
     /// All that is shown of the group. Metadata and assignments belong to a stable generation.
     pub(crate) fn describe(&self) -> GroupDescription {
+        if let Some(consumer) = &self.consumer {
+            return self.describe_as_classic(consumer);
+        }
         let protocol = match self.state {
             GroupState::Stable => self.protocol.clone().unwrap_or_default(),
             _ => String::new(),
@@ -45,6 +53,7 @@ impl Group {
             },
         };
         GroupDescription {
+            kind: GroupKind::Classic,
             state: self.state,
             protocol_type: self.protocol_type.clone().unwrap_or_default(),
             members: self.members.values().map(member).collect(),
@@ -68,12 +77,20 @@ impl Group {
             };
             GroupRecord::Offset(key, Some(committed.clone()))
         });
-        generation.into_iter().chain(offsets).collect()
+        let consumer = self.consumer.iter();
+        let consumer = consumer.flat_map(|consumer| consumer.durable_records());
+        generation
+            .into_iter()
+            .chain(consumer)
+            .chain(offsets)
+            .collect()
     }
 
     /// How many records [`Group::durable_records`] gives.
     pub(crate) fn durable_count(&self) -> usize {
-        usize::from(self.stored.is_some()) + self.offsets.len()
+        let consumer = self.consumer.as_ref();
+        let consumer = consumer.map_or(0, |consumer| consumer.durable_count());
+        usize::from(self.stored.is_some()) + consumer + self.offsets.len()
     }
 
     /// The records that delete all that the log holds of the group.
@@ -81,6 +98,7 @@ impl Group {
         let delete = |record| match record {
             GroupRecord::Offset(key, _) => GroupRecord::Offset(key, None),
             GroupRecord::Group(key, _) => GroupRecord::Group(key, None),
+            GroupRecord::Consumer(key, _) => GroupRecord::Consumer(key, None),
         };
         let pending: BTreeSet<TopicPartition> = self.pending_partitions().cloned().collect();
         let only_pending: Vec<_> = { pending.into_iter() }

@@ -19,6 +19,13 @@ impl Group {
         now: Now,
     ) -> oneshot::Receiver<Result<Joined, GroupError>> {
         let (reply, answered) = oneshot::channel();
+        if self.consumer.is_some() {
+            if self.state() != GroupState::Empty {
+                self.join_consumer(&request, unique, reply, now);
+                return answered;
+            }
+            self.leave_consumer_protocol();
+        }
         match self.check_join(&request) {
             Err(error) => answer(reply, Err(error)),
             Ok(()) if request.member_id.is_empty() => self.join_new(request, unique, reply, now),
@@ -54,7 +61,10 @@ impl Group {
     fn has_room(&self, member_id: &str) -> bool {
         let max = self.config.group_size_max;
         match self.state {
-            GroupState::Empty | GroupState::Dead => self.pending_members.len() < max,
+            GroupState::Empty
+            | GroupState::Dead
+            | GroupState::Assigning
+            | GroupState::Reconciling => self.pending_members.len() < max,
             GroupState::PreparingRebalance => {
                 let awaited = self
                     .members
@@ -138,7 +148,10 @@ impl Group {
             GroupState::CompletingRebalance | GroupState::Stable => {
                 self.join_again(&id, request, reply, now);
             }
-            GroupState::Empty | GroupState::Dead => {
+            GroupState::Empty
+            | GroupState::Dead
+            | GroupState::Assigning
+            | GroupState::Reconciling => {
                 answer(reply, Err(GroupError::UnknownMemberId));
             }
         }

@@ -10,19 +10,33 @@ use millrace_log::CONSUMER_OFFSETS_TOPIC;
 use millrace_model::{TopicName, TopicPartition};
 use millrace_tasks::Task;
 
-use super::{Effect, Group, Reply, Then, empty_bytes, generation_bytes, offset_bytes};
+use super::{
+    ConsumerWrite, Effect, Group, Reply, Then, empty_bytes, generation_bytes, offset_bytes,
+};
 use crate::{
     GroupConfig, GroupError,
     config::{GROUP_BYTES, OFFSET_BYTES},
+    consumer::{ConsumerGroup, Parts},
     kept::{Found, Kept, Names, Now, ProducerEpoch, Unserved, Written},
     messages::{CommittedOffset, GroupState, PartitionOffsets},
-    records::{GroupMetadata, GroupRecord, Key, MalformedRecord},
+    records::{ConsumerPart, GroupMetadata, GroupRecord, Key, MalformedRecord},
+    topics::SharedTopics,
 };
+
+/// What all groups are built on.
+#[derive(Debug)]
+pub(crate) struct GroupGround {
+    pub(crate) config: Arc<GroupConfig>,
+    /// What consumer groups subscribe to.
+    pub(crate) topics: SharedTopics,
+}
 
 /// What a write of a group is about.
 pub(crate) enum Outcome {
     /// A generation.
     Generation(Box<(GroupMetadata, Then)>),
+    /// Records of a consumer group, and who waits for them.
+    Consumer(ConsumerWrite),
     /// A commit of offsets, and who waits for it.
     Commit(PartitionOffsets, Reply<()>),
     /// A commit of offsets in a producer's transaction, and who waits for it.
@@ -52,7 +66,7 @@ pub(crate) fn encoded(records: &[GroupRecord]) -> Written {
 }
 
 impl Kept for Group {
-    type Config = GroupConfig;
+    type Config = GroupGround;
     type Error = GroupError;
     type Outcome = Outcome;
     type Loading = LoadedGroups;
@@ -65,8 +79,8 @@ impl Kept for Group {
         writer: Task::GroupWriter,
     };
 
-    fn new(id: String, config: Arc<GroupConfig>, now: Now) -> Self {
-        Self::new(id, config, now)
+    fn new(id: String, ground: Arc<GroupGround>, now: Now) -> Self {
+        Self::new(id, ground.config.clone(), now)
     }
 
     fn empty_bytes(id: &str) -> u64 {
@@ -98,13 +112,18 @@ impl Kept for Group {
             (encoded(&[record]), outcome)
         };
         let effects = std::mem::take(&mut self.effects);
-        effects.into_iter().map(write).collect()
+        let consumer = |write: ConsumerWrite| (encoded(&write.records), Outcome::Consumer(write));
+        let writes = std::mem::take(&mut self.consumer_writes);
+        let writes = writes.into_iter().map(consumer);
+        writes.chain(effects.into_iter().map(write)).collect()
     }
 
     fn write_bytes(outcome: &Outcome) -> (u64, bool) {
         match outcome {
             // Held here, encoded, and copied into a batch that grows by doubling.
             Outcome::Generation(generation) => (4 * generation_bytes(&generation.0), false),
+            // The same, and its tables.
+            Outcome::Consumer(write) => (4 * write.bytes(), false),
             Outcome::Commit(offsets, _) | Outcome::Transactional(_, offsets, _) => {
                 let bytes = offsets.iter().map(|(_, committed)| offset_bytes(committed));
                 (2 * bytes.sum::<u64>(), false)
@@ -120,6 +139,7 @@ impl Kept for Group {
                 let (metadata, then) = *generation;
                 self.stored(metadata, then, result, now);
             }
+            Outcome::Consumer(write) => self.consumer_written(write, result),
             Outcome::Commit(offsets, reply) => {
                 self.commit_finished(offsets, result.is_ok());
                 drop(reply.send(result));
@@ -158,6 +178,7 @@ impl Kept for Group {
                     drop(reply.send(result.map(|()| joined)));
                 }
             }
+            Outcome::Consumer(write) => write.answer(result),
             Outcome::Commit(_, reply)
             | Outcome::Transactional(_, _, reply)
             | Outcome::Delete(Some(reply))
@@ -228,10 +249,10 @@ impl Kept for Group {
         Ok(())
     }
 
-    fn loaded(loading: LoadedGroups, config: &Arc<GroupConfig>, now: Now) -> Vec<Self> {
+    fn loaded(loading: LoadedGroups, ground: &Arc<GroupGround>, now: Now) -> Vec<Self> {
         let groups = loading.groups.into_iter();
         groups
-            .filter_map(|(id, loaded)| loaded.group(id, config, now))
+            .filter_map(|(id, loaded)| loaded.group(id, ground, now))
             .collect()
     }
 }
@@ -248,6 +269,8 @@ pub(crate) struct LoadedGroups {
 #[derive(Debug, Default)]
 struct Loaded {
     metadata: Option<GroupMetadata>,
+    /// Of a consumer group.
+    parts: Parts,
     offsets: HashMap<TopicPartition, CommittedOffset>,
     pending: BTreeMap<ProducerEpoch, PartitionOffsets>,
 }
@@ -256,7 +279,22 @@ impl LoadedGroups {
     fn take(&mut self, producer: Option<ProducerEpoch>, record: GroupRecord) {
         match record {
             GroupRecord::Group(Key::Group { group }, metadata) => {
-                self.groups.entry(group).or_default().metadata = metadata;
+                let loaded = self.groups.entry(group).or_default();
+                // A group has one protocol at a time; the last one counts.
+                if metadata.is_some() {
+                    loaded.parts.clear();
+                }
+                loaded.metadata = metadata;
+            }
+            GroupRecord::Consumer(Key::Consumer { group, part }, Some(value)) => {
+                let loaded = self.groups.entry(group).or_default();
+                if part == ConsumerPart::Group {
+                    loaded.metadata = None;
+                }
+                loaded.parts.insert(part, value);
+            }
+            GroupRecord::Consumer(Key::Consumer { group, part }, None) => {
+                self.groups.entry(group).or_default().parts.remove(&part);
             }
             GroupRecord::Offset(Key::Offset { group, partition }, committed) => {
                 let loaded = self.groups.entry(group.clone()).or_default();
@@ -276,8 +314,7 @@ impl LoadedGroups {
                     }
                 }
             }
-            GroupRecord::Group(Key::Offset { .. }, _)
-            | GroupRecord::Offset(Key::Group { .. }, _) => {}
+            GroupRecord::Group(..) | GroupRecord::Offset(..) | GroupRecord::Consumer(..) => {}
         }
     }
 
@@ -306,12 +343,18 @@ impl Loaded {
         }
     }
 
-    fn group(self, id: String, config: &Arc<GroupConfig>, now: Now) -> Option<Group> {
+    fn group(self, id: String, ground: &GroupGround, now: Now) -> Option<Group> {
+        let (config, topics) = (ground.config.clone(), ground.topics.clone());
+        let consumer = ConsumerGroup::restore(id.clone(), config, topics, self.parts, now);
         let is_pending = self.pending.values().any(|offsets| !offsets.is_empty());
-        if self.metadata.is_none() && self.offsets.is_empty() && !is_pending {
+        let is_known = self.metadata.is_some() || consumer.is_some();
+        if !is_known && self.offsets.is_empty() && !is_pending {
             return None;
         }
-        let mut group = Group::new(id, config.clone(), now);
+        let mut group = Group::new(id, ground.config.clone(), now);
+        if let Some(consumer) = consumer {
+            group.restore_consumer(consumer);
+        }
         if let Some(metadata) = self.metadata {
             group.restore(metadata, now);
         }

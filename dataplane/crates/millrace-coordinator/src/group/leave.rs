@@ -9,9 +9,15 @@ use crate::{
 impl Group {
     /// Takes a Heartbeat.
     pub(crate) fn heartbeat(&mut self, caller: &Caller, now: Now) -> Result<(), GroupError> {
+        if self.consumer.is_some() {
+            return self.heartbeat_consumer(caller, now);
+        }
         self.check_generation(caller)?;
         match self.state {
-            GroupState::Empty | GroupState::Dead => Err(GroupError::UnknownMemberId),
+            GroupState::Empty
+            | GroupState::Dead
+            | GroupState::Assigning
+            | GroupState::Reconciling => Err(GroupError::UnknownMemberId),
             GroupState::CompletingRebalance | GroupState::Stable => {
                 self.refresh(&caller.member_id, now);
                 Ok(())
@@ -31,6 +37,9 @@ impl Group {
     ) -> Result<Vec<Result<(), GroupError>>, GroupError> {
         if self.state == GroupState::Dead {
             return Err(GroupError::CoordinatorNotAvailable);
+        }
+        if self.consumer.is_some() {
+            return Ok(self.leave_consumer(leaving, now));
         }
         Ok(leaving
             .iter()
@@ -65,7 +74,10 @@ impl Group {
     pub(super) fn remove_and_rebalance(&mut self, id: &str, now: Now) {
         self.remove_member(id);
         match self.state {
-            GroupState::Empty | GroupState::Dead => {}
+            GroupState::Empty
+            | GroupState::Dead
+            | GroupState::Assigning
+            | GroupState::Reconciling => {}
             GroupState::Stable | GroupState::CompletingRebalance => self.prepare_rebalance(now),
             GroupState::PreparingRebalance => self.try_complete_rebalance(now),
         }

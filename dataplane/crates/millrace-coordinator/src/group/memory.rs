@@ -40,7 +40,9 @@ impl Group {
             stored,
             transactional,
         } = self.memory;
-        empty_bytes(&self.id) + members + pending + offsets + stored + transactional
+        let consumer = self.consumer.as_ref();
+        let consumer = consumer.map_or(0, |consumer| consumer.memory_bytes());
+        empty_bytes(&self.id) + consumer + members + pending + offsets + stored + transactional
     }
 
     /// What a JoinGroup would add, in bytes. A member that joins again with what it had adds nothing.
@@ -152,6 +154,12 @@ impl Group {
     pub(super) fn store(&mut self, metadata: GroupMetadata) {
         self.memory.stored = generation_bytes(&metadata);
         self.stored = Some(metadata);
+    }
+
+    /// The log no longer holds a generation.
+    pub(super) fn unstore(&mut self) {
+        self.memory.stored = 0;
+        self.stored = None;
     }
 
     pub(super) fn put_offset(&mut self, partition: TopicPartition, committed: CommittedOffset) {

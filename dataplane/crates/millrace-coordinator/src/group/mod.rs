@@ -1,4 +1,5 @@
-//! One consumer group: the state machine of Kafka's classic protocol.
+//! One group: the state machine of Kafka's classic protocol, unless it has a consumer group, which then
+//! decides (`consumer`).
 //!
 //! Pure: the caller passes the time; it does no I/O and starts nothing. Writes to the group's log
 //! are returned as [`Effect`]s; timeouts are the time at which it wants [`Group::expire`] called. A
@@ -11,6 +12,7 @@
 //!                     └───────────── join, leave, silence ──────── Stable
 //! ```
 
+mod consumer;
 mod describe;
 mod join;
 mod kept;
@@ -34,13 +36,15 @@ use bytes::Bytes;
 use millrace_model::TopicPartition;
 
 pub(crate) use self::{
-    kept::{Outcome, encoded},
+    consumer::{ConsumerWrite, heartbeat_growth},
+    kept::{GroupGround, Outcome, encoded},
     member::Reply,
     memory::{empty_bytes, generation_bytes, offset_bytes},
 };
 use self::{member::Member, memory::Memory, transactional::Pending};
 use crate::{
     GroupConfig, GroupError,
+    consumer::ConsumerGroup,
     kept::Now,
     messages::{Caller, CommittedOffset, GroupState, Joined, Protocol},
     records::{GroupMetadata, StoredMember},
@@ -110,6 +114,10 @@ pub(crate) struct Group {
     /// The generation that the log holds.
     stored: Option<GroupMetadata>,
     effects: Vec<Effect>,
+    /// There while the group uses the consumer protocol; the classic fields are empty then.
+    consumer: Option<Box<ConsumerGroup>>,
+    consumer_writes: Vec<ConsumerWrite>,
+    consumer_writes_in_flight: usize,
     wake_at: Option<Duration>,
     /// What all of this costs.
     memory: Memory,
@@ -140,6 +148,9 @@ impl Group {
             commits_in_flight: 0,
             stored: None,
             effects: Vec::new(),
+            consumer: None,
+            consumer_writes: Vec::new(),
+            consumer_writes_in_flight: 0,
             wake_at: None,
             memory: Memory::default(),
         }
@@ -208,8 +219,11 @@ impl Group {
         &self.id
     }
 
-    pub(crate) const fn state(&self) -> GroupState {
-        self.state
+    pub(crate) fn state(&self) -> GroupState {
+        match &self.consumer {
+            Some(consumer) if self.state != GroupState::Dead => consumer.state(),
+            _ => self.state,
+        }
     }
 
     /// What has to be written since this was last asked, oldest first.
@@ -229,6 +243,7 @@ impl Group {
 
     /// Does what is due: ends sessions, gives up who does not join or sync.
     pub(crate) fn expire(&mut self, now: Now) {
+        self.expire_consumer(now);
         self.no_longer_expect_late(now.at);
         let silent: Vec<String> = self
             .members
@@ -258,8 +273,13 @@ impl Group {
             self.sync_deadline,
             self.rebalance.as_ref().map(|r| r.deadline),
         ];
+        let consumer = self
+            .consumer
+            .as_ref()
+            .and_then(|consumer| consumer.wake_at());
         sessions
             .chain(pending)
+            .chain(consumer)
             .chain(phases.into_iter().flatten())
             .min()
     }

@@ -16,6 +16,9 @@ impl Group {
     /// The partitions that the members are assigned, `max` at most, each with the number of its member.
     /// A rebalance under way keeps those of the generation before it.
     pub(crate) fn assigned(&self, max: usize) -> Vec<(TopicPartition, usize)> {
+        if let Some(consumer) = &self.consumer {
+            return consumer.assigned(max);
+        }
         let mut partitions = Vec::new();
         for (number, member) in self.members.values().enumerate() {
             let left = max.saturating_sub(partitions.len());
@@ -29,6 +32,9 @@ impl Group {
     pub(crate) fn check_commit(&mut self, caller: &Caller, now: Now) -> Result<(), GroupError> {
         if self.state == GroupState::Dead {
             return Err(GroupError::CoordinatorNotAvailable);
+        }
+        if self.consumer.is_some() {
+            return self.check_consumer_commit(caller);
         }
         // An administrator, or a consumer that assigns itself and only keeps its offsets here.
         if caller.generation < 0 && self.state == GroupState::Empty {
@@ -82,8 +88,10 @@ impl Group {
 
     /// How many members and offsets there are.
     pub(crate) fn counts(&self) -> (usize, usize) {
+        let consumer = self.consumer.as_ref();
+        let consumers = consumer.map_or(0, |consumer| consumer.members_count());
         (
-            self.members.len() + self.pending_members.len(),
+            consumers + self.members.len() + self.pending_members.len(),
             self.offsets.len(),
         )
     }
@@ -101,7 +109,8 @@ impl Group {
 
     /// Whether nothing is left of the group that anybody could want.
     pub(crate) fn is_unused(&self) -> bool {
-        self.state == GroupState::Empty
+        self.state() == GroupState::Empty
+            && self.consumer_writes_in_flight == 0
             && self.offsets.is_empty()
             && self.pending_members.is_empty()
             && self.commits_in_flight == 0
@@ -110,9 +119,11 @@ impl Group {
 
     /// Whether the group may be deleted; if so it is dead from now on.
     pub(crate) fn begin_delete(&mut self, now: Now) -> Result<Vec<GroupRecord>, GroupError> {
-        match self.state {
+        match self.state() {
             GroupState::Dead => Err(GroupError::GroupIdNotFound),
-            GroupState::Empty if self.commits_in_flight == 0 => {
+            GroupState::Empty
+                if self.commits_in_flight == 0 && self.consumer_writes_in_flight == 0 =>
+            {
                 self.enter(GroupState::Dead, now);
                 Ok(self.tombstones())
             }
@@ -133,6 +144,7 @@ impl Group {
         let retention = retention.unwrap_or(i64::MAX);
         let empty = self.state == GroupState::Empty;
         let subscribed = match self.protocol_type.as_deref() {
+            _ if self.consumer.is_some() => self.consumer_topics(),
             None => BTreeSet::new(),
             Some(_) if empty => BTreeSet::new(),
             Some("consumer") if self.state == GroupState::Stable => self.subscribed_topics(),
@@ -162,6 +174,12 @@ impl Group {
         &self,
         topics: impl Iterator<Item = &'a TopicName>,
     ) -> Result<BTreeSet<TopicName>, GroupError> {
+        if let Some(consumer) = &self.consumer
+            && self.state != GroupState::Dead
+        {
+            let topics = topics.filter(|topic| consumer.is_subscribed(topic.as_str()));
+            return Ok(topics.cloned().collect());
+        }
         let is_consumers = self.protocol_type.as_deref() == Some("consumer");
         match self.state {
             GroupState::Dead => Err(GroupError::GroupIdNotFound),
@@ -172,10 +190,20 @@ impl Group {
                 let topics = topics.filter(|topic| subscribed.contains(topic.as_str()));
                 Ok(topics.cloned().collect())
             }
-            GroupState::PreparingRebalance | GroupState::CompletingRebalance => {
-                Ok(topics.cloned().collect())
-            }
+            GroupState::PreparingRebalance
+            | GroupState::CompletingRebalance
+            | GroupState::Assigning
+            | GroupState::Reconciling => Ok(topics.cloned().collect()),
         }
+    }
+
+    /// The topics that the consumer group's members subscribe to, of those that it has offsets in.
+    fn consumer_topics(&self) -> BTreeSet<String> {
+        let consumer = self.consumer.as_ref();
+        let subscribes = |topic: &str| consumer.is_some_and(|c| c.is_subscribed(topic));
+        let topics: BTreeSet<&str> = self.offsets.keys().map(|p| p.topic.as_str()).collect();
+        let topics = topics.into_iter().filter(|topic| subscribes(topic));
+        topics.map(str::to_owned).collect()
     }
 
     fn subscribed_topics(&self) -> BTreeSet<String> {

@@ -13,7 +13,10 @@ impl Group {
             GroupState::CompletingRebalance => {
                 self.refuse_syncing(&GroupError::RebalanceInProgress, now);
             }
-            GroupState::Empty | GroupState::Stable => {}
+            GroupState::Empty
+            | GroupState::Stable
+            | GroupState::Assigning
+            | GroupState::Reconciling => {}
         }
         self.sync_deadline = None;
         self.pending_sync.clear();

@@ -21,6 +21,10 @@ impl Group {
         now: Now,
     ) -> oneshot::Receiver<Result<Synced, GroupError>> {
         let (reply, answered) = oneshot::channel();
+        if self.consumer.is_some() {
+            self.sync_consumer(&request, reply, now);
+            return answered;
+        }
         if let Err(error) = self.check_sync(&request) {
             answer(reply, Err(error));
             return answered;
@@ -56,7 +60,10 @@ impl Group {
         match self.state {
             GroupState::CompletingRebalance | GroupState::Stable => Ok(()),
             GroupState::PreparingRebalance => Err(GroupError::RebalanceInProgress),
-            GroupState::Empty | GroupState::Dead => Err(GroupError::UnknownMemberId),
+            GroupState::Empty
+            | GroupState::Dead
+            | GroupState::Assigning
+            | GroupState::Reconciling => Err(GroupError::UnknownMemberId),
         }
     }
 

@@ -25,10 +25,14 @@ impl<'a> Cursor<'a> {
         Ok(head)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedRecord> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedRecord> {
         self.take(N)?
             .try_into()
             .map_err(|_| MalformedRecord::Truncated)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, MalformedRecord> {
+        self.array().map(u8::from_be_bytes)
     }
 
     pub(crate) fn i16(&mut self) -> Result<i16, MalformedRecord> {
@@ -157,5 +161,33 @@ fn floor_char(text: &str, len: usize) -> usize {
 /// Writes bytes with a 32-bit length. Values are bounded far below its range.
 pub(crate) fn put_bytes(out: &mut BytesMut, bytes: &[u8]) {
     out.put_u32(u32::try_from(bytes.len()).unwrap_or(0));
+    out.put_slice(bytes);
+}
+
+/// Writes an unsigned LEB128 number.
+pub(crate) fn put_varint(out: &mut BytesMut, mut number: u32) {
+    while number >= 0x80 {
+        out.put_u8(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.put_u8(number as u8);
+}
+
+/// Writes a count in the compact form: a varint of one more. Counts are bounded far below its range.
+pub(crate) fn put_count(out: &mut BytesMut, count: usize) {
+    put_varint(out, u32::try_from(count + 1).unwrap_or(1));
+}
+
+/// Writes a text in the compact form.
+pub(crate) fn put_compact_text(out: &mut BytesMut, text: Option<&str>) {
+    match text {
+        None => put_varint(out, 0),
+        Some(text) => put_compact_bytes(out, text.as_bytes()),
+    }
+}
+
+/// Writes bytes in the compact form.
+pub(crate) fn put_compact_bytes(out: &mut BytesMut, bytes: &[u8]) {
+    put_count(out, bytes.len());
     out.put_slice(bytes);
 }

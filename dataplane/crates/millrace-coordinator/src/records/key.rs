@@ -5,6 +5,7 @@ use millrace_model::{TopicName, TopicPartition};
 
 use super::{
     MalformedRecord,
+    consumer::ConsumerPart,
     cursor::{Cursor, Form, put_text},
 };
 
@@ -28,6 +29,13 @@ pub(crate) enum Key {
         /// The group's id.
         group: String,
     },
+    /// A part of a consumer group.
+    Consumer {
+        /// The group's id.
+        group: String,
+        /// Which part.
+        part: ConsumerPart,
+    },
 }
 
 impl Key {
@@ -44,6 +52,7 @@ impl Key {
                 out.put_i16(GROUP);
                 put_text(&mut out, Some(group));
             }
+            Self::Consumer { group, part } => part.encode(group, &mut out),
         }
         out.freeze()
     }
@@ -65,7 +74,10 @@ impl Key {
             GROUP => Ok(Some(Self::Group {
                 group: cursor.text(Form::Fixed)?,
             })),
-            _ => Ok(None),
+            kind => {
+                let consumer = ConsumerPart::decode(kind, &mut cursor)?;
+                Ok(consumer.map(|(group, part)| Self::Consumer { group, part }))
+            }
         }
     }
 }

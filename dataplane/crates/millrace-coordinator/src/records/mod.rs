@@ -1,10 +1,11 @@
 //! The records of `__consumer_offsets`, in Kafka's own formats, so that its tools read our log and
 //! a log copied from Kafka loads here.
 //!
-//! A key starts with a 16-bit number that tells its kind: 0 and 1 an offset, 2 a group. Kinds that
-//! are not known are skipped, as Kafka does. A value starts with its own version. A record without
+//! A key starts with a 16-bit number that tells its kind: 0 and 1 an offset, 2 a classic group, 3 and
+//! some more the parts of a consumer group. Kinds that are not known are skipped, as Kafka does. A value starts with its own version. A record without
 //! a value deletes what its key names.
 
+mod consumer;
 mod cursor;
 mod group_metadata;
 mod key;
@@ -12,6 +13,10 @@ mod offset_commit;
 
 use bytes::Bytes;
 
+pub(crate) use consumer::{
+    ConsumerPart, ConsumerValue, MemberState, StoredClassic, StoredConsumer, StoredCurrent,
+    StoredPattern,
+};
 pub(crate) use cursor::{Cursor, Form, put_text};
 pub(crate) use group_metadata::{GroupMetadata, StoredMember};
 pub(crate) use key::Key;
@@ -25,6 +30,8 @@ pub(crate) enum GroupRecord {
     Offset(Key, Option<CommittedOffset>),
     /// A group's generation.
     Group(Key, Option<GroupMetadata>),
+    /// A part of a consumer group.
+    Consumer(Key, Option<ConsumerValue>),
 }
 
 /// The bytes are not a record in Kafka's format.
@@ -54,6 +61,7 @@ impl GroupRecord {
         match self {
             Self::Offset(key, value) => (key.encode(), value.as_ref().map(offset_commit::encode)),
             Self::Group(key, value) => (key.encode(), value.as_ref().map(GroupMetadata::encode)),
+            Self::Consumer(key, value) => (key.encode(), value.as_ref().map(ConsumerValue::encode)),
         }
     }
 
@@ -68,9 +76,14 @@ impl GroupRecord {
         let Some(key) = Key::decode(key)? else {
             return Ok(None);
         };
-        Ok(Some(match key {
+        Ok(Some(match &key {
             Key::Offset { .. } => Self::Offset(key, value.map(offset_commit::decode).transpose()?),
             Key::Group { .. } => Self::Group(key, value.map(GroupMetadata::decode).transpose()?),
+            Key::Consumer { part, .. } => {
+                let value = value.map(|value| ConsumerValue::decode(part, value));
+                let value = value.transpose()?;
+                Self::Consumer(key, value)
+            }
         }))
     }
 }

@@ -1,8 +1,9 @@
 use bytes::Bytes;
-use millrace_model::{TopicName, TopicPartition};
+use millrace_model::{TopicId, TopicName, TopicPartition};
 use proptest::prelude::*;
 
 use super::*;
+use crate::messages::{Protocol, TopicPartitions};
 
 fn texts() -> impl Strategy<Value = String> {
     "[a-zé_-]{0,20}"
@@ -93,6 +94,103 @@ fn records() -> impl Strategy<Value = GroupRecord> {
         (key, prop::option::of(offsets())).prop_map(|(k, v)| GroupRecord::Offset(k, v)),
         (texts(), prop::option::of(groups()))
             .prop_map(|(group, v)| GroupRecord::Group(Key::Group { group }, v)),
+        (texts(), any::<bool>(), consumer_parts()).prop_map(|(group, deleted, (part, value))| {
+            let value = Some(value).filter(|_| !deleted);
+            GroupRecord::Consumer(Key::Consumer { group, part }, value)
+        }),
+    ]
+}
+
+fn partitions() -> impl Strategy<Value = TopicPartitions> {
+    let numbers = prop::collection::btree_set(0..=i32::MAX.unsigned_abs(), 1..4);
+    let topic = any::<u128>().prop_map(|id| TopicId(uuid::Uuid::from_u128(id)));
+    prop::collection::btree_map(topic, numbers, 0..4)
+}
+
+fn protocols() -> impl Strategy<Value = Vec<Protocol>> {
+    let protocol = (texts(), payloads()).prop_map(|(name, metadata)| Protocol { name, metadata });
+    prop::collection::vec(protocol, 0..3)
+}
+
+fn consumers() -> impl Strategy<Value = StoredConsumer> {
+    let optional = [(); 4].map(|()| prop::option::of(texts()));
+    let classic = (any::<i32>(), protocols());
+    (
+        optional,
+        texts(),
+        prop::collection::vec(texts(), 0..4),
+        any::<i32>(),
+        prop::option::of(classic),
+    )
+        .prop_map(
+            |(optional, client_id, names, rebalance_timeout_ms, classic)| {
+                let [instance_id, rack_id, pattern, assignor] = optional;
+                StoredConsumer {
+                    instance_id,
+                    rack_id,
+                    client_host: format!("/{client_id}"),
+                    client_id,
+                    names,
+                    pattern,
+                    rebalance_timeout_ms,
+                    assignor,
+                    classic: classic.map(|(session_timeout_ms, protocols)| StoredClassic {
+                        session_timeout_ms,
+                        protocols,
+                    }),
+                }
+            },
+        )
+}
+
+fn currents() -> impl Strategy<Value = StoredCurrent> {
+    let states = prop::sample::select(vec![
+        MemberState::Stable,
+        MemberState::UnrevokedPartitions,
+        MemberState::UnreleasedPartitions,
+        MemberState::Unknown,
+    ]);
+    (any::<[i32; 2]>(), states, partitions(), partitions()).prop_map(
+        |([epoch, previous_epoch], state, assigned, revoking)| StoredCurrent {
+            epoch,
+            previous_epoch,
+            state,
+            assigned,
+            revoking,
+        },
+    )
+}
+
+fn consumer_parts() -> impl Strategy<Value = (ConsumerPart, ConsumerValue)> {
+    let patterns = (prop::collection::vec(texts(), 0..4), any::<[i64; 2]>());
+    prop_oneof![
+        (any::<i32>(), any::<i64>()).prop_map(|(epoch, metadata_hash)| {
+            let value = ConsumerValue::Group {
+                epoch,
+                metadata_hash,
+            };
+            (ConsumerPart::Group, value)
+        }),
+        (texts(), consumers())
+            .prop_map(|(id, v)| (ConsumerPart::Member(id), ConsumerValue::Member(v))),
+        any::<i32>().prop_map(|epoch| (ConsumerPart::Target, ConsumerValue::Target { epoch })),
+        (texts(), partitions()).prop_map(|(id, v)| (
+            ConsumerPart::TargetMember(id),
+            ConsumerValue::TargetMember(v)
+        )),
+        (texts(), currents())
+            .prop_map(|(id, v)| (ConsumerPart::Current(id), ConsumerValue::Current(v))),
+        (texts(), patterns).prop_map(|(pattern, (topics, [version, timestamp_ms]))| {
+            let value = StoredPattern {
+                topics,
+                version,
+                timestamp_ms,
+            };
+            (
+                ConsumerPart::Pattern(pattern),
+                ConsumerValue::Pattern(value),
+            )
+        }),
     ]
 }
 
@@ -106,7 +204,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(
         key in prop::collection::vec(any::<u8>(), 0..40),
-        kind in 0_u8..4,
+        kind in 0_u8..18,
         value in prop::collection::vec(any::<u8>(), 0..200),
         version in 0_u8..6,
     ) {
@@ -186,5 +284,52 @@ fn old_and_new_versions_of_an_offset_are_read() {
 
 #[test]
 fn unknown_kinds_are_skipped() {
-    assert_eq!(GroupRecord::decode(&[0, 3, 0, 1, b'g'], None), Ok(None));
+    assert_eq!(GroupRecord::decode(&[0, 4, 0, 1, b'g'], None), Ok(None));
+    assert_eq!(GroupRecord::decode(&[0, 99, 0, 1, b'g'], None), Ok(None));
+}
+
+#[test]
+fn the_layout_of_consumer_groups_is_kafkas() {
+    let key = |part| Key::Consumer {
+        group: "g".into(),
+        part,
+    };
+    let group = ConsumerValue::Group {
+        epoch: 5,
+        metadata_hash: 0,
+    };
+    let (bytes, value) = GroupRecord::Consumer(key(ConsumerPart::Group), Some(group)).encode();
+    assert_eq!(bytes[..], [0, 3, 0, 1, b'g']);
+    assert_eq!(value.expect("a value")[..], [0, 0, 0, 0, 0, 5, 0]);
+    let current = StoredCurrent {
+        epoch: 2,
+        previous_epoch: 1,
+        state: MemberState::UnrevokedPartitions,
+        assigned: TopicPartitions::from([(TopicId(uuid::Uuid::nil()), [7].into())]),
+        revoking: TopicPartitions::new(),
+    };
+    let part = ConsumerPart::Current("m".into());
+    let record = GroupRecord::Consumer(key(part), Some(ConsumerValue::Current(current)));
+    let (bytes, value) = record.encode();
+    assert_eq!(bytes[..], [0, 8, 0, 1, b'g', 0, 1, b'm']);
+    let numbers = [0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 1];
+    let assigned = [&[2][..], &[0; 16], &[2, 0, 0, 0, 7, 0]].concat();
+    let expected = [&numbers[..], &assigned, &[1, 0]].concat();
+    assert_eq!(value.expect("a value")[..], expected[..]);
+}
+
+/// Kafka 4.2 writes the epochs at which partitions were assigned.
+#[test]
+fn fields_of_newer_brokers_are_skipped() {
+    let key = [0, 8, 0, 1, b'g', 0, 1, b'm'];
+    let numbers = [0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0];
+    let epochs = [1, 0, 5, 2, 0, 0, 0, 2];
+    let assigned = [&[2][..], &[0; 16], &[2, 0, 0, 0, 7], &epochs].concat();
+    let value = [&numbers[..], &assigned, &[1, 0]].concat();
+    let read = GroupRecord::decode(&key, Some(&value));
+    let Ok(Some(GroupRecord::Consumer(_, Some(ConsumerValue::Current(current))))) = read else {
+        panic!("{read:?}");
+    };
+    let expected = TopicPartitions::from([(TopicId(uuid::Uuid::nil()), [7].into())]);
+    assert_eq!(current.assigned, expected);
 }

@@ -180,10 +180,16 @@ pub(super) fn refuse(reply: Reply, code: ErrorCode) -> Answer {
 
 /// Answers without records a client that must not fetch before a time: an empty answer with a
 /// throttle time, which clients do not take for an invalid one (KIP-219).
-pub(super) fn throttled(context: &Context, reply: Reply, until: Duration) -> Answer {
+pub(super) fn throttled(
+    context: &Context,
+    reply: Reply,
+    session_id: i32,
+    until: Duration,
+) -> Answer {
     let answer = FetchAnswer {
         // The wait may have passed meanwhile; with 0, an empty answer would be an invalid one.
         throttle_time_ms: throttle_time_ms(Some(until), context.now()).max(1),
+        session_id,
         ..FetchAnswer::default()
     };
     let response = encode_fetch(reply.version, reply.correlation_id, answer);
@@ -221,12 +227,15 @@ pub(super) fn write(
     };
     let now = context.now();
     let throttled = fetch.payer.as_ref().and_then(|payer| payer.pay(bytes, now));
-    let answer = FetchAnswer {
+    let mut answer = FetchAnswer {
         throttle_time_ms: throttle_time_ms(throttled, now),
         topics,
         endpoints,
         ..FetchAnswer::default()
     };
+    let session = &fetch.session;
+    session.answer(&context.fetch_sessions, &mut answer, now);
+    let error = first_error([answer.error_code, error]);
     let response = encode_fetch(reply.version, reply.correlation_id, answer);
     Reply::finished(
         response.expect("fetch.max.bytes keeps answers far below 2 GiB"),

@@ -24,6 +24,7 @@ use crate::{
     code,
     cold_reads::Source,
     context::Context,
+    fetch_sessions::InSession,
     quota::Payer,
     topics::{FIRST_WITH_TOPIC_IDS, find, find_allowed},
     zones::Zone,
@@ -61,6 +62,8 @@ pub(super) struct ResolvedFetch {
     pub(super) zone: Zone,
     /// Who pays for the records, if somebody has to.
     pub(super) payer: Option<Payer>,
+    /// What is left out of the answer.
+    pub(super) session: InSession,
 }
 
 impl ResolvedFetch {
@@ -68,7 +71,7 @@ impl ResolvedFetch {
         (context, rights): (&Context, &Rights),
         reply: Reply,
         request: &FetchRequest,
-        (peer, payer): (&Arc<Peer>, Option<Payer>),
+        (peer, payer, session): (&Arc<Peer>, Option<Payer>, InSession),
     ) -> Self {
         let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
         let may_follow = may_follow(rights, request);
@@ -111,6 +114,7 @@ impl ResolvedFetch {
             peer: context.config.members.is_some().then(|| Arc::clone(peer)),
             zone: router.zone(),
             payer,
+            session,
         }
     }
 
