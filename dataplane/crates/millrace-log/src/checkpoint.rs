@@ -1,7 +1,8 @@
 //! The persistent form of what the broker knows about a partition's data.
 //!
 //! ```text
-//!  u8   version          2; numbered by hand, never reused. 1 ends before the log's bytes
+//!  u8   version          3; numbered by hand, never reused. 1 ends before the log's bytes, 2 before the
+//!                        first dirty offset
 //!  u64  end offset       the state covers every batch below it
 //!  u32  producers        each:
 //!         i64  producer id
@@ -20,6 +21,7 @@
 //!                        relative to 0
 //!  u32  leader epochs    each: varint epoch − the one's before, varint offset − the one's before;
 //!                        the first is relative to 0
+//!  u64  first dirty offset   everything below has been cleaned by log compaction
 //! ```
 //!
 //! Numbers are big-endian, varints are LEB128. The stream below guards every byte with a checksum.
@@ -37,7 +39,9 @@ use crate::{
     time_index::{Latest, MARKS_MAX, Mark, TimeIndex},
 };
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// The version that did not know how far log compaction has come.
+const WITHOUT_FIRST_DIRTY: u8 = 2;
 /// The first version, which knew neither segments nor leader epochs.
 const WITHOUT_SEGMENTS: u8 = 1;
 
@@ -49,6 +53,8 @@ pub(crate) struct Checkpoint {
     pub(crate) time_index: TimeIndex,
     pub(crate) segments: Segments,
     pub(crate) leader_epochs: LeaderEpochs,
+    /// Everything below has been cleaned by log compaction.
+    pub(crate) first_dirty: Offset,
 }
 
 /// What of a partition's state goes into a checkpoint.
@@ -58,6 +64,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) time_index: &'a TimeIndex,
     pub(crate) segments: &'a Segments,
     pub(crate) leader_epochs: &'a LeaderEpochs,
+    pub(crate) first_dirty: Offset,
 }
 
 /// Why bytes are not a checkpoint.
@@ -87,6 +94,7 @@ pub(crate) fn encode(end: Offset, since_ms: i64, kept: Kept<'_>) -> Bytes {
     encode_time_index(&mut out, kept.time_index);
     encode_segments(&mut out, kept.segments);
     encode_leader_epochs(&mut out, kept.leader_epochs);
+    out.put_u64(kept.first_dirty);
     out.freeze()
 }
 
@@ -174,7 +182,7 @@ fn encode_time_index(out: &mut BytesMut, time_index: &TimeIndex) {
 pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> {
     let short = |_| InvalidCheckpoint::Short;
     let version = bytes.try_get_u8().map_err(short)?;
-    if !matches!(version, WITHOUT_SEGMENTS | VERSION) {
+    if !matches!(version, WITHOUT_SEGMENTS | WITHOUT_FIRST_DIRTY | VERSION) {
         return Err(InvalidCheckpoint::Version(version));
     }
     let end = bytes.try_get_u64().map_err(short)?;
@@ -195,6 +203,10 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> 
             decode_leader_epochs(&mut bytes)?,
         ),
     };
+    let first_dirty = match version {
+        VERSION => bytes.try_get_u64().map_err(short)?,
+        _ => 0,
+    };
     if bytes.has_remaining() {
         return Err(InvalidCheckpoint::Trailing(bytes.remaining()));
     }
@@ -204,6 +216,7 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> 
         time_index,
         segments,
         leader_epochs,
+        first_dirty,
     })
 }
 

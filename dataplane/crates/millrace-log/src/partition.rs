@@ -4,10 +4,12 @@
 //! - `append`: check, assign offsets, stamp, write
 //! - `read`: whole batches by offset, records by timestamp
 //! - `retain`: delete what is old or too much
+//! - `clean`: keep the last record of every key
 //! - `usage`: what clients write to it and read from it
 //! - `persist`: open from the newest checkpoint, write the next one
 
 mod append;
+mod clean;
 mod persist;
 mod read;
 mod retain;
@@ -33,7 +35,11 @@ pub use self::{
     read::{ReadResult, TimestampOffset},
     usage::Usage,
 };
-pub(crate) use self::{persist::Patience, retain::DeletionMetrics};
+pub(crate) use self::{
+    clean::{CleanError, Cleaned, CleanerTools, Dirty},
+    persist::Patience,
+    retain::DeletionMetrics,
+};
 use crate::{
     config::TopicConfig,
     leader_epochs::{EpochEnd, LeaderEpochs},
@@ -105,6 +111,10 @@ struct State {
     dirty_bytes: u64,
     /// When the first of them came.
     dirty_since: Option<Duration>,
+    /// Everything below has been cleaned by log compaction.
+    first_dirty: Offset,
+    /// Log compaction has changed something since the last checkpoint.
+    cleaner_changed: bool,
 }
 
 impl PartitionLog {

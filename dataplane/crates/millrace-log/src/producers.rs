@@ -178,6 +178,14 @@ impl Producers {
         }
     }
 
+    /// Their ids, with their epochs and the last offsets of their data.
+    pub(crate) fn last_offsets(&self) -> impl Iterator<Item = (i64, (i16, Option<Offset>))> {
+        self.by_id.iter().map(|(&id, producer)| {
+            let last = producer.batches.back().map(|batch| batch.last_offset);
+            (id, (producer.epoch, last))
+        })
+    }
+
     /// How many of the producers of `batches` are not known, each counted once.
     pub(crate) fn newcomers(&self, batches: impl Iterator<Item = Sequenced>) -> u64 {
         let new = batches.map(|batch| batch.producer_id);

@@ -12,6 +12,7 @@ mod compression;
 mod error;
 pub mod header;
 mod records;
+mod retain;
 mod varint;
 
 pub use batch::{Batch, BatchLimits, split};
@@ -23,3 +24,4 @@ pub use records::{
     Header, MISTIMED_RECORDS_MAX, Mistimed, Record, RecordView, Records, RecordsSummary, records,
     records_within,
 };
+pub use retain::{holds_exactly, retain_records, without_records};

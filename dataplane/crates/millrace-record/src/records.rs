@@ -109,6 +109,18 @@ pub struct RecordView<'a> {
 }
 
 impl<'a> RecordView<'a> {
+    /// Offset, timestamp, and a CRC32C over key, value and headers.
+    pub(crate) fn fingerprint(&self) -> (i64, i64, u32) {
+        let field = |crc: u32, bytes: Option<&[u8]>| {
+            let length = bytes.map_or(-1, |bytes| bytes.len() as i64);
+            let crc = millrace_model::crc32c_append(crc, &length.to_be_bytes());
+            millrace_model::crc32c_append(crc, bytes.unwrap_or_default())
+        };
+        let crc = field(field(0, self.key), self.value);
+        let crc = millrace_model::crc32c_append(crc, self.raw.header_bytes);
+        (self.offset, self.timestamp, crc)
+    }
+
     /// Keys and values of the headers, in order; nothing follows one that is malformed.
     pub fn headers(&self) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
         self.raw.headers().map_while(Result::ok)
@@ -155,13 +167,18 @@ pub fn records_within(batch: &Bytes, bytes_max: usize) -> Result<Records, Invali
         Cow::Borrowed(_) => packed,
         Cow::Owned(data) => data.into(),
     };
-    Ok(Records {
-        header,
+    Ok(records_of(&header, data))
+}
+
+/// The records of a batch whose records, decompressed, are `data`.
+pub(crate) fn records_of(header: &BatchHeader, data: Bytes) -> Records {
+    Records {
+        header: *header,
         data,
         at: 0,
         next: 0,
         failed: false,
-    })
+    }
 }
 
 /// Reads every record of a batch whose records, still compressed, are `packed`, as long as they
@@ -227,6 +244,16 @@ impl Records {
     #[must_use]
     pub fn total_bytes(&self) -> usize {
         self.data.len()
+    }
+
+    /// All records, read or not, decompressed.
+    pub(crate) fn whole_data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The same, shared.
+    pub(crate) fn whole_bytes(&self) -> Bytes {
+        self.data.clone()
     }
 
     /// Keeps `guard` for as long as the records' bytes are in memory: until the batch and every key,

@@ -14,8 +14,8 @@ const WALK_BYTES: usize = 1024 * 1024;
 /// What a read found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadResult {
-    /// Whole batches in offset order without a gap, the first one containing the asked offset
-    /// (it may begin before it). Empty at the high watermark.
+    /// Whole batches in offset order. The first one contains the asked offset (it may begin before it), or is the next one where
+    /// log compaction has dropped that. Empty at the high watermark.
     pub batches: Vec<Bytes>,
     /// The high watermark at the time of the read.
     pub high_watermark: Offset,
@@ -135,9 +135,11 @@ impl PartitionLog {
         if latest.batch >= self.start_offset() && latest.batch < self.high_watermark() {
             let exact =
                 |batch: &Entry| first_reaching(batch, latest.timestamp, self.start_offset());
-            return Ok(self.walk(latest.batch, exact).await?);
+            if let Some(found) = self.walk(latest.batch, exact).await? {
+                return Ok(Some(found));
+            }
         }
-        // The batch that had it is trimmed or not durable: look at what is left. Rare.
+        // The record that had it is trimmed, compacted away or not durable: look at what is left. Rare.
         let mut best: Option<TimestampOffset> = None;
         let look = |batch: &Entry| {
             let above = best.map_or(i64::MIN, |best| best.timestamp.saturating_add(1));
@@ -166,6 +168,10 @@ impl PartitionLog {
                 }
                 Err(error) => return Err(self.read_error(from, error)),
             };
+            if found.is_empty() {
+                // Log compaction has left nothing of the rest.
+                return Ok(None);
+            }
             for batch in &found {
                 if let Some(found) = visit(batch) {
                     return Ok(Some(found));
