@@ -58,14 +58,19 @@ pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
         AppendError::Empty | AppendError::ControlBatch | AppendError::InvalidSequence { .. } => {
             ErrorCode::InvalidRecord
         }
-        AppendError::Transactional => ErrorCode::InvalidTxnState,
+        AppendError::NotVerified { .. } | AppendError::TransactionOpen { .. } => {
+            ErrorCode::InvalidTxnState
+        }
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+        AppendError::CoordinatorFenced { .. } => ErrorCode::TransactionCoordinatorFenced,
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         // Final for the producer, which tells the text; another id would not be remembered either.
         AppendError::TooManyProducers { .. } => ErrorCode::PolicyViolation,
         // Nothing was written; every client tries again after this one.
         AppendError::Overloaded(_) => ErrorCode::RequestTimedOut,
         AppendError::Closed => ErrorCode::NotLeaderOrFollower,
+        // Clients retry this one, until a transaction ends or retention deletes one.
+        AppendError::TooManyTransactions { .. } => ErrorCode::KafkaStorageError,
         AppendError::Offline(_) | AppendError::Storage(_) => ErrorCode::KafkaStorageError,
     }
 }

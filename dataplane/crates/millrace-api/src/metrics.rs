@@ -154,6 +154,7 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeUserScramCredentials => "DescribeUserScramCredentials",
         ApiKey::AlterUserScramCredentials => "AlterUserScramCredentials",
         ApiKey::DescribeCluster => "DescribeCluster",
+        ApiKey::DescribeProducers => "DescribeProducers",
         _ => "other",
     }
 }

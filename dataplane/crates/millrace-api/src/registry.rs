@@ -61,6 +61,7 @@ const TABLE: &[(ApiKey, Handler)] = &[
     ),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
     serve!(DescribeCluster, describe_cluster),
+    serve!(DescribeProducers, describe_producers),
 ];
 
 /// The handler of an API.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, PartitionLog, Topic};
+use millrace_log::{CONSUMER_OFFSETS_TOPIC, Isolation, LogManager, PartitionLog, Topic};
 use millrace_model::{TopicId, TopicName};
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -78,6 +78,15 @@ pub(crate) fn compare_leader_epochs(ours: i32, theirs: i32) -> Result<(), ErrorC
         _ if theirs < ours => Err(ErrorCode::FencedLeaderEpoch),
         _ if theirs > ours => Err(ErrorCode::UnknownLeaderEpoch),
         _ => Ok(()),
+    }
+}
+
+/// The isolation level of a Fetch or a ListOffsets. Kafka knows 0 and 1; a level that it does not know gets no records that might
+/// be aborted.
+pub(crate) const fn isolation(level: i8) -> Isolation {
+    match level {
+        0 => Isolation::ReadUncommitted,
+        _ => Isolation::ReadCommitted,
     }
 }
 

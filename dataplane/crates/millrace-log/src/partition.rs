@@ -2,6 +2,7 @@
 //!
 //! - this file: what it is, and what others ask of it
 //! - `append`: check, assign offsets, stamp, write
+//! - `transact`: markers, verification, the last stable offset
 //! - `read`: whole batches by offset, records by timestamp
 //! - `retain`: delete what is old or too much
 //! - `clean`: keep the last record of every key
@@ -13,11 +14,12 @@ mod clean;
 mod persist;
 mod read;
 mod retain;
+mod transact;
 mod usage;
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -32,7 +34,7 @@ use parking_lot::{Mutex, RwLock};
 use self::usage::UsageCounters;
 pub use self::{
     append::{AppendOrigin, AppendTicket, Appended},
-    read::{ReadResult, TimestampOffset},
+    read::{Isolation, ReadResult, TimestampOffset},
     usage::Usage,
 };
 pub(crate) use self::{
@@ -47,6 +49,7 @@ use crate::{
     replay_debt::ReplayDebt,
     segments::Segments,
     time_index::TimeIndex,
+    transactions::Transactions,
 };
 
 /// Called with the new high watermark after it has moved. Must be quick and must not block.
@@ -87,6 +90,9 @@ pub struct PartitionLog {
     deletions: Arc<DeletionMetrics>,
     tasks: Supervisor,
     state: Mutex<State>,
+    /// False where no transaction is open and all markers are durable. Is set before a transaction's first batch is appended,
+    /// so that who reads the high watermark first and this then needs no lock to know that all below is stable.
+    is_unstable: AtomicBool,
     /// What the producers cost here. Locked under `state`.
     producer_charge: Mutex<Charge>,
     /// Held while a checkpoint is written: they are written one after the other.
@@ -104,6 +110,7 @@ pub struct PartitionLog {
 #[derive(Debug, Default)]
 struct State {
     producers: Producers,
+    transactions: Transactions,
     time_index: TimeIndex,
     segments: Segments,
     leader_epochs: LeaderEpochs,
@@ -226,8 +233,12 @@ impl PartitionLog {
 
     /// Refuses all work from now on. Whoever waits for new records looks again, and learns it.
     pub(crate) fn shut(&self) {
-        self.closed.get_or_init(|| self.clock.now());
+        self.refuse_work();
         self.data.wake_listeners();
+    }
+
+    fn refuse_work(&self) {
+        self.closed.get_or_init(|| self.clock.now());
     }
 
     /// Whether all work is refused.

@@ -76,6 +76,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DescribeUserScramCredentials, 0, 0),
     serve(ApiKey::AlterUserScramCredentials, 0, 0),
     serve(ApiKey::DescribeCluster, 0, 2),
+    serve(ApiKey::DescribeProducers, 0, 0),
 ];
 
 /// The versions of an API, or nothing where it is not served.
@@ -156,6 +157,7 @@ mod tests {
             DescribeUserScramCredentials => DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;
             AlterUserScramCredentials => AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
+            DescribeProducers => DescribeProducersRequest, DescribeProducersResponse;
         };
         (both.min, both.max)
     }

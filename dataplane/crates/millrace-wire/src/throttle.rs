@@ -45,7 +45,8 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::AlterClientQuotas
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::AlterUserScramCredentials
-        | ApiKey::DescribeCluster => 0,
+        | ApiKey::DescribeCluster
+        | ApiKey::DescribeProducers => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
         | ApiKey::Heartbeat
@@ -213,6 +214,7 @@ mod tests {
             DescribeUserScramCredentials DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
+            DescribeProducers DescribeProducersResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

@@ -1,9 +1,10 @@
-//! ListOffsets: the first and last offset, and offsets by timestamp.
+//! ListOffsets: the first and last offset, and offsets by timestamp. Consumers of committed records are
+//! told of nothing at or above the last stable offset.
 
 use std::{collections::HashMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
-use millrace_log::{PartitionLog, TimestampOffset};
+use millrace_log::{Isolation, PartitionLog, TimestampOffset};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
@@ -21,10 +22,10 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::Context,
-    topics::{check_leader_epoch, find, partition, wire_offset},
+    topics::{check_leader_epoch, find, isolation, partition, wire_offset},
 };
 
-/// Instead of a timestamp: the high watermark.
+/// Instead of a timestamp: the high watermark, or the last stable offset.
 const LATEST: i64 = -1;
 /// The log start offset.
 const EARLIEST: i64 = -2;
@@ -65,6 +66,7 @@ async fn answer(
             *asked.entry(key).or_default() += 1;
         }
     }
+    let isolation = isolation(request.isolation_level);
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let allowed = rights.topic(Operation::Describe, &topic.name);
@@ -77,7 +79,13 @@ async fn answer(
                 (Ok(()), true) => Some(ErrorCode::InvalidRequest),
                 (Ok(()), false) => None,
             };
-            lookups.push(one(context, reply, &topic.name, partition, fault));
+            lookups.push(one(
+                (context, isolation),
+                reply,
+                &topic.name,
+                partition,
+                fault,
+            ));
         }
         let partitions: Vec<_> = stream::iter(lookups).buffered(LOOKUPS_MAX).collect().await;
         topics.push(
@@ -92,7 +100,7 @@ async fn answer(
 }
 
 async fn one(
-    context: &Context,
+    (context, isolation): (&Context, Isolation),
     reply: Reply,
     topic: &WireTopic,
     asked: &ListOffsetsPartition,
@@ -100,7 +108,7 @@ async fn one(
 ) -> ListOffsetsPartitionResponse {
     let found = match fault {
         Some(code) => Err(code),
-        None => look_up(context, reply, topic, asked).await,
+        None => look_up((context, isolation), reply, topic, asked).await,
     };
     let response = ListOffsetsPartitionResponse::default()
         .with_partition_index(asked.partition_index)
@@ -122,7 +130,7 @@ async fn one(
 }
 
 async fn look_up(
-    context: &Context,
+    (context, isolation): (&Context, Isolation),
     reply: Reply,
     topic: &WireTopic,
     asked: &ListOffsetsPartition,
@@ -130,11 +138,19 @@ async fn look_up(
     let topic = find(&context.logs, false, topic, Uuid::nil())?;
     let log = partition(&topic, asked.partition_index)?;
     check_leader_epoch(log, asked.current_leader_epoch)?;
-    let found = at(log, reply.version, asked.timestamp).await?;
+    let found = at((log, isolation), reply.version, asked.timestamp).await?;
     Ok((found, log.leader_epoch()))
 }
 
-async fn at(log: &PartitionLog, version: i16, timestamp: i64) -> Result<Found, ErrorCode> {
+async fn at(
+    (log, isolation): (&PartitionLog, Isolation),
+    version: i16,
+    timestamp: i64,
+) -> Result<Found, ErrorCode> {
+    let end = match isolation {
+        Isolation::ReadUncommitted => log.high_watermark(),
+        Isolation::ReadCommitted => log.last_stable_offset(),
+    };
     let offset = |offset| {
         Ok(Some(TimestampOffset {
             offset,
@@ -142,8 +158,7 @@ async fn at(log: &PartitionLog, version: i16, timestamp: i64) -> Result<Found, E
         }))
     };
     let lookup = match timestamp {
-        // Without transactions, both isolation levels end at the high watermark.
-        LATEST => return offset(log.high_watermark()),
+        LATEST => return offset(end),
         EARLIEST => return offset(log.start_offset()),
         EARLIEST_LOCAL if version >= 8 => return offset(log.start_offset()),
         LATEST_TIERED if version >= 9 => return Ok(None),
@@ -151,5 +166,8 @@ async fn at(log: &PartitionLog, version: i16, timestamp: i64) -> Result<Found, E
         ..0 => return Err(ErrorCode::UnsupportedVersion),
         _ => log.offset_for_timestamp(timestamp).await,
     };
-    lookup.map_err(|error| code::of_lookup(&error))
+    let found = lookup.map_err(|error| code::of_lookup(&error))?;
+    // A record that became durable during the lookup may be told, one that may still be aborted not.
+    let stable_only = isolation == Isolation::ReadCommitted;
+    Ok(found.filter(|found| !stable_only || found.offset < end))
 }

@@ -20,6 +20,7 @@ pub(crate) mod describe_configs;
 pub(crate) mod describe_delegation_token;
 pub(crate) mod describe_groups;
 pub(crate) mod describe_log_dirs;
+pub(crate) mod describe_producers;
 pub(crate) mod describe_user_scram_credentials;
 pub(crate) mod elect_leaders;
 pub(crate) mod expire_delegation_token;

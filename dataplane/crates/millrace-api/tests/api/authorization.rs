@@ -67,7 +67,7 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::RenewDelegationToken
         | ApiKey::ExpireDelegationToken => None,
         ApiKey::Produce => topic(Write),
-        ApiKey::Fetch => topic(Read),
+        ApiKey::Fetch | ApiKey::DescribeProducers => topic(Read),
         ApiKey::ListOffsets | ApiKey::Metadata => topic(Describe),
         ApiKey::OffsetForLeaderEpoch => Some((
             vec![vec![on_topic(Describe)], vec![on_cluster(ClusterAction)]],
@@ -188,6 +188,9 @@ async fn errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Ve
             answer
         }
         ApiKey::DeleteRecords => ask!(world as peer, 2, delete_records(topic), |a| vec![
+            a.topics[0].partitions[0].error_code
+        ]),
+        ApiKey::DescribeProducers => ask!(world as peer, 0, describe_producers(topic), |a| vec![
             a.topics[0].partitions[0].error_code
         ]),
         ApiKey::CreatePartitions => ask!(world as peer, 3, create_partitions(topic), |a| vec![

@@ -72,6 +72,7 @@ async fn every_version_advertised_is_served() {
         }
         ask_all(&world, |_| create_partitions(name)).await;
         ask_all(&world, |_| delete_records(name)).await;
+        ask_all(&world, |_| describe_producers(name)).await;
         ask_all(&world, |_| offset_for_leader_epoch(name)).await;
         ask_all(&world, |_| describe_log_dirs(Some(name))).await;
     }
@@ -371,6 +372,13 @@ fn elect(name: &str) -> ElectLeadersRequest {
     ElectLeadersRequest::default()
         .with_topic_partitions(Some(vec![topic]))
         .with_timeout_ms(1_000)
+}
+
+pub(crate) fn describe_producers(name: &str) -> DescribeProducersRequest {
+    let topic = describe_producers_request::TopicRequest::default()
+        .with_name(topic_name(name))
+        .with_partition_indexes(vec![0]);
+    DescribeProducersRequest::default().with_topics(vec![topic])
 }
 
 pub(crate) fn delete_records(name: &str) -> DeleteRecordsRequest {

@@ -15,15 +15,16 @@ use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
 
 use millrace_model::{Cause, Classified, FailureClass, Offset, StreamId};
 use millrace_record::{InvalidBatch, header_of, records};
-use millrace_stream::{Entry, RewriteError};
+use millrace_stream::{Entry, RewriteError, Rewritten};
 
 pub(crate) use self::dirty::Dirty;
 use self::{
     key_map::KeyMap,
     retention::{LastOfProducers, Retention},
-    transactions::{Aborted, Marker, Transactions},
+    transactions::{Marker, Passing},
 };
-use super::{PartitionLog, State};
+use super::{PartitionLog, persist::CheckpointError};
+use crate::transactions::Aborted;
 
 /// What a cleaning may use.
 #[derive(Debug, Clone)]
@@ -60,6 +61,9 @@ pub(crate) enum CleanError {
     /// The partition was closed.
     #[error("the partition is closed")]
     Closed,
+    /// What the cleaning before has found is not durable.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// The log start has moved into what was cleaned.
     #[error("records were deleted meanwhile")]
     Trimmed,
@@ -69,8 +73,25 @@ impl Classified for CleanError {
     fn class(&self) -> FailureClass {
         match self {
             Self::Rewrite(error) => error.class(),
+            Self::Checkpoint(_) => FailureClass::Transient,
             Self::Closed | Self::Trimmed => FailureClass::Gone,
         }
+    }
+}
+
+impl Cleaned {
+    /// Gives the bytes of batches that are gone.
+    fn add(&mut self, rewritten: &Rewritten) -> u64 {
+        self.read_bytes += rewritten.input_bytes;
+        if !rewritten.replaced {
+            return 0;
+        }
+        let (before, after) = (rewritten.input_payload, rewritten.output_payload);
+        let removed = before.saturating_sub(after);
+        self.written_bytes += rewritten.output_bytes;
+        self.removed_bytes += removed;
+        self.groups += 1;
+        removed
     }
 }
 
@@ -89,10 +110,12 @@ impl PartitionLog {
         dirty: &Dirty,
         tools: &CleanerTools,
     ) -> Result<Cleaned, CleanError> {
+        // A marker is dropped only once the index of aborted transactions, without its transaction, is durable.
+        self.checkpoint().await?;
         let log_start = self.start_offset();
         let mut map = KeyMap::new(tools.map_bytes, dirty.end - dirty.first, tools.salt);
         let rewriter = self.data.rewriter();
-        let mut transactions = Transactions::new(self.aborted_between((dirty.first, dirty.end)));
+        let mut transactions = Passing::new(self.aborted_between((dirty.first, dirty.end)));
         let mut visit = |entry: &Entry| add_batch(&mut map, &mut transactions, entry, dirty.first);
         let mut cleaned = Cleaned {
             read_bytes: rewriter.scan((dirty.first, dirty.end), &mut visit).await?,
@@ -126,18 +149,8 @@ impl PartitionLog {
                 }
                 rewritten => rewritten?,
             };
-            cleaned.read_bytes += rewritten.input_bytes;
-            if rewritten.replaced {
-                let removed = rewritten
-                    .input_payload
-                    .saturating_sub(rewritten.output_payload);
-                cleaned.written_bytes += rewritten.output_bytes;
-                cleaned.removed_bytes += removed;
-                cleaned.groups += 1;
-                let mut state = self.state.lock();
-                state.segments.shrink(group.range(), removed);
-                state.cleaner_changed = true;
-            }
+            let removed = cleaned.add(&rewritten);
+            self.note_group(group.range(), removed, &retention.take_emptied());
         }
         let mut state = self.state.lock();
         state.first_dirty = cleaned.up_to;
@@ -147,32 +160,40 @@ impl PartitionLog {
 }
 
 impl PartitionLog {
-    /// No transaction is open below it, and everything below it is durable.
-    fn stable_end(&self, _state: &State) -> Offset {
-        self.high_watermark()
-    }
-
-    /// The aborted transactions with records in a range.
-    fn aborted_between(&self, _range: (Offset, Offset)) -> Vec<Aborted> {
-        Vec::new()
+    /// The aborted transactions with records or a marker in a range.
+    fn aborted_between(&self, (from, end): (Offset, Offset)) -> Vec<Aborted> {
+        let state = self.state.lock();
+        let aborted = state.transactions.aborted().iter();
+        let overlaps = |aborted: &&Aborted| aborted.last >= from && aborted.first < end;
+        aborted.filter(overlaps).copied().collect()
     }
 
     /// Where the last data of each known producer ends.
     fn last_of_producers(&self) -> LastOfProducers {
         self.state.lock().producers.last_offsets().collect()
     }
+
+    /// Takes note of a group that was looked at.
+    fn note_group(&self, range: (Offset, Offset), removed: u64, gone: &[Aborted]) {
+        let mut state = self.state.lock();
+        state.segments.shrink(range, removed);
+        state.transactions.forget(gone);
+        state.cleaner_changed |= removed > 0 || !gone.is_empty();
+        self.charge_producers(&state);
+    }
 }
 
 /// Takes note of the keys of one batch; breaks where the map is full.
 fn add_batch(
     map: &mut KeyMap,
-    transactions: &mut Transactions,
+    transactions: &mut Passing,
     entry: &Entry,
     from: Offset,
 ) -> Result<ControlFlow<()>, Cause> {
     let header = header_of(&entry.payload).map_err(corrupt)?;
     if header.is_control() {
-        transactions.pass_marker(&header, Marker::of(&entry.payload).map_err(corrupt)?);
+        let marker = Marker::of(&entry.payload).map_err(corrupt)?;
+        transactions.pass_marker(&header, marker, false);
     } else if !transactions.pass_data(&header) {
         let mut batch = records(&entry.payload).map_err(corrupt)?;
         while let Some(record) = batch.next_view() {

@@ -15,7 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use millrace_model::{Cause, Classified, FailureClass, Offset};
-use millrace_record::header_of;
+use millrace_record::{TransactionEnd, header_of};
 use millrace_stream::{Entry, FetchError, Stream};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
@@ -164,6 +164,7 @@ impl PartitionLog {
             deletions,
             tasks,
             state: Mutex::default(),
+            is_unstable: AtomicBool::default(),
             checkpointing: tokio::sync::Mutex::default(),
             closed: OnceLock::new(),
             unopened_because: RwLock::default(),
@@ -182,6 +183,7 @@ impl PartitionLog {
             Some(Checkpoint {
                 end,
                 producers,
+                transactions,
                 time_index,
                 segments,
                 leader_epochs,
@@ -190,6 +192,7 @@ impl PartitionLog {
                 self.checkpointing.lock().await.covers = Some(end);
                 *self.state.lock() = State {
                     producers,
+                    transactions,
                     time_index,
                     segments,
                     leader_epochs,
@@ -206,7 +209,7 @@ impl PartitionLog {
             partition: self.id.clone(),
             source,
         })?;
-        self.charge_producers(&self.state.lock());
+        self.state_is_restored();
         Ok(())
     }
 
@@ -310,17 +313,19 @@ impl PartitionLog {
                 break;
             }
             for entry in &found {
-                let header = header_of(&entry.payload).map_err(|error| ReadError::Corrupt {
+                let corrupt = |error| ReadError::Corrupt {
                     offset: entry.base_offset,
                     cause: Cause::of(FailureClass::Corrupt, error),
-                })?;
+                };
+                let header = header_of(&entry.payload).map_err(corrupt)?;
+                let marker = TransactionEnd::of(&entry.payload).map_err(corrupt)?;
                 let bytes = entry.payload.len() as u64;
                 let extent = Extent {
                     base_offset: entry.base_offset,
                     end_offset: entry.end_offset(),
                     bytes,
                 };
-                state.note(&header, extent, now_ms);
+                state.note((&header, marker), extent, now_ms);
                 self.owe(&mut state, bytes);
                 from = entry.end_offset();
             }
@@ -407,6 +412,7 @@ impl PartitionLog {
         state.cleaner_changed = false;
         let State {
             producers,
+            transactions,
             time_index,
             segments,
             leader_epochs,
@@ -415,6 +421,7 @@ impl PartitionLog {
         } = &*state;
         let kept = Kept {
             producers,
+            transactions,
             time_index,
             segments,
             leader_epochs,
@@ -430,8 +437,10 @@ impl PartitionLog {
     pub(crate) async fn close(&self) -> Result<(), CheckpointError> {
         {
             let _no_append_under_way = self.state.lock();
-            self.shut();
+            self.refuse_work();
         }
+        // Without the lock: whoever is woken may ask for the last stable offset.
+        self.data.wake_listeners();
         self.checkpoint().await
     }
 }

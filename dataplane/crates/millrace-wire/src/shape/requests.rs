@@ -51,6 +51,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::DescribeProducers => (0, &DESCRIBE_PRODUCERS),
         _ => return None,
     };
     Some(MessageShape {
@@ -506,6 +507,8 @@ static PRINCIPAL: Schema = plain(&[
     always(TEXT), // type
     always(TEXT), // name
 ]);
+
+static DESCRIBE_PRODUCERS: Schema = plain(&[always(list_of!(PARTITIONS_OF_TOPIC))]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[
     always(BOOL),   // include cluster authorized operations

@@ -47,6 +47,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::DescribeProducers => (0, &DESCRIBE_PRODUCERS),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
@@ -543,6 +544,29 @@ static OFFSET_DELETE: Schema = plain(&[
 static OFFSET_DELETE_TOPIC: Schema = plain(&[
     always(TEXT), // name
     always(list_of!(PARTITION_ERROR)),
+]);
+
+static DESCRIBE_PRODUCERS: Schema = plain(&[
+    always(INT32), // throttle time
+    always(list_of!(PRODUCERS_OF_TOPIC)),
+]);
+static PRODUCERS_OF_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(PRODUCERS_OF_PARTITION)),
+]);
+static PRODUCERS_OF_PARTITION: Schema = plain(&[
+    always(INT32), // partition
+    always(INT16), // error
+    always(TEXT),  // error message
+    always(list_of!(PRODUCER_STATE)),
+]);
+static PRODUCER_STATE: Schema = plain(&[
+    always(INT64), // producer id
+    always(INT32), // producer epoch
+    always(INT32), // last sequence
+    always(INT64), // last timestamp
+    always(INT32), // coordinator epoch
+    always(INT64), // first offset of the open transaction
 ]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[

@@ -64,6 +64,7 @@ macro_rules! for_messages {
             DescribeUserScramCredentials DescribeUserScramCredentialsRequest DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsRequest AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterRequest DescribeClusterResponse,
+            DescribeProducers DescribeProducersRequest DescribeProducersResponse,
             CreateDelegationToken CreateDelegationTokenRequest CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenRequest RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenRequest ExpireDelegationTokenResponse,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use millrace_log::ReadResult;
 use millrace_model::TopicId;
 use millrace_wire::{
-    FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
+    AbortedTransaction, FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
     error_code::{ErrorCode, NONE},
     messages::{BrokerId, TopicName as WireTopic},
     service::Peer,
@@ -291,6 +291,14 @@ fn count((context, zone): (&Context, Zone), wanted: &Wanted, part: &Part) {
     }
 }
 
+fn aborted(transactions: Vec<millrace_log::AbortedTransaction>) -> Vec<AbortedTransaction> {
+    let wire = |one: millrace_log::AbortedTransaction| AbortedTransaction {
+        producer_id: one.producer_id,
+        first_offset: wire_offset(one.first_offset),
+    };
+    transactions.into_iter().map(wire).collect()
+}
+
 fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
     let empty = FetchedPartition {
         index: wanted.index,
@@ -299,16 +307,16 @@ fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
     let with = |read: ReadResult| FetchedPartition {
         error_code: NONE,
         high_watermark: wire_offset(read.high_watermark),
-        // Without transactions, everything below the high watermark is stable.
-        last_stable_offset: wire_offset(read.high_watermark),
+        last_stable_offset: wire_offset(read.last_stable_offset),
         log_start_offset: wire_offset(read.log_start),
+        aborted_transactions: read.aborted_transactions.map(aborted),
         records: read.batches,
         ..empty.clone()
     };
     match (part, &wanted.source) {
         (Part::Hot(read) | Part::Cold(read), _) => with(read),
         // Objects took too long. The client asks again; meanwhile they may have come.
-        (Part::Missed, Ok(source)) => source.log.nothing().map_or(empty.clone(), with),
+        (Part::Missed, Ok(source)) => source.nothing().map_or(empty.clone(), with),
         (Part::Missed, Err(unread)) => fetched(wanted, Part::unread(unread.clone())),
         (Part::Failed(code), _) => FetchedPartition {
             error_code: code.code(),

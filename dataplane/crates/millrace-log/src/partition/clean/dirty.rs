@@ -78,11 +78,12 @@ impl PartitionLog {
         if !config.compacts() || self.is_closed() || self.offline().is_some() {
             return None;
         }
+        let limit = self.committed_offset().min(self.last_stable_offset());
         let state = self.state.lock();
         let bounds = Bounds {
             log_start: self.start_offset(),
             first_dirty: state.first_dirty,
-            limit: self.committed_offset().min(self.stable_end(&state)),
+            limit,
             now_ms: self.clock.wall_ms(),
         };
         Dirty::of(&state.segments, &config, bounds)

@@ -12,8 +12,9 @@ use millrace_stream::{Entry, EntryFilter, Outcome};
 use super::{
     corrupt,
     key_map::KeyMap,
-    transactions::{Aborted, Marker, Transactions},
+    transactions::{Marker, Need, Passing},
 };
+use crate::transactions::Aborted;
 
 /// Where the last data of each known producer ends: its last offset, and `None` where only a marker of the epoch is known.
 pub(crate) type LastOfProducers = HashMap<i64, (i16, Option<Offset>)>;
@@ -22,7 +23,7 @@ pub(crate) type LastOfProducers = HashMap<i64, (i16, Option<Offset>)>;
 #[derive(Debug)]
 pub(super) struct Retention<'a> {
     map: &'a KeyMap,
-    transactions: Transactions,
+    transactions: Passing,
     now_ms: i64,
     delete_retention_ms: i64,
     last_of_producers: LastOfProducers,
@@ -36,7 +37,7 @@ impl<'a> Retention<'a> {
     pub(super) fn new(map: &'a KeyMap, aborted: Vec<Aborted>) -> Self {
         Self {
             map,
-            transactions: Transactions::new(aborted),
+            transactions: Passing::new(aborted),
             now_ms: 0,
             delete_retention_ms: 0,
             last_of_producers: HashMap::new(),
@@ -59,7 +60,7 @@ impl<'a> Retention<'a> {
         self.last_of_producers = last_of_producers;
     }
 
-    /// Aborted transactions of which no data is left.
+    /// Aborted transactions of which nothing but the marker is left, for long enough.
     pub(super) fn take_emptied(&mut self) -> Vec<Aborted> {
         self.transactions.take_emptied()
     }
@@ -106,10 +107,15 @@ impl<'a> Retention<'a> {
             return Ok((self.transactions.pass_data(header), false));
         }
         let marker = Marker::of(batch).map_err(corrupt)?;
-        let of_nothing = self.transactions.pass_marker(header, marker);
-        let is_over = |horizon_ms: i64| horizon_ms <= self.now_ms;
-        let discard = of_nothing && header.delete_horizon_ms().is_some_and(is_over);
-        Ok((discard, of_nothing))
+        let is_over = self.is_over(header);
+        let need = self.transactions.pass_marker(header, marker, is_over);
+        Ok((need == Need::Unneeded && is_over, need != Need::Needed))
+    }
+
+    /// Whether what the batch has marked for deletion may go.
+    fn is_over(&self, header: &BatchHeader) -> bool {
+        let horizon_ms = header.delete_horizon_ms();
+        horizon_ms.is_some_and(|horizon_ms| horizon_ms <= self.now_ms)
     }
 
     /// Whether the record is the one that the map has of its key.
@@ -126,8 +132,7 @@ impl<'a> Retention<'a> {
         let Some(key) = record.key else {
             return false;
         };
-        let is_over = |horizon_ms: i64| horizon_ms <= self.now_ms;
-        let is_deleted = record.value.is_none() && header.delete_horizon_ms().is_some_and(is_over);
+        let is_deleted = record.value.is_none() && self.is_over(header);
         !is_deleted && self.map.get(key).is_none_or(|last| last <= offset)
     }
 

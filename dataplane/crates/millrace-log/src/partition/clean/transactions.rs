@@ -3,18 +3,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
-use millrace_model::Offset;
-use millrace_record::{BatchHeader, InvalidBatch, records};
+use millrace_record::{BatchHeader, InvalidBatch, TransactionEnd};
 
-/// A transaction that was aborted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Aborted {
-    pub(crate) producer_id: i64,
-    /// Offset of its first record.
-    pub(crate) first_offset: Offset,
-    /// Offset of its marker.
-    pub(crate) last_offset: Offset,
-}
+use crate::transactions::Aborted;
 
 /// What a control batch says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,36 +22,44 @@ impl Marker {
     /// # Errors
     /// Its record is malformed.
     pub(super) fn of(batch: &Bytes) -> Result<Self, InvalidBatch> {
-        let Some(record) = records(batch)?.next() else {
-            return Ok(Self::Other);
-        };
-        let key = record?.key.unwrap_or_default();
-        let kind = key.get(2..4);
-        Ok(match kind {
-            Some([0, 0]) => Self::Abort,
-            Some([0, 1]) => Self::Commit,
-            _ => Self::Other,
+        let end = TransactionEnd::of(batch)?;
+        Ok(match end.map(|end| end.committed) {
+            Some(true) => Self::Commit,
+            Some(false) => Self::Abort,
+            None => Self::Other,
         })
     }
 }
 
+/// Whether a marker is still needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Data of its transaction was met.
+    Needed,
+    /// No data was met, but consumers are still told of the transaction: without the marker, they would drop what the producer
+    /// commits afterwards.
+    Indexed,
+    /// Neither.
+    Unneeded,
+}
+
 /// The transactions at one place of the log.
 #[derive(Debug, Default)]
-pub(super) struct Transactions {
+pub(super) struct Passing {
     /// Those that begin later, by their first offset.
     to_come: VecDeque<Aborted>,
     /// Aborted ones that have begun, by producer; whether data of them was met.
     aborted: HashMap<i64, (Aborted, bool)>,
     /// Producers of which data was met since their last marker, and not of an aborted transaction.
     committing: HashSet<i64>,
-    /// Aborted ones whose marker was met, and no data.
+    /// Aborted ones of which only the marker was met, and that need not be known any more.
     emptied: Vec<Aborted>,
 }
 
-impl Transactions {
+impl Passing {
     /// `aborted` are those of the range that is going to pass.
     pub(super) fn new(mut aborted: Vec<Aborted>) -> Self {
-        aborted.sort_unstable_by_key(|aborted| aborted.first_offset);
+        aborted.sort_unstable_by_key(|aborted| aborted.first);
         Self {
             to_come: aborted.into(),
             ..Self::default()
@@ -81,27 +80,34 @@ impl Transactions {
         false
     }
 
-    /// A control batch; whether it is a marker of which no data was met.
-    pub(super) fn pass_marker(&mut self, header: &BatchHeader, marker: Marker) -> bool {
+    /// A control batch; `is_over` where its delete horizon has passed.
+    pub(super) fn pass_marker(
+        &mut self,
+        header: &BatchHeader,
+        marker: Marker,
+        is_over: bool,
+    ) -> Need {
         self.begin_up_to(header);
         match marker {
             Marker::Abort => match self.aborted.remove(&header.producer_id) {
-                Some((_, true)) => false,
+                Some((_, true)) => Need::Needed,
                 Some((aborted, false)) => {
-                    self.emptied.push(aborted);
-                    true
+                    // Until now somebody might have read the data from an object that was replaced.
+                    self.emptied.extend(is_over.then_some(aborted));
+                    Need::Indexed
                 }
-                None => true,
+                None => Need::Unneeded,
             },
-            Marker::Commit => !self.committing.remove(&header.producer_id),
-            Marker::Other => false,
+            Marker::Commit if self.committing.remove(&header.producer_id) => Need::Needed,
+            Marker::Commit => Need::Unneeded,
+            Marker::Other => Need::Needed,
         }
     }
 
     fn begin_up_to(&mut self, header: &BatchHeader) {
         let last = u64::try_from(header.last_offset()).unwrap_or(0);
         while let Some(&next) = self.to_come.front()
-            && next.first_offset <= last
+            && next.first <= last
         {
             self.to_come.pop_front();
             let known = self.aborted.entry(next.producer_id);
@@ -109,7 +115,7 @@ impl Transactions {
         }
     }
 
-    /// Aborted transactions of which no data is left.
+    /// Aborted transactions of which nothing but the marker is left, for long enough.
     pub(super) fn take_emptied(&mut self) -> Vec<Aborted> {
         std::mem::take(&mut self.emptied)
     }
