@@ -9,6 +9,8 @@
 mod dirty;
 mod key_map;
 mod retention;
+#[cfg(test)]
+mod tests;
 mod transactions;
 
 use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
