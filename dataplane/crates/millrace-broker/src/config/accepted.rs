@@ -11,7 +11,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "delete.topic.enable",
     "inter.broker.listener.name",
     "inter.broker.protocol.version",
-    "log.cleaner.enable",
     "log.dir",
     "log.dirs",
     "log.flush.interval.messages",

@@ -324,6 +324,10 @@ impl Rewriter {
             stream_objects: std::mem::take(&mut outputs.objects),
         };
         self.store.commit_compaction(compaction).await?;
+        // Reads that begin from now on are of the outputs.
+        let end = group.range().1;
+        self.state.lock().cached.evict_below(end);
+        self.store.block_cache.forget_stream(self.state.id);
         Ok(done)
     }
 }
