@@ -155,6 +155,7 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::AlterUserScramCredentials => "AlterUserScramCredentials",
         ApiKey::DescribeCluster => "DescribeCluster",
         ApiKey::DescribeProducers => "DescribeProducers",
+        ApiKey::ListConfigResources => "ListConfigResources",
         _ => "other",
     }
 }

@@ -62,6 +62,7 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
     serve!(DescribeCluster, describe_cluster),
     serve!(DescribeProducers, describe_producers),
+    serve!(ListConfigResources, list_config_resources),
 ];
 
 /// The handler of an API.

@@ -45,7 +45,7 @@ pub struct Header {
     pub value: Option<Bytes>,
 }
 
-/// How many records with illegal timestamps are noted of one batch.
+/// How many records with illegal timestamps, and how many without a key, are noted of one batch.
 pub const MISTIMED_RECORDS_MAX: usize = 128;
 
 /// A record whose timestamp is not legal.
@@ -64,8 +64,8 @@ pub struct RecordsSummary {
     pub max_timestamp: i64,
     /// The offset of the first record that has it, relative to the batch's first.
     pub max_timestamp_offset_delta: i32,
-    /// Whether some record has no key, which a compacted topic refuses.
-    pub keyless: bool,
+    /// Records without a key, which a compacted topic refuses, by their position: the first [`MISTIMED_RECORDS_MAX`] of them.
+    pub keyless: Vec<i32>,
     /// The first [`MISTIMED_RECORDS_MAX`] records whose timestamps are outside of the range that was given. A record without
     /// a timestamp, which is -1, is not one of them.
     pub mistimed: Vec<Mistimed>,
@@ -194,7 +194,7 @@ pub(crate) fn summarize(
     let mut summary = RecordsSummary {
         max_timestamp: -1,
         max_timestamp_offset_delta: 0,
-        keyless: false,
+        keyless: Vec::new(),
         mistimed: Vec::new(),
     };
     for index in 0..header.count {
@@ -212,7 +212,9 @@ pub(crate) fn summarize(
             summary.max_timestamp = timestamp;
             summary.max_timestamp_offset_delta = index;
         }
-        summary.keyless |= record.key.is_none();
+        if record.key.is_none() && summary.keyless.len() < MISTIMED_RECORDS_MAX {
+            summary.keyless.push(index);
+        }
         let is_legal = timestamp == -1 || timestamps.contains(&timestamp);
         if !is_legal && summary.mistimed.len() < MISTIMED_RECORDS_MAX {
             summary.mistimed.push(Mistimed { index, timestamp });

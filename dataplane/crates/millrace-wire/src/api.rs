@@ -77,6 +77,7 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::AlterUserScramCredentials, 0, 0),
     serve(ApiKey::DescribeCluster, 0, 2),
     serve(ApiKey::DescribeProducers, 0, 0),
+    serve(ApiKey::ListConfigResources, 0, 1),
 ];
 
 /// The versions of an API, or nothing where it is not served.
@@ -158,6 +159,7 @@ mod tests {
             AlterUserScramCredentials => AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
             DescribeProducers => DescribeProducersRequest, DescribeProducersResponse;
+            ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
         };
         (both.min, both.max)
     }

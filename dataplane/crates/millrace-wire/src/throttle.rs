@@ -46,7 +46,8 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::AlterUserScramCredentials
         | ApiKey::DescribeCluster
-        | ApiKey::DescribeProducers => 0,
+        | ApiKey::DescribeProducers
+        | ApiKey::ListConfigResources => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
         | ApiKey::Heartbeat
@@ -215,6 +216,7 @@ mod tests {
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
             DescribeProducers DescribeProducersResponse,
+            ListConfigResources ListConfigResourcesResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

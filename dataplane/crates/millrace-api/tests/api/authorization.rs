@@ -114,7 +114,7 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             TOKEN_DENIED,
         )),
         ApiKey::AlterClientQuotas => cluster(AlterConfigs),
-        ApiKey::DescribeClientQuotas => cluster(DescribeConfigs),
+        ApiKey::DescribeClientQuotas | ApiKey::ListConfigResources => cluster(DescribeConfigs),
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {
             cluster(Describe)
         }
@@ -273,8 +273,8 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
     }
 }
 
-/// The same of requests that concern leaders.
-async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+/// The same of requests that concern leaders or brokers.
+async fn broker_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
     match key {
         ApiKey::AlterPartitionReassignments => {
             ask!(
@@ -297,7 +297,11 @@ async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16>
                 a.error_code
             ])
         }
-        other => panic!("{other:?} does not concern leaders"),
+        ApiKey::ListConfigResources => {
+            let request = ListConfigResourcesRequest::default();
+            ask!(world as peer, 1, request, |a| vec![a.error_code])
+        }
+        other => panic!("{other:?} concerns neither leaders nor brokers"),
     }
 }
 
@@ -348,7 +352,8 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
         }
         ApiKey::AlterPartitionReassignments
         | ApiKey::ListPartitionReassignments
-        | ApiKey::ElectLeaders => leader_errors(world, peer, key).await,
+        | ApiKey::ListConfigResources
+        | ApiKey::ElectLeaders => broker_errors(world, peer, key).await,
         ApiKey::CreateDelegationToken => {
             ask!(world as peer, 3, create_token(OTHER, &[]), |a| vec![
                 a.error_code

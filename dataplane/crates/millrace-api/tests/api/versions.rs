@@ -97,6 +97,7 @@ async fn every_version_advertised_is_served() {
         DescribeClusterRequest::default().with_endpoint_type(1)
     })
     .await;
+    ask_all(&world, |_| ListConfigResourcesRequest::default()).await;
     ask_all(&world, |version| create_topics(&format!("made-{version}"))).await;
     ask_all(&world, |_| create_topics("t")).await;
     ask_all(&world, |version| {

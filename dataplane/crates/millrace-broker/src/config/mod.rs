@@ -17,9 +17,11 @@ mod oauth;
 mod reader;
 mod security;
 mod storage;
+mod topic_defaults;
 mod wal_uri;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     fmt,
     num::ParseIntError,
@@ -49,10 +51,11 @@ use self::{
     reader::{Reader, Shown},
     security::read_protections,
     storage::read_storage,
+    topic_defaults::read_topic_defaults,
 };
 
 pub(crate) use self::{
-    accepted::nearest,
+    accepted::{nearest, reason},
     cluster::INTER_BROKER,
     reader::parse_bytes,
     storage::{
@@ -198,7 +201,7 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The key.
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
     /// Where it was set, if it was.
     pub origin: Option<Origin>,
     /// What is wrong.
@@ -266,7 +269,8 @@ impl BrokerConfig {
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
-        let unknown = reader.unknown();
+        check_broker_id(r, node_id);
+        let unknown = reader.rest();
         let settings = reader.finish()?;
         // The reader has reported an error wherever something is missing here.
         let storage = storage.ok_or_else(Vec::new)?;
@@ -300,6 +304,21 @@ impl BrokerConfig {
             settings,
             unknown,
         })
+    }
+}
+
+/// Kafka's other name of `node.id` must not contradict it.
+fn check_broker_id(r: &mut Reader<'_>, node_id: u32) {
+    let Some(broker_id) = r.number_if_set("broker.id", -1..=i64::from(i32::MAX)) else {
+        return;
+    };
+    if broker_id != -1 && broker_id != i64::from(node_id) {
+        let problem = format!("it is {broker_id}, but node.id is {node_id}");
+        r.fail(
+            "broker.id",
+            problem,
+            "write the same number for both, or remove the line",
+        );
     }
 }
 
@@ -491,6 +510,7 @@ fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
             default.retention_bytes,
             -1..=i64::MAX,
         ),
+        topic: read_topic_defaults(r),
         retention_check_interval: r.millis(
             "log.retention.check.interval.ms",
             default.retention_check_interval,

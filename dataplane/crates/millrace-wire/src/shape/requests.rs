@@ -52,6 +52,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         ApiKey::DescribeProducers => (0, &DESCRIBE_PRODUCERS),
+        ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         _ => return None,
     };
     Some(MessageShape {
@@ -509,6 +510,9 @@ static PRINCIPAL: Schema = plain(&[
 ]);
 
 static DESCRIBE_PRODUCERS: Schema = plain(&[always(list_of!(PARTITIONS_OF_TOPIC))]);
+static LIST_CONFIG_RESOURCES: Schema = plain(&[
+    since(1, INT8S), // types
+]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[
     always(BOOL),   // include cluster authorized operations

@@ -48,6 +48,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
         ApiKey::DescribeProducers => (0, &DESCRIBE_PRODUCERS),
+        ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
@@ -567,6 +568,16 @@ static PRODUCER_STATE: Schema = plain(&[
     always(INT64), // last timestamp
     always(INT32), // coordinator epoch
     always(INT64), // first offset of the open transaction
+]);
+static LIST_CONFIG_RESOURCES: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(list_of!(CONFIG_RESOURCE)),
+]);
+
+static CONFIG_RESOURCE: Schema = plain(&[
+    always(TEXT),   // name
+    since(1, INT8), // type
 ]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[

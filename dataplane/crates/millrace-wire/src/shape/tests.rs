@@ -65,6 +65,7 @@ macro_rules! for_messages {
             AlterUserScramCredentials AlterUserScramCredentialsRequest AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterRequest DescribeClusterResponse,
             DescribeProducers DescribeProducersRequest DescribeProducersResponse,
+            ListConfigResources ListConfigResourcesRequest ListConfigResourcesResponse,
             CreateDelegationToken CreateDelegationTokenRequest CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenRequest RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenRequest ExpireDelegationTokenResponse,
