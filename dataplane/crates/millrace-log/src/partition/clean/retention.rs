@@ -73,7 +73,7 @@ impl<'a> Retention<'a> {
         while let Some(record) = all.next_view() {
             let record = record.map_err(corrupt)?;
             let is_last_record = self.is_last_record(&record);
-            self.met += u64::from(is_last_record && !header.is_control());
+            self.met += u64::from(is_last_record && !discard && !header.is_control());
             let stays = !discard && (header.is_control() || self.stays(&header, &record));
             tombstones |= stays && record.value.is_none();
             kept.push(stays);
