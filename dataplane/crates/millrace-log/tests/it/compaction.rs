@@ -1,6 +1,13 @@
 //! Log compaction of whole partitions: what consumers read afterwards, and what a restart finds.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use crate::{
     broker::{Broker, append, create, open, partition},
@@ -288,4 +295,55 @@ async fn a_topic_that_deletes_is_not_compacted() {
     }
     compact(&broker).await;
     assert_eq!(read_from(&log, 0).await.len(), 10);
+}
+
+/// Polls the compaction of all logs so often; whether it ended.
+async fn compact_for(polls: u32, broker: &Broker) -> bool {
+    let mut left = polls;
+    let mut compacting = pin!(broker.logs.compact_logs());
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        compacting.as_mut().poll(context).map(|()| true)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_crash_at_any_step_loses_no_last_record() {
+    let world = world().await;
+    let mut broker = open(&world).await;
+    let mut log = create(&broker, "t", EAGER).await;
+    let mut expected = BTreeMap::new();
+    let mut value = 0;
+    for polls in (1..).step_by(3) {
+        // Ever more groups of objects, and tombstones that delete what is in the groups before them.
+        for n in 0..12 {
+            value += 1;
+            let (key, is_tombstone) = ((value * 7) % 11, n % 5 == 4);
+            let record = (key, (!is_tombstone).then_some(value));
+            append(&log, batch(None, &[record])).await.expect("appends");
+            match is_tombstone {
+                true => expected.remove(&key),
+                false => expected.insert(key, value),
+            };
+        }
+        broker.store.flush().await.expect("uploads");
+        let ended = compact_for(polls, &broker).await;
+        drop((log, broker));
+        world.disk.crash(Crash::Killed);
+        broker = open(&world).await;
+        log = partition(&broker, "t");
+        let found = read_from(&log, 0).await;
+        assert_eq!(latest(&found), expected, "after {polls} polls");
+        if ended {
+            assert!(
+                found.len() <= 11 + 11,
+                "one record of each key, and tombstones"
+            );
+            return;
+        }
+    }
 }
