@@ -83,6 +83,28 @@ fn entry_of(batch: Bytes) -> Entry {
     }
 }
 
+/// What stays of a group.
+fn filtered(retention: &mut Retention<'_>, group: &[Entry]) -> Vec<Entry> {
+    let mut stays = Vec::new();
+    for (n, entry) in group.iter().enumerate() {
+        match retention
+            .filter(entry, n + 1 == group.len())
+            .expect("sound")
+        {
+            Outcome::Keep => stays.push(entry.clone()),
+            Outcome::Replace(payload) => stays.push(entry_of(payload)),
+            Outcome::Drop => {}
+        }
+    }
+    assert_eq!(
+        stays.last().map(Entry::end_offset),
+        group.last().map(Entry::end_offset),
+        "a group ends with an entry"
+    );
+    retention.check().expect("all last records were met");
+    stays
+}
+
 impl World {
     fn write(&mut self, who: Option<u8>, keys: &[(u8, bool)]) {
         let codecs = [Compression::None, Compression::Lz4, Compression::Zstd];
@@ -171,6 +193,22 @@ impl World {
         self.aborted.iter().filter(overlaps).copied().collect()
     }
 
+    fn mapped(&self, (first, end): (Offset, Offset), keys: u64) -> KeyMap {
+        let mut map = KeyMap::new(keys * SLOT_BYTES, end - first, [3; 16]);
+        let mut passing = Passing::new(self.aborted_between(first, end));
+        let within = |entry: &&Entry| entry.end_offset() > first && entry.base_offset < end;
+        for entry in self.entries.iter().filter(within) {
+            let added = add_batch(&mut map, &mut passing, entry, first);
+            if added.expect("sound").is_break() {
+                break;
+            }
+        }
+        if !map.is_full() {
+            map.reach(end);
+        }
+        map
+    }
+
     fn clean(&mut self, (newest, keys, group): (usize, u64, usize), fails_at: Option<usize>) {
         self.durable_aborted = self.aborted.clone();
         let first = self.first_dirty.max(self.start);
@@ -180,18 +218,7 @@ impl World {
         if end <= first {
             return;
         }
-        let mut map = KeyMap::new(keys * SLOT_BYTES, end - first, [3; 16]);
-        let mut passing = Passing::new(self.aborted_between(first, end));
-        for entry in &self.entries {
-            let within = entry.end_offset() > first && entry.base_offset < end;
-            let added = || add_batch(&mut map, &mut passing, entry, first).expect("sound");
-            if within && { added }().is_break() {
-                break;
-            }
-        }
-        if !map.is_full() {
-            map.reach(end);
-        }
+        let map = self.mapped((first, end), keys);
         assert!(map.end() > first, "it comes on");
         self.seen = self.seen.max(map.end());
         let (mut retention, mut cleaned) = (
@@ -219,28 +246,11 @@ impl World {
                 continue;
             }
             retention.begin_group(count, (self.now_ms, DELETE_RETENTION_MS), self.last.clone());
-            let group_end = group.last().map(Entry::end_offset);
-            for (n, entry) in group.iter().enumerate() {
-                if entry.base_offset < map.end() {
-                    self.first_cleaned
-                        .entry(entry.base_offset)
-                        .or_insert(self.now_ms);
-                }
-                match retention
-                    .filter(entry, n + 1 == group.len())
-                    .expect("sound")
-                {
-                    Outcome::Keep => cleaned.push(entry.clone()),
-                    Outcome::Replace(payload) => cleaned.push(entry_of(payload)),
-                    Outcome::Drop => {}
-                }
+            for entry in group.iter().filter(|entry| entry.base_offset < map.end()) {
+                let first = self.first_cleaned.entry(entry.base_offset);
+                first.or_insert(self.now_ms);
             }
-            assert_eq!(
-                cleaned.last().map(Entry::end_offset),
-                group_end,
-                "a group ends with an entry"
-            );
-            retention.check().expect("all last records were met");
+            cleaned.extend(filtered(&mut retention, &group));
             gone.extend(retention.take_emptied());
         }
         cleaned.extend(rest);
