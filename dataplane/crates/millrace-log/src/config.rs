@@ -38,7 +38,8 @@ pub struct LogDefaults {
     /// `producer.id.expiration.ms`: a producer that has not written for this long is forgotten.
     pub producer_id_expiration_ms: i64,
     /// `producer.ids.max`: producers whose sequences are remembered, over all partitions. Each costs
-    /// [`PRODUCER_BYTES`](crate::PRODUCER_BYTES) in every partition that it writes to.
+    /// [`PRODUCER_BYTES`](crate::PRODUCER_BYTES) in every partition that it writes to. Transactions that are open or were
+    /// aborted take their memory from the same budget.
     pub producer_ids_max: u64,
     /// `partitions.max`: partitions of all topics. Each costs
     /// [`PARTITION_BYTES`](crate::PARTITION_BYTES).

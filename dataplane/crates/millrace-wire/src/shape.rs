@@ -9,6 +9,7 @@
 use kafka_protocol::messages::ApiKey;
 
 mod fields;
+mod producers;
 mod reader;
 mod requests;
 mod responses;

@@ -190,9 +190,6 @@ async fn errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Ve
         ApiKey::DeleteRecords => ask!(world as peer, 2, delete_records(topic), |a| vec![
             a.topics[0].partitions[0].error_code
         ]),
-        ApiKey::DescribeProducers => ask!(world as peer, 0, describe_producers(topic), |a| vec![
-            a.topics[0].partitions[0].error_code
-        ]),
         ApiKey::CreatePartitions => ask!(world as peer, 3, create_partitions(topic), |a| vec![
             a.results[0].error_code
         ]),
@@ -216,6 +213,9 @@ async fn errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Ve
 
 async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
     match key {
+        ApiKey::DescribeProducers => ask!(world as peer, 0, describe_producers(topic), |a| vec![
+            a.topics[0].partitions[0].error_code
+        ]),
         ApiKey::OffsetCommit => ask!(world as peer, 9, offset_commit("g", topic), |a| vec![
             a.topics[0].partitions[0].error_code
         ]),

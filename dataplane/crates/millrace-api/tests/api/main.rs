@@ -6,6 +6,7 @@ mod authorization;
 mod calls;
 mod client_quotas;
 mod cold;
+mod committed_reads;
 mod configs;
 mod delegation_tokens;
 mod fetch;

@@ -81,11 +81,11 @@ impl PartitionLog {
         let bounds = self.bounds_for(isolation, offset)?;
         let sizes = (max_bytes, at_least_one);
         if bounds.is_empty_for(offset, sizes) {
-            return Ok(self.found(bounds, offset, Vec::new(), sizes));
+            return self.found(bounds, offset, Vec::new(), sizes);
         }
         let found = self.data.fetch(offset, bounds.upper(), max_bytes).await;
         let found = found.map_err(|error| self.read_error(offset, error))?;
-        Ok(self.found(bounds, offset, found, sizes))
+        self.found(bounds, offset, found, sizes)
     }
 
     /// The same from memory alone; `None` where objects would have to be read.
@@ -102,10 +102,11 @@ impl PartitionLog {
         let bounds = self.bounds_for(isolation, offset)?;
         let sizes = (max_bytes, at_least_one);
         if bounds.is_empty_for(offset, sizes) {
-            return Ok(Some(self.found(bounds, offset, Vec::new(), sizes)));
+            return self.found(bounds, offset, Vec::new(), sizes).map(Some);
         }
         let found = self.data.fetch_cached(offset, bounds.upper(), max_bytes);
-        Ok(found.map(|found| self.found(bounds, offset, found, sizes)))
+        let found = found.map(|found| self.found(bounds, offset, found, sizes));
+        found.transpose()
     }
 
     /// Whether a batch at `offset` would be read without objects, now.
@@ -129,12 +130,13 @@ impl PartitionLog {
         let bounds = self.bounds_for(isolation, offset)?;
         let sizes = (max_bytes, at_least_one);
         if bounds.is_empty_for(offset, sizes) {
-            return Ok(Some(self.found(bounds, offset, Vec::new(), sizes)));
+            return self.found(bounds, offset, Vec::new(), sizes).map(Some);
         }
         let upper = bounds.upper();
         let found = self.data.fetch_local(offset, upper, max_bytes).await;
         let found = found.map_err(|error| self.read_error(offset, error))?;
-        Ok(found.map(|found| self.found(bounds, offset, found, sizes)))
+        let found = found.map(|found| self.found(bounds, offset, found, sizes));
+        found.transpose()
     }
 
     fn found(
@@ -143,18 +145,32 @@ impl PartitionLog {
         offset: Offset,
         found: Vec<Entry>,
         sizes: (usize, bool),
-    ) -> ReadResult {
+    ) -> Result<ReadResult, ReadError> {
         let end = found.last().map_or(offset, Entry::end_offset);
         let mut read = bounds.with(found, sizes);
-        if bounds.isolation == Isolation::ReadCommitted {
-            let aborted = if read.batches.is_empty() {
-                Vec::new()
-            } else {
-                self.aborted_transactions(offset, end)
-            };
-            read.aborted_transactions = Some(aborted);
+        if bounds.isolation == Isolation::ReadUncommitted {
+            return Ok(read);
         }
-        read
+        let mut aborted = Vec::new();
+        if !read.batches.is_empty() {
+            aborted = self.aborted_transactions(offset, end);
+            // Deleted since they were read: the transactions may be forgotten, and the records would pass for committed.
+            self.check_not_below_start(offset)?;
+        }
+        read.aborted_transactions = Some(aborted);
+        Ok(read)
+    }
+
+    fn check_not_below_start(&self, offset: Offset) -> Result<(), ReadError> {
+        let log_start = self.start_offset();
+        if offset < log_start {
+            return Err(ReadError::OutOfRange {
+                offset,
+                log_start,
+                log_end: self.end_offset(),
+            });
+        }
+        Ok(())
     }
 
     /// The first durable record whose timestamp is at least `timestamp`.

@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*};
+use super::{MessageShape, Schema, Tagged, fields::*, producers};
 
 /// The shape of an API's request; nothing where the API is not served.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -51,7 +51,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
-        ApiKey::DescribeProducers => (0, &DESCRIBE_PRODUCERS),
+        ApiKey::DescribeProducers => (0, &producers::DESCRIBE_PRODUCERS_REQUEST),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         _ => return None,
     };
@@ -509,7 +509,6 @@ static PRINCIPAL: Schema = plain(&[
     always(TEXT), // name
 ]);
 
-static DESCRIBE_PRODUCERS: Schema = plain(&[always(list_of!(PARTITIONS_OF_TOPIC))]);
 static LIST_CONFIG_RESOURCES: Schema = plain(&[
     since(1, INT8S), // types
 ]);

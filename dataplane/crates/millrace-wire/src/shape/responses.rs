@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*};
+use super::{MessageShape, Schema, Tagged, fields::*, producers};
 
 /// The shape of the answer to an API's request; nothing where a client does not ask.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -47,7 +47,7 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
-        ApiKey::DescribeProducers => (0, &DESCRIBE_PRODUCERS),
+        ApiKey::DescribeProducers => (0, &producers::DESCRIBE_PRODUCERS_RESPONSE),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
@@ -547,28 +547,6 @@ static OFFSET_DELETE_TOPIC: Schema = plain(&[
     always(list_of!(PARTITION_ERROR)),
 ]);
 
-static DESCRIBE_PRODUCERS: Schema = plain(&[
-    always(INT32), // throttle time
-    always(list_of!(PRODUCERS_OF_TOPIC)),
-]);
-static PRODUCERS_OF_TOPIC: Schema = plain(&[
-    always(TEXT), // name
-    always(list_of!(PRODUCERS_OF_PARTITION)),
-]);
-static PRODUCERS_OF_PARTITION: Schema = plain(&[
-    always(INT32), // partition
-    always(INT16), // error
-    always(TEXT),  // error message
-    always(list_of!(PRODUCER_STATE)),
-]);
-static PRODUCER_STATE: Schema = plain(&[
-    always(INT64), // producer id
-    always(INT32), // producer epoch
-    always(INT32), // last sequence
-    always(INT64), // last timestamp
-    always(INT32), // coordinator epoch
-    always(INT64), // first offset of the open transaction
-]);
 static LIST_CONFIG_RESOURCES: Schema = plain(&[
     always(INT32), // throttle time
     always(INT16), // error
