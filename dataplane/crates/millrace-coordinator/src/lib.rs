@@ -51,6 +51,7 @@ pub use transaction::{
     MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
     messages::{
         InitProducer, TransactionConfig, TransactionDescription, TransactionError,
-        TransactionFilter, TransactionListing, TransactionState,
+        TransactionFilter, TransactionListing, TransactionMetrics, TransactionState,
+        VerifiedPartitions,
     },
 };

@@ -19,13 +19,13 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    MarkerWriter, ProducerIdAndEpoch, Step, Transaction,
+    MarkerWriter, NONE, ProducerIdAndEpoch, Step, Transaction,
     ending::{Endings, SharedSettings, end_for_ever},
     kept::Settings,
     messages::{
         InitProducer, TRANSACTION_MEMORY_BYTES, TRANSACTION_WRITES_BYTES_MAX, TRANSACTIONS_MAX,
         TransactionConfig, TransactionDescription, TransactionError, TransactionFilter,
-        TransactionListing, TransactionState,
+        TransactionListing, TransactionMetrics, TransactionState, VerifiedPartitions,
     },
 };
 use crate::{
@@ -173,6 +173,34 @@ impl TransactionCoordinator {
         self.0.ground.memory.used()
     }
 
+    /// Whether ids of a partition that this broker leads may still appear.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        self.0.partitions.is_loading()
+    }
+
+    /// What the transactions hold now. Looks at every id.
+    #[must_use]
+    pub fn metrics(&self) -> TransactionMetrics {
+        let Ground { memory, writes, .. } = &self.0.ground;
+        let mut metrics = TransactionMetrics {
+            memory_bytes: memory.used(),
+            memory_bytes_max: memory.capacity(),
+            writes_bytes: writes.used(),
+            ..TransactionMetrics::default()
+        };
+        let serving = self.0.partitions.serving().into_iter();
+        for cell in serving.flat_map(|shard| shard.cells()) {
+            let Ok(state) = cell.read(Transaction::state) else {
+                continue;
+            };
+            metrics.ids += 1;
+            metrics.ongoing += usize::from(state == Some(TransactionState::Ongoing));
+            metrics.ending += usize::from(state.is_some_and(TransactionState::is_ending));
+        }
+        metrics
+    }
+
     /// Gives a producer its id and the next epoch; aborts what an older producer of the id has left open.
     ///
     /// # Errors
@@ -186,6 +214,9 @@ impl TransactionCoordinator {
             timeout,
             expected,
         } = request;
+        if transactional_id.is_empty() {
+            return Err(TransactionError::InvalidRequest);
+        }
         let allowed = Duration::from_millis(1)..=self.0.settings_ref().config.timeout_max;
         let timeout_ms = i32::try_from(timeout.as_millis());
         let (true, Ok(timeout_ms)) = (allowed.contains(&timeout), timeout_ms) else {
@@ -228,7 +259,7 @@ impl TransactionCoordinator {
         transactional_id: &str,
         producer: ProducerIdAndEpoch,
         partitions: &[TopicPartition],
-    ) -> Result<Vec<(TopicPartition, Result<(), TransactionError>)>, TransactionError> {
+    ) -> Result<VerifiedPartitions, TransactionError> {
         let cell = self.shard(transactional_id)?.cell(transactional_id)?;
         let cell = cell.ok_or(TransactionError::InvalidProducerIdMapping)?;
         cell.read(|transaction| transaction.verify(producer, partitions))?
@@ -350,12 +381,9 @@ fn whole_match(pattern: &str) -> Result<Regex, TransactionError> {
 }
 
 fn admits(filter: &TransactionFilter, of: &TransactionDescription, now: Now) -> bool {
-    let is_open = of.state == TransactionState::Ongoing || of.state.is_ending();
     let is_longer = filter.longer_than.is_none_or(|longest| {
-        let open_ms = of
-            .start_ms
-            .map_or(0, |start_ms| now.ms.saturating_sub(start_ms));
-        is_open && u128::try_from(open_ms).unwrap_or(0) > longest.as_millis()
+        let begun_ms = now.ms.saturating_sub(of.start_ms.unwrap_or(NONE));
+        u128::try_from(begun_ms).is_ok_and(|begun_ms| begun_ms > longest.as_millis())
     });
     (filter.states.is_empty() || filter.states.contains(&of.state))
         && (filter.producer_ids.is_empty() || filter.producer_ids.contains(&of.producer_id))
@@ -409,13 +437,18 @@ impl Inner {
         })
     }
 
-    /// All markers of a transaction are written. Where this cannot be written down, because the partition was lost, the next
-    /// coordinator writes them once more.
-    pub(super) fn complete(&self, id: &str, epoch: i16) {
+    /// All these markers of a transaction are written. Where this cannot be written down, because the partition was lost,
+    /// the next coordinator writes them once more.
+    pub(super) fn complete(&self, id: &str, marker: &TransactionMarker) {
         let completed = self.partitions.shard(id).and_then(|shard| {
             let Some(cell) = shard.cell(id)? else {
                 return Ok(());
             };
+            // Lost and gained again meanwhile: the id may have ended further transactions elsewhere.
+            if shard.epoch() != marker.coordinator_epoch {
+                return Err(TransactionError::NotCoordinator);
+            }
+            let epoch = marker.producer_epoch;
             shard.with(&cell, |turn| turn.kept.complete(epoch, turn.now))
         });
         if let Err(error) = completed {
@@ -441,6 +474,8 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
             for cell in shard.cells() {
                 // Expired or not is for the next coordinator to say.
                 let _resigned = shard.with(&cell, |turn| turn.kept.forget_if_expired(turn.now));
+                // Made for a producer that went away before it had its id.
+                shard.forget_if_nothing(&cell);
             }
             tokio::task::yield_now().await;
         }

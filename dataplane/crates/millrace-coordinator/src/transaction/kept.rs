@@ -117,7 +117,7 @@ impl Kept for Transaction {
     fn expire(&mut self, now: Now) {
         self.wake_at = None;
         if self.ending().is_some() {
-            // As it was loaded: nobody has told yet.
+            // It was loaded so, or its end could not be written.
             self.settings.endings.push(&self.id);
         }
         self.abort_if_late(now);
@@ -145,12 +145,13 @@ impl Kept for Transaction {
                 if result.is_ok() {
                     self.stored = Some(next);
                     self.last_epoch = last_epoch;
+                    if self.ending().is_some() {
+                        self.settings.endings.push(&self.id);
+                    }
+                    self.schedule(now);
+                } else {
+                    self.try_again_later(now);
                 }
-                // Also where a change could not be written: the one before may have to be completed.
-                if self.ending().is_some() {
-                    self.settings.endings.push(&self.id);
-                }
-                self.schedule(now);
                 reply.send(result);
                 false
             }

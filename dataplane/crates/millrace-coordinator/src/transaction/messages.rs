@@ -135,6 +135,26 @@ pub struct TransactionListing {
     pub state: TransactionState,
 }
 
+/// What all transactions hold, and what they may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TransactionMetrics {
+    /// Transactional ids.
+    pub ids: usize,
+    /// Open transactions.
+    pub ongoing: usize,
+    /// Transactions that are decided on and whose markers are not all written.
+    pub ending: usize,
+    /// What all of that costs, in bytes.
+    pub memory_bytes: u64,
+    /// What it may cost, in bytes.
+    pub memory_bytes_max: u64,
+    /// What is on its way to the log, in bytes of memory.
+    pub writes_bytes: u64,
+}
+
+/// Partitions, each with whether it is in a transaction.
+pub type VerifiedPartitions = Vec<(TopicPartition, Result<(), TransactionError>)>;
+
 /// Which transactions are listed; an empty or missing condition admits all.
 #[derive(Debug, Clone, Default)]
 pub struct TransactionFilter {
@@ -142,7 +162,7 @@ pub struct TransactionFilter {
     pub states: Vec<TransactionState>,
     /// Of one of these producers.
     pub producer_ids: Vec<i64>,
-    /// Open for longer.
+    /// Begun longer ago, as Kafka counts: ids without a transaction have begun in 1970.
     pub longer_than: Option<Duration>,
     /// With an id that matches this regular expression as a whole (KIP-1152).
     pub id_pattern: Option<String>,

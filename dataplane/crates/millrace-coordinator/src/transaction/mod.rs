@@ -31,14 +31,15 @@ pub use self::{
 };
 use self::{
     kept::{Outcome, Settings},
-    messages::{TransactionDescription, TransactionError, TransactionState},
+    messages::{TransactionDescription, TransactionError, TransactionState, VerifiedPartitions},
     record::{Metadata, NONE},
 };
 use crate::kept::Now;
 
 /// No epoch was given out yet.
 const NO_EPOCH: i16 = -1;
-/// The pause before a timed-out transaction is looked at again whose id has a change on its way.
+/// The pause before a transaction is looked at again whose id has a change on its way, or whose change could not be
+/// written.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The first protocol version in which each end has an epoch of its own.
 const EPOCH_PER_TRANSACTION: i16 = 2;
@@ -194,7 +195,8 @@ impl Transaction {
         Step::Written(waiting)
     }
 
-    /// Aborts what is ongoing, with an epoch that keeps its producer from going on.
+    /// Aborts what is ongoing, with an epoch that keeps its producer from writing more. The producer may find out by
+    /// aborting the transaction itself, and goes on then with that epoch.
     fn fence<T>(
         &mut self,
         now: Now,
@@ -206,9 +208,11 @@ impl Transaction {
                 epoch: stored.epoch.saturating_add(1),
                 state: TransactionState::PrepareAbort,
                 update_ms: now.ms,
+                client_version: EPOCH_PER_TRANSACTION,
                 ..stored.clone()
             };
-            self.write(next, NO_EPOCH, reply(sender));
+            let last_epoch = stored.epoch;
+            self.write(next, last_epoch, reply(sender));
         }
         Step::Written(waiting)
     }
@@ -221,6 +225,9 @@ impl Transaction {
         now: Now,
     ) -> Result<Step<()>, TransactionError> {
         let stored = self.of_producer(producer)?;
+        if self.is_writing {
+            return Err(TransactionError::Concurrent);
+        }
         let is_ongoing = stored.state == TransactionState::Ongoing;
         if is_ongoing
             && partitions
@@ -245,12 +252,13 @@ impl Transaction {
         Ok(Step::Written(waiting))
     }
 
-    /// Which of these partitions are in the producer's transaction.
+    /// Which of these partitions are in the producer's transaction. A change on its way does not matter: whoever asks
+    /// finds out himself if the transaction ends meanwhile.
     pub(super) fn verify(
         &self,
         producer: ProducerIdAndEpoch,
         partitions: &[TopicPartition],
-    ) -> Result<Vec<(TopicPartition, Result<(), TransactionError>)>, TransactionError> {
+    ) -> Result<VerifiedPartitions, TransactionError> {
         let stored = self.of_producer(producer)?;
         let is_ongoing = stored.state == TransactionState::Ongoing;
         let verify = |partition: &TopicPartition| {
@@ -261,7 +269,7 @@ impl Transaction {
         Ok(partitions.iter().map(verify).collect())
     }
 
-    /// What is stored, where the producer is the current one and nothing is on its way.
+    /// What is stored, where the producer is the current one and its transaction is not being ended.
     fn of_producer(&self, producer: ProducerIdAndEpoch) -> Result<&Metadata, TransactionError> {
         let stored = self.stored.as_ref().filter(|_| !self.is_dead);
         let stored = stored.ok_or(TransactionError::InvalidProducerIdMapping)?;
@@ -271,7 +279,7 @@ impl Transaction {
         if stored.epoch != producer.1 {
             return Err(TransactionError::ProducerFenced);
         }
-        if self.is_writing || stored.state.is_ending() {
+        if stored.state.is_ending() {
             return Err(TransactionError::Concurrent);
         }
         Ok(stored)
@@ -292,7 +300,7 @@ impl Transaction {
         let stored = self.stored.as_ref().filter(|_| !self.is_dead);
         let stored = stored.ok_or(TransactionError::InvalidProducerIdMapping)?;
         let has_epochs = protocol >= EPOCH_PER_TRANSACTION;
-        let is_retry = has_epochs && !self.is_writing && is_retried_end(stored, producer);
+        let is_retry = has_epochs && is_retried_end(stored, producer);
         if !is_retry {
             if stored.producer_id != producer_id {
                 return Err(TransactionError::InvalidProducerIdMapping);
@@ -362,6 +370,16 @@ impl Transaction {
         let (reply, waiting) = oneshot::channel();
         self.write(next, last_epoch, Reply::Producer(reply, Ok(answer)));
         Ok(Step::Written(waiting))
+    }
+
+    /// A change could not be written: what is due is tried again after a pause.
+    fn try_again_later(&mut self, now: Now) {
+        self.schedule(now);
+        let later = now.at + RETRY_PAUSE;
+        self.wake_at = match self.ending() {
+            Some(_) => Some(later),
+            None => self.wake_at.map(|at| at.max(later)),
+        };
     }
 
     /// All markers of the transaction are written.
@@ -464,6 +482,10 @@ impl Transaction {
         self.writes.push((written, Outcome::Change(change)));
     }
 
+    pub(super) fn state(&self) -> Option<TransactionState> {
+        self.stored.as_ref().map(|stored| stored.state)
+    }
+
     pub(super) fn describe(&self) -> Option<TransactionDescription> {
         let stored = self.stored.as_ref().filter(|_| !self.is_dead)?;
         let timeout = u64::try_from(stored.timeout_ms).unwrap_or(0);
@@ -493,10 +515,17 @@ fn check_expected(
 
 /// Whether the producer has missed the answer to the end of its last transaction.
 fn is_retried_end(stored: &Metadata, (id, epoch): ProducerIdAndEpoch) -> bool {
+    use TransactionState::{CompleteAbort, CompleteCommit, Empty, Ongoing};
     let has_epochs = stored.client_version >= EPOCH_PER_TRANSACTION;
     let bumped = id == stored.producer_id && epoch.checked_add(1) == Some(stored.epoch);
     let rotated = id == stored.previous_producer_id && is_exhausted(epoch) && stored.epoch == 0;
-    has_epochs && (bumped || rotated)
+    let is_last = match stored.state {
+        Empty | Ongoing => false,
+        // No producer may have the greatest epoch: nothing could fence it.
+        CompleteCommit | CompleteAbort => stored.epoch < i16::MAX,
+        _ => true,
+    };
+    has_epochs && is_last && (bumped || rotated)
 }
 
 fn millis(duration: Duration) -> i64 {
