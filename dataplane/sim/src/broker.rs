@@ -274,6 +274,7 @@ impl BrokerParts {
         let cluster = Arc::new(cluster.await);
         let groups = GroupCoordinator::open(CoordinatorParts {
             topic: millrace_coordinator::consumer_offsets(&logs),
+            topics: Arc::new(logs.clone()),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             timers: Timers::new(seams.clock.clone(), tasks.clone()),

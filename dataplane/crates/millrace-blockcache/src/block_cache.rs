@@ -181,6 +181,13 @@ impl BlockCache {
         self.inner.used_bytes()
     }
 
+    /// Forgets where the blocks of a stream are, because its objects were replaced by others that hold less: reads that begin from
+    /// now on find those.
+    pub fn forget_stream(&self, stream: StreamId) {
+        self.inner.state.lock().forget_stream(stream);
+        self.inner.dispatch();
+    }
+
     /// Changes the budget, in bytes, at once; what is above a smaller one is evicted, or goes when its
     /// load has ended or the answers that hold it have left.
     pub fn set_bytes(&self, bytes: u64) {

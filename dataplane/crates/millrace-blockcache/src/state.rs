@@ -455,6 +455,18 @@ impl State {
         self.list(id);
     }
 
+    /// The same for all readers of a stream.
+    pub(crate) fn forget_stream(&mut self, stream: StreamId) {
+        let of_stream = self
+            .readers
+            .iter()
+            .filter(|(_, reader)| reader.stream == stream);
+        let ids: Vec<ReaderId> = of_stream.map(|(&id, _)| id).collect();
+        for id in ids {
+            self.forget_blocks(id);
+        }
+    }
+
     /// Lets go of what a reader has read through.
     fn let_go_before(&mut self, id: ReaderId, offset: Offset) {
         while let Some(reader) = self.readers.get_mut(&id) {

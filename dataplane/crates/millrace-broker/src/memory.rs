@@ -242,6 +242,7 @@ fn work_bytes(config: &BrokerConfig) -> u64 {
     let wal =
         u64::from(storage.wal.io_depth) * WAL_WRITE_BYTES + config.log.message_max_bytes as u64;
     COMPACTION_BYTES_MAX
+        + config.log.cleaner_dedupe_bytes
         + COLD_READ_BYTES_MAX
         + FETCH_SESSIONS_BYTES_MAX
         + INSPECTION_BYTES_MAX

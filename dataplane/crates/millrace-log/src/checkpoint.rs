@@ -1,8 +1,8 @@
 //! The persistent form of what the broker knows about a partition's data.
 //!
 //! ```text
-//!  u8   version          3; numbered by hand, never reused. 1 ends before the log's bytes, 2 before
-//!                        the transactional producers
+//!  u8   version          4; numbered by hand, never reused. 1 ends before the log's bytes, 2 before
+//!                        the transactional producers, 3 before the first dirty offset
 //!  u64  end offset       the state covers every batch below it
 //!  u32  producers        each:
 //!         i64  producer id
@@ -30,6 +30,7 @@
 //!                        in the order of their markers, each: i64 producer id | varint marker's
 //!                        offset − the one's before | varint marker's offset − first offset; the
 //!                        first marker is relative to 0
+//!  u64  first dirty offset   everything below has been cleaned by log compaction
 //! ```
 //!
 //! Numbers are big-endian, varints are LEB128. The stream below guards every byte with a checksum.
@@ -49,7 +50,9 @@ use crate::{
     transactions::{Aborted, TRANSACTIONS_MAX, Transactions},
 };
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
+/// The version that did not know how far log compaction has come.
+const WITHOUT_FIRST_DIRTY: u8 = 3;
 /// The version that knew no transactions.
 const WITHOUT_TRANSACTIONS: u8 = 2;
 /// The first version, which knew neither segments nor leader epochs.
@@ -64,6 +67,8 @@ pub(crate) struct Checkpoint {
     pub(crate) time_index: TimeIndex,
     pub(crate) segments: Segments,
     pub(crate) leader_epochs: LeaderEpochs,
+    /// Everything below has been cleaned by log compaction.
+    pub(crate) first_dirty: Offset,
 }
 
 /// What of a partition's state goes into a checkpoint.
@@ -74,6 +79,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) time_index: &'a TimeIndex,
     pub(crate) segments: &'a Segments,
     pub(crate) leader_epochs: &'a LeaderEpochs,
+    pub(crate) first_dirty: Offset,
 }
 
 /// Why bytes are not a checkpoint.
@@ -105,6 +111,7 @@ pub(crate) fn encode(end: Offset, since_ms: i64, kept: Kept<'_>) -> Bytes {
     encode_leader_epochs(&mut out, kept.leader_epochs);
     encode_transactional(&mut out, kept.producers, since_ms);
     encode_aborted(&mut out, kept.transactions.aborted());
+    out.put_u64(kept.first_dirty);
     out.freeze()
 }
 
@@ -243,6 +250,10 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> 
         decode_transactional(&mut bytes, &mut by_id)?;
         aborted = decode_aborted(&mut bytes)?;
     }
+    let mut first_dirty = 0;
+    if version > WITHOUT_FIRST_DIRTY {
+        first_dirty = bytes.try_get_u64().map_err(short)?;
+    }
     if bytes.has_remaining() {
         return Err(InvalidCheckpoint::Trailing(bytes.remaining()));
     }
@@ -257,6 +268,7 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> 
         time_index,
         segments,
         leader_epochs,
+        first_dirty,
     })
 }
 
@@ -535,12 +547,14 @@ mod tests {
             end in Just(end),
             producers in prop::collection::hash_map(any::<i64>(), producer(), 0..20),
             time_index in time_index(), segments in segments(end), leader_epochs in leader_epochs(),
-            aborted in aborted(),
+            aborted in aborted(), first_dirty in any::<Offset>(),
         ) -> Checkpoint {
             let producers = Producers::from_parts(producers);
             let transactions = Transactions::from_parts(producers.open_transactions(), aborted);
             let transactions = transactions.expect("in order");
-            Checkpoint { end, producers, transactions, time_index, segments, leader_epochs }
+            Checkpoint {
+                end, producers, transactions, time_index, segments, leader_epochs, first_dirty,
+            }
         }
     }
 
@@ -552,6 +566,7 @@ mod tests {
             time_index,
             segments,
             leader_epochs,
+            first_dirty,
         } = checkpoint;
         let kept = Kept {
             producers,
@@ -559,6 +574,7 @@ mod tests {
             time_index,
             segments,
             leader_epochs,
+            first_dirty: *first_dirty,
         };
         encode(*end, since_ms, kept)
     }
@@ -589,7 +605,7 @@ mod tests {
         /// A broker that is new reads what one before it wrote.
         #[test]
         fn the_first_version_is_read_with_estimated_sizes(checkpoint in checkpoint()) {
-            let Checkpoint { end, producers, time_index, .. } = checkpoint;
+            let (Checkpoint { end, producers, time_index, .. }, first_dirty) = (checkpoint, 0);
             let producers = without_transactions(producers);
             let mut bytes = BytesMut::new();
             bytes.put_u8(WITHOUT_SEGMENTS);
@@ -600,7 +616,9 @@ mod tests {
             let leader_epochs = LeaderEpochs::default();
             let transactions = Transactions::default();
             let expected =
-                Checkpoint { end, producers, transactions, time_index, segments, leader_epochs };
+                Checkpoint {
+                end, producers, transactions, time_index, segments, leader_epochs, first_dirty,
+            };
             prop_assert_eq!(decode(bytes.freeze()), Ok(expected));
         }
 
@@ -608,11 +626,20 @@ mod tests {
         fn the_second_version_is_read_without_transactions(checkpoint in checkpoint()) {
             let producers = without_transactions(checkpoint.producers);
             let transactions = Transactions::default();
-            let checkpoint = Checkpoint { producers, transactions, ..checkpoint };
+            let checkpoint = Checkpoint { producers, transactions, first_dirty: 0, ..checkpoint };
             let bytes = encoded(&checkpoint, 0);
-            // Two counts of nothing follow what the version has.
-            let mut bytes = BytesMut::from(&bytes[..bytes.len() - 8]);
+            // Two counts of nothing and an offset follow what the version has.
+            let mut bytes = BytesMut::from(&bytes[..bytes.len() - 16]);
             bytes[0] = WITHOUT_TRANSACTIONS;
+            prop_assert_eq!(decode(bytes.freeze()), Ok(checkpoint));
+        }
+
+        #[test]
+        fn the_third_version_is_read_as_not_compacted(checkpoint in checkpoint()) {
+            let checkpoint = Checkpoint { first_dirty: 0, ..checkpoint };
+            let bytes = encoded(&checkpoint, 0);
+            let mut bytes = BytesMut::from(&bytes[..bytes.len() - 8]);
+            bytes[0] = WITHOUT_FIRST_DIRTY;
             prop_assert_eq!(decode(bytes.freeze()), Ok(checkpoint));
         }
 
@@ -651,6 +678,7 @@ mod tests {
             time_index: TimeIndex::default(),
             segments: Segments::default(),
             leader_epochs: LeaderEpochs::default(),
+            first_dirty: 7,
         };
         let bytes = encoded(&checkpoint, 5);
         assert_eq!(
@@ -663,7 +691,7 @@ mod tests {
         longer.put_u8(0);
         assert_eq!(decode(longer.freeze()), Err(InvalidCheckpoint::Trailing(1)));
         let mut newer = BytesMut::from(&bytes[..]);
-        newer[0] = 4;
-        assert_eq!(decode(newer.freeze()), Err(InvalidCheckpoint::Version(4)));
+        newer[0] = 5;
+        assert_eq!(decode(newer.freeze()), Err(InvalidCheckpoint::Version(5)));
     }
 }

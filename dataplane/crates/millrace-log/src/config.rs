@@ -46,6 +46,13 @@ pub struct LogDefaults {
     /// `partitions.max`: partitions of all topics. Each costs
     /// [`PARTITION_BYTES`](crate::PARTITION_BYTES).
     pub partitions_max: u64,
+    /// `log.cleaner.enable`: whether topics are compacted.
+    pub cleaner_enabled: bool,
+    /// `log.cleaner.dedupe.buffer.size`: the memory for the keys of one cleaning, bytes. A cleaning that meets more keys ends there, and
+    /// the next one goes on.
+    pub cleaner_dedupe_bytes: u64,
+    /// `log.cleaner.backoff.ms`: the pause between two looks at what is due.
+    pub cleaner_backoff: Duration,
 }
 
 impl Default for LogDefaults {
@@ -64,6 +71,9 @@ impl Default for LogDefaults {
             producer_id_expiration_ms: 24 * 3_600 * 1_000,
             producer_ids_max: 1_000_000,
             partitions_max: 100_000,
+            cleaner_enabled: true,
+            cleaner_dedupe_bytes: 16 * 1024 * 1024,
+            cleaner_backoff: Duration::from_secs(15),
         }
     }
 }
@@ -120,10 +130,16 @@ pub struct TopicConfig {
     pub compression: Option<Compression>,
     /// `compression.gzip.level`, `compression.lz4.level` and `compression.zstd.level`.
     pub compression_levels: CompressionLevels,
+    /// `segment.ms`
+    pub(crate) segment_ms: i64,
+    /// `min.cleanable.dirty.ratio`, as its bits, so that configurations can be compared.
+    min_cleanable_dirty_ratio: u64,
     /// `min.compaction.lag.ms`
-    min_compaction_lag_ms: i64,
+    pub(crate) min_compaction_lag_ms: i64,
     /// `max.compaction.lag.ms`
-    max_compaction_lag_ms: i64,
+    pub(crate) max_compaction_lag_ms: i64,
+    /// `delete.retention.ms`
+    pub(crate) delete_retention_ms: i64,
 }
 
 /// The levels at which the broker compresses, as Kafka numbers them.
@@ -182,8 +198,11 @@ impl TopicConfig {
                 lz4: LZ4_LEVEL_DEFAULT,
                 zstd: 3,
             },
+            segment_ms: 7 * 24 * 3_600 * 1_000,
+            min_cleanable_dirty_ratio: 0.5_f64.to_bits(),
             min_compaction_lag_ms: 0,
             max_compaction_lag_ms: i64::MAX,
+            delete_retention_ms: 24 * 3_600 * 1_000,
         };
         for (name, value) in &defaults.topic {
             let set = config.set(name, value);
@@ -231,9 +250,15 @@ impl TopicConfig {
             "compression.gzip.level" => self.compression_levels.gzip = int(),
             "compression.lz4.level" => self.compression_levels.lz4 = int(),
             "compression.zstd.level" => self.compression_levels.zstd = int(),
+            "segment.ms" => self.segment_ms = long(),
+            "min.cleanable.dirty.ratio" => {
+                let ratio = value.parse::<f64>().expect("checked");
+                self.min_cleanable_dirty_ratio = ratio.to_bits();
+            }
+            "delete.retention.ms" => self.delete_retention_ms = long(),
             "min.compaction.lag.ms" => self.min_compaction_lag_ms = long(),
             "max.compaction.lag.ms" => self.max_compaction_lag_ms = long(),
-            // What it asks for holds anyway, or the log cleaner reads it.
+            // What it asks for holds anyway.
             _ => {}
         }
         Ok(())
@@ -247,8 +272,18 @@ impl TopicConfig {
         }
     }
 
-    /// Whether old records are deleted: `cleanup.policy` names `delete`. Compaction is not built:
-    /// a topic that names `compact` alone keeps every record.
+    /// Whether only the last record of every key is kept: `cleanup.policy` names `compact`.
+    #[must_use]
+    pub fn compacts(&self) -> bool {
+        elements(&self.cleanup_policy).any(|word| word == "compact")
+    }
+
+    /// `min.cleanable.dirty.ratio`
+    pub(crate) fn min_cleanable_dirty_ratio(&self) -> f64 {
+        f64::from_bits(self.min_cleanable_dirty_ratio)
+    }
+
+    /// Whether old records are deleted: `cleanup.policy` names `delete`.
     #[must_use]
     pub fn deletes(&self) -> bool {
         elements(&self.cleanup_policy).any(|word| word == "delete")

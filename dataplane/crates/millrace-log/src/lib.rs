@@ -8,10 +8,10 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `manager` | all topics: create, change, delete, look up; retention; which partitions are served here |
+//! | `manager` | all topics: create, change, delete, look up; retention; compaction; which partitions are served here |
 //! | `topic` | a topic as the broker sees it |
 //! | `committed` | a partition that another broker leads, as far as it is in objects |
-//! | `partition` | one partition: append, read, trim |
+//! | `partition` | one partition: append, read, trim, compact (COMPACTION.md) |
 //! | `producers` | sequence checks of idempotent producers, and which of them have a transaction open |
 //! | `transactions` | the last stable offset, and the aborted transactions |
 //! | `time_index` | timestamp → offset |

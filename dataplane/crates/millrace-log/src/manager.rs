@@ -1,5 +1,6 @@
 //! All topics of the broker.
 
+mod cleaning;
 mod leadership;
 mod opening;
 mod registry;
@@ -20,7 +21,7 @@ use tokio::{sync::Notify, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::leadership::Shared;
-use self::{leadership::Following, opening::Opening, registry::Registry};
+use self::{cleaning::Cleaner, leadership::Following, opening::Opening, registry::Registry};
 use crate::{
     TRANSACTION_STATE_TOPIC,
     config::{InvalidTopicConfig, LogDefaults, TopicConfig},
@@ -91,7 +92,7 @@ pub struct LogMetrics {
 #[derive(Debug, Clone)]
 pub struct LogManager {
     inner: Arc<Inner>,
-    _tasks: Arc<[AbortOnDropHandle<()>; 8]>,
+    _tasks: Arc<[AbortOnDropHandle<()>; 9]>,
 }
 
 struct Inner {
@@ -103,6 +104,7 @@ struct Inner {
     registry: Registry,
     debt: Arc<ReplayDebt>,
     deletions: Arc<DeletionMetrics>,
+    cleaner: Cleaner,
     /// What the producers of all partitions may cost.
     producer_memory: Budget,
     /// Held while topics are created, changed, opened or deleted: one at a time. Nobody waits for the
@@ -150,6 +152,7 @@ impl LogManager {
             registry,
             debt: Arc::default(),
             deletions: Arc::new(DeletionMetrics::new()),
+            cleaner: Cleaner::new(),
             changing,
             recorded: Notify::new(),
             following: shared.map(Following::new),
@@ -160,6 +163,7 @@ impl LogManager {
         let handles = [
             tasks.spawn(Task::LogCheckpoint, checkpoint_for_ever(shared())),
             tasks.spawn(Task::LogRetention, retention::retain_for_ever(shared())),
+            tasks.spawn(Task::LogCompaction, cleaning::clean_for_ever(shared())),
             tasks.spawn(Task::LogMeasure, retention::measure_for_ever(shared())),
             tasks.spawn(Task::TopicOpening, opening::open_for_ever(shared())),
             tasks.spawn(Task::PartitionReopening, opening::reopen_for_ever(shared())),
@@ -525,6 +529,11 @@ impl LogManager {
     /// `log.retention.check.interval.ms`.
     pub async fn apply_retention(&self) {
         self.inner.apply_retention().await;
+    }
+
+    /// Compacts the logs that are due, as happens by itself every `log.cleaner.backoff.ms`.
+    pub async fn compact_logs(&self) {
+        while self.inner.clean_dirtiest().await {}
     }
 
     /// Refuses further appends and writes the last checkpoints, within bounds. The stream store is

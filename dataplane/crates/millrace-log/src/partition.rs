@@ -5,10 +5,12 @@
 //! - `transact`: markers, verification, the last stable offset
 //! - `read`: whole batches by offset, records by timestamp
 //! - `retain`: delete what is old or too much
+//! - `clean`: keep the last record of every key
 //! - `usage`: what clients write to it and read from it
 //! - `persist`: open from the newest checkpoint, write the next one
 
 mod append;
+mod clean;
 mod persist;
 mod read;
 mod retain;
@@ -35,7 +37,11 @@ pub use self::{
     read::{Isolation, ReadResult, TimestampOffset},
     usage::Usage,
 };
-pub(crate) use self::{persist::Patience, retain::DeletionMetrics};
+pub(crate) use self::{
+    clean::{CleanError, Cleaned, CleanerTools, Dirty},
+    persist::Patience,
+    retain::DeletionMetrics,
+};
 use crate::{
     config::TopicConfig,
     leader_epochs::{EpochEnd, LeaderEpochs},
@@ -112,6 +118,10 @@ struct State {
     dirty_bytes: u64,
     /// When the first of them came.
     dirty_since: Option<Duration>,
+    /// Everything below has been cleaned by log compaction.
+    first_dirty: Offset,
+    /// Log compaction has changed something since the last checkpoint.
+    cleaner_changed: bool,
 }
 
 impl PartitionLog {

@@ -279,6 +279,14 @@ impl Producers {
         }
     }
 
+    /// Their ids, with their epochs and the last offsets of their data.
+    pub(crate) fn last_offsets(&self) -> impl Iterator<Item = (i64, (i16, Option<Offset>))> {
+        self.by_id.iter().map(|(&id, producer)| {
+            let last = producer.batches.back().map(|batch| batch.last_offset);
+            (id, (producer.epoch, last))
+        })
+    }
+
     /// All of them, by id.
     pub(crate) fn statuses(&self) -> Vec<ProducerStatus> {
         let status = |(&producer_id, known): (&i64, &Producer)| ProducerStatus {

@@ -285,6 +285,35 @@ impl Segments {
         freed
     }
 
+    /// The batches between two offsets have become `removed` bytes smaller, all of them in the same proportion as far as is known here.
+    pub(crate) fn shrink(&mut self, (from, to): (Offset, Offset), removed: u64) {
+        let (begin, end) = (self.position_of(from), self.position_of(to));
+        let whole = end.saturating_sub(begin);
+        let removed = removed.min(whole);
+        let shrunk = |position: u64| {
+            let within = u128::from(position.clamp(begin, end) - begin);
+            let gone = within * u128::from(removed) / u128::from(whole.max(1));
+            position - u64::try_from(gone).unwrap_or(0)
+        };
+        for segment in &mut self.list {
+            segment.position = shrunk(segment.position);
+        }
+        self.position = shrunk(self.position);
+    }
+
+    /// When the segment with `offset` began, by its timestamps, at the latest.
+    pub(crate) fn begins_at(&self, offset: Offset) -> Option<i64> {
+        let behind = self
+            .list
+            .partition_point(|segment| segment.base_offset <= offset);
+        let at = behind.saturating_sub(1);
+        match at.checked_sub(1) {
+            Some(before) => self.list.get(before).map(|before| before.max_timestamp),
+            None if self.list.len() == 1 => Some(self.opened_at),
+            None => self.list.front().map(|first| first.max_timestamp),
+        }
+    }
+
     /// The end of the longest run of oldest segments that all go, at most `limit`, and why the last
     /// of them goes. `goes` decides on a segment and the bytes that the log has behind it.
     pub(crate) fn end_of_run<R>(

@@ -178,6 +178,13 @@ impl Transactions {
         }
     }
 
+    /// Forgets aborted transactions of which log compaction has left nothing.
+    pub(crate) fn forget(&mut self, gone: &[Aborted]) {
+        if !gone.is_empty() {
+            self.aborted.retain(|aborted| !gone.contains(aborted));
+        }
+    }
+
     /// Why no `more` transactions may be opened: the name of the bound, and the bound.
     pub(crate) fn full_for(&self, more: usize) -> Option<(&'static str, usize)> {
         if self.open.len() + more > OPEN_TRANSACTIONS_MAX {

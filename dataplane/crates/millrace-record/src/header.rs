@@ -49,6 +49,7 @@ pub(crate) const COMPRESSION_MASK: i16 = 0b111;
 pub(crate) const LOG_APPEND_TIME_BIT: i16 = 1 << 3;
 pub(crate) const TRANSACTIONAL_BIT: i16 = 1 << 4;
 pub(crate) const CONTROL_BIT: i16 = 1 << 5;
+pub(crate) const DELETE_HORIZON_BIT: i16 = 1 << 6;
 
 /// A decoded batch header. The numbers are as the bytes have them, unchecked except for `length`
 /// and `magic`.
@@ -110,6 +111,13 @@ impl BatchHeader {
     #[must_use]
     pub fn is_control(&self) -> bool {
         self.attributes & CONTROL_BIT != 0
+    }
+
+    /// From when on compaction may drop the batch's tombstones, or its marker, in milliseconds; `None` where no compaction has met them
+    /// yet (KIP-534).
+    #[must_use]
+    pub fn delete_horizon_ms(&self) -> Option<i64> {
+        (self.attributes & DELETE_HORIZON_BIT != 0).then_some(self.base_timestamp)
     }
 
     /// Written by an idempotent producer.

@@ -14,6 +14,7 @@ mod control;
 mod error;
 pub mod header;
 mod records;
+mod retain;
 mod varint;
 
 pub use batch::{Batch, BatchLimits, split};
@@ -26,3 +27,4 @@ pub use records::{
     Header, MISTIMED_RECORDS_MAX, Mistimed, Record, RecordView, Records, RecordsSummary, records,
     records_within,
 };
+pub use retain::{holds_exactly, retain_records, without_records};

@@ -45,7 +45,7 @@ pub struct Header {
     pub value: Option<Bytes>,
 }
 
-/// How many records with illegal timestamps are noted of one batch.
+/// How many records with illegal timestamps, and how many without a key, are noted of one batch.
 pub const MISTIMED_RECORDS_MAX: usize = 128;
 
 /// A record whose timestamp is not legal.
@@ -64,8 +64,8 @@ pub struct RecordsSummary {
     pub max_timestamp: i64,
     /// The offset of the first record that has it, relative to the batch's first.
     pub max_timestamp_offset_delta: i32,
-    /// Whether some record has no key, which a compacted topic refuses.
-    pub keyless: bool,
+    /// Records without a key, which a compacted topic refuses, by their position: the first [`MISTIMED_RECORDS_MAX`] of them.
+    pub keyless: Vec<i32>,
     /// The first [`MISTIMED_RECORDS_MAX`] records whose timestamps are outside of the range that was given. A record without
     /// a timestamp, which is -1, is not one of them.
     pub mistimed: Vec<Mistimed>,
@@ -109,6 +109,18 @@ pub struct RecordView<'a> {
 }
 
 impl<'a> RecordView<'a> {
+    /// Offset, timestamp, and a CRC32C over key, value and headers.
+    pub(crate) fn fingerprint(&self) -> (i64, i64, u32) {
+        let field = |crc: u32, bytes: Option<&[u8]>| {
+            let length = bytes.map_or(-1, |bytes| bytes.len() as i64);
+            let crc = millrace_model::crc32c_append(crc, &length.to_be_bytes());
+            millrace_model::crc32c_append(crc, bytes.unwrap_or_default())
+        };
+        let crc = field(field(0, self.key), self.value);
+        let crc = millrace_model::crc32c_append(crc, self.raw.header_bytes);
+        (self.offset, self.timestamp, crc)
+    }
+
     /// Keys and values of the headers, in order; nothing follows one that is malformed.
     pub fn headers(&self) -> impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
         self.raw.headers().map_while(Result::ok)
@@ -155,13 +167,18 @@ pub fn records_within(batch: &Bytes, bytes_max: usize) -> Result<Records, Invali
         Cow::Borrowed(_) => packed,
         Cow::Owned(data) => data.into(),
     };
-    Ok(Records {
-        header,
+    Ok(records_of(&header, data))
+}
+
+/// The records of a batch whose records, decompressed, are `data`.
+pub(crate) fn records_of(header: &BatchHeader, data: Bytes) -> Records {
+    Records {
+        header: *header,
         data,
         at: 0,
         next: 0,
         failed: false,
-    })
+    }
 }
 
 /// Reads every record of a batch whose records, still compressed, are `packed`, as long as they
@@ -177,7 +194,7 @@ pub(crate) fn summarize(
     let mut summary = RecordsSummary {
         max_timestamp: -1,
         max_timestamp_offset_delta: 0,
-        keyless: false,
+        keyless: Vec::new(),
         mistimed: Vec::new(),
     };
     for index in 0..header.count {
@@ -195,7 +212,9 @@ pub(crate) fn summarize(
             summary.max_timestamp = timestamp;
             summary.max_timestamp_offset_delta = index;
         }
-        summary.keyless |= record.key.is_none();
+        if record.key.is_none() && summary.keyless.len() < MISTIMED_RECORDS_MAX {
+            summary.keyless.push(index);
+        }
         let is_legal = timestamp == -1 || timestamps.contains(&timestamp);
         if !is_legal && summary.mistimed.len() < MISTIMED_RECORDS_MAX {
             summary.mistimed.push(Mistimed { index, timestamp });
@@ -227,6 +246,16 @@ impl Records {
     #[must_use]
     pub fn total_bytes(&self) -> usize {
         self.data.len()
+    }
+
+    /// All records, read or not, decompressed.
+    pub(crate) fn whole_data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The same, shared.
+    pub(crate) fn whole_bytes(&self) -> Bytes {
+        self.data.clone()
     }
 
     /// Keeps `guard` for as long as the records' bytes are in memory: until the batch and every key,

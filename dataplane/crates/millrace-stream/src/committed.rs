@@ -24,8 +24,8 @@ impl CommittedStream {
         self.id
     }
 
-    /// Reads the entries from the one that contains `start` up to those that begin below `end`, as many as fit into `max_bytes`,
-    /// but at least one. Empty where no object has `start`. Everything below `end` must be committed.
+    /// Reads the entries from the one that contains `start`, or follows it, up to those that begin below `end`, as many as fit into
+    /// `max_bytes`, but at least one. Empty where no object has `start`, or log compaction has left nothing of the range. Everything below `end` must be committed.
     ///
     /// # Errors
     /// See [`FetchError`].
@@ -36,7 +36,8 @@ impl CommittedStream {
         max_bytes: usize,
     ) -> Result<Vec<Entry>, FetchError> {
         let store = &self.store;
-        store.fetch_objects(self.id, start, end, max_bytes).await
+        let found = store.fetch_objects(self.id, start, end, max_bytes).await?;
+        Ok(found.unwrap_or_default())
     }
 }
 

@@ -21,7 +21,7 @@
 //! | `stream` | the handle of one stream |
 //! | `committed` | a stream as far as it is in objects, whoever owns it |
 //! | `state`, `acks` | one stream's state; the order of its acknowledgements |
-//! | `store` | the store: append, upload, evict, compact, trim |
+//! | `store` | the store: append, upload, evict, compact, rewrite, trim |
 //! | `cache` | the log cache: blocks, byte budget, what is in memory of a stream |
 //! | `recovery` | which records of the log are owed to the streams |
 //! | `entry` | an entry, and its form in the log |
@@ -47,5 +47,8 @@ pub use entry::{Entry, EntryHeader};
 pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
 pub use recovery::{KeptRecords, RecoveredLog, RecoveryReport, Straddles};
 pub use share::Share;
-pub use store::{COMPACTION_BYTES_MAX, Closed, CompactError, Permit, StreamParts, StreamStore};
+pub use store::{
+    COMPACTION_BYTES_MAX, Closed, CompactError, EntryFilter, Outcome, Permit, RewriteError,
+    RewriteGroup, Rewriter, Rewritten, StreamParts, StreamStore,
+};
 pub use stream::Stream;

@@ -13,7 +13,7 @@ use crate::{
     entry::Entry,
     error::{AppendError, FetchError, TrimError},
     state::{ConfirmListener, StreamState},
-    store::{Permit, Placement, ReadBackError, StoreInner},
+    store::{Permit, Placement, ReadBackError, Rewriter, StoreInner},
 };
 
 /// A read is tried this often when the run shrinks under it, or goes from memory to the log: each
@@ -73,6 +73,12 @@ impl Stream {
     #[must_use]
     pub fn halted(&self) -> Option<&Cause> {
         self.state.halted()
+    }
+
+    /// Drops and replaces entries that are in objects.
+    #[must_use]
+    pub fn rewriter(&self) -> Rewriter {
+        Rewriter::new(Arc::clone(&self.state), Arc::clone(&self.store))
     }
 
     /// Waits, within bounds, for room for an entry of `bytes` payload.
@@ -149,7 +155,7 @@ impl Stream {
         self.state.tell_listeners();
     }
 
-    /// Reads from memory: the entries from the one that contains `start` up to those that begin
+    /// Reads from memory: the entries from the one that contains `start`, or follows it, up to those that begin
     /// below `end` and below the confirm offset, as many as fit into `max_bytes`, but at least one.
     /// Empty where there is none yet; `None` where `start` is not in memory.
     #[must_use]
@@ -176,9 +182,13 @@ impl Stream {
             if let Some(found) = self.fetch_local(start, end, max_bytes).await? {
                 return Ok(found);
             }
-            let found = self.fetch_objects(start, end, max_bytes).await?;
-            if !found.is_empty() {
-                return Ok(self.extend_from_memory(found, end, max_bytes));
+            match self.fetch_objects(start, end, max_bytes).await? {
+                // All entries of the range were dropped: what was not asked for follows.
+                Some((found, is_all)) if is_all && found.is_empty() => return Ok(found),
+                Some((found, _)) if !found.is_empty() => {
+                    return Ok(self.extend_from_memory(found, end, max_bytes));
+                }
+                _ => {}
             }
         }
         Err(FetchError::Missing {
@@ -254,22 +264,24 @@ impl Stream {
     }
 
     /// Reads what the store itself no longer has. An entry leaves it only after it was committed to
-    /// objects, so everything below the run in memory is there.
+    /// objects, so everything below the run in memory is there. Gives whether `end` was looked at as asked; `None` where no object has
+    /// `start`.
     async fn fetch_objects(
         &self,
         start: Offset,
         end: Offset,
         max_bytes: usize,
-    ) -> Result<Vec<Entry>, FetchError> {
-        let end = {
+    ) -> Result<Option<(Vec<Entry>, bool)>, FetchError> {
+        let (up_to, asked) = {
             let inner = self.state.lock();
             let cached = inner.cached.first_offset().unwrap_or(inner.next);
-            end.min(cached).min(self.state.confirm_offset())
+            let asked = end.min(self.state.confirm_offset());
+            (asked.min(cached), asked)
         };
-        // Where it is empty it was trimmed meanwhile, or is truly missing: the caller looks at the start again.
-        self.store
-            .fetch_objects(self.id(), start, end, max_bytes)
-            .await
+        // Where it is nothing it was trimmed meanwhile, or is truly missing: the caller looks at the start again.
+        let found = self.store.fetch_objects(self.id(), start, up_to, max_bytes);
+        let found = found.await?;
+        Ok(found.map(|found| (found, up_to == asked && start < up_to)))
     }
 
     /// Goes on in memory where a read from elsewhere reached the run there with room to spare. What
@@ -306,23 +318,24 @@ impl Stream {
 }
 
 impl StoreInner {
-    /// Reads from objects what is below `end` there. Empty where no object has `start`.
+    /// Reads from objects what is below `end` there. `None` where no object has `start`; empty where log compaction has left nothing
+    /// of the range.
     pub(crate) async fn fetch_objects(
         &self,
         stream: StreamId,
         start: Offset,
         end: Offset,
         max_bytes: usize,
-    ) -> Result<Vec<Entry>, FetchError> {
+    ) -> Result<Option<Vec<Entry>>, FetchError> {
         let read = self.block_cache.read(stream, start, end, max_bytes).await;
         let read = match read {
             Ok(read) => read,
-            Err(ReadError::Missing { .. }) => return Ok(Vec::new()),
+            Err(ReadError::Missing { .. }) => return Ok(None),
             Err(error) => return Err(FetchError::Storage(Cause::new(error))),
         };
         let found: Vec<Entry> = read.into_iter().map(from_object).collect();
         check_run(stream, start, &found)?;
-        Ok(found)
+        Ok(Some(found))
     }
 }
 
@@ -340,22 +353,19 @@ fn from_object(entry: StreamEntry) -> Entry {
     }
 }
 
-/// Entries from objects must contain `start` and have no gap.
+/// Entries from objects must end behind `start` and follow each other. Log compaction leaves gaps, so what is between them is not
+/// known here; that the objects' ranges have none is checked where they are looked up.
 fn check_run(stream: StreamId, start: Offset, found: &[Entry]) -> Result<(), FetchError> {
-    let mut expected = start;
+    let mut reached = start;
     for (n, entry) in found.iter().enumerate() {
-        let follows = if n == 0 {
-            entry.base_offset <= start && start < entry.end_offset()
-        } else {
-            entry.base_offset == expected
-        };
-        if !follows {
+        let overlaps = n > 0 && entry.base_offset < reached;
+        if overlaps || entry.end_offset() <= reached {
             return Err(FetchError::Missing {
                 stream,
-                offset: expected,
+                offset: reached,
             });
         }
-        expected = entry.end_offset();
+        reached = entry.end_offset();
     }
     Ok(())
 }

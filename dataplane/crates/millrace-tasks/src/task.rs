@@ -59,6 +59,8 @@ tasks! {
     LogCacheEviction = "log-cache-eviction",
     /// Writes checkpoints of partitions.
     LogCheckpoint = "log-checkpoint",
+    /// Drops records of compacted topics that later ones replace.
+    LogCompaction = "log-compaction",
     /// Measures the sizes of partitions.
     LogMeasure = "log-measure",
     /// Deletes records beyond their retention.

@@ -50,6 +50,8 @@ use crate::{
 const FIRST_WITH_LEADERS: i16 = 10;
 /// The first version that may carry zstd (KIP-110).
 const FIRST_WITH_ZSTD: i16 = 7;
+/// What a record is told that a compacted topic refuses.
+const NO_KEY: &str = "Compacted topic cannot accept message without key.";
 
 /// The shortest time that durability is waited for, whatever the client says: a write that takes
 /// longer than a group commit must not be reported as lost while it is about to succeed.
@@ -440,9 +442,11 @@ async fn validate(context: &Context, topic: &Topic, batch: Batch) -> Result<Batc
     let timestamps = timestamps::legal(config, context.clock.wall_ms());
     let inspected = context.inspection.inspect(batch, timestamps.clone()).await;
     let (mut batch, summary) = inspected.map_err(|error| refused_batch(&error))?;
-    if summary.keyless && config.cleanup_policy.contains("compact") {
-        let message = "Compacted topic cannot accept message without key.";
-        return Err(Refused::new(ErrorCode::InvalidRecord, message));
+    if config.compacts() && !summary.keyless.is_empty() {
+        let message = "One or more records have been rejected: a compacted topic takes no record without a key.";
+        let record = |&index: &i32| (index, NO_KEY.to_owned());
+        let records = summary.keyless.iter().map(record).collect();
+        return Err(Refused::new(ErrorCode::InvalidRecord, message).with_records(records));
     }
     timestamps::check(batch.header(), config, (&summary, &timestamps))?;
     batch.set_max_timestamp(summary.max_timestamp);

@@ -153,8 +153,14 @@ fn crc32c(bytes: &[u8]) -> u32 {
 async fn a_compacted_topic_wants_keys() {
     let world = World::new().await;
     world.create("t", 1, &[("cleanup.policy", "compact")]).await;
-    let refused = world.produce("t", 0, batch(&["no key"])).await;
+    let mut builder = BatchBuilder::new(Compression::None);
+    for key in [Some(&b"k"[..]), None, Some(b"l"), None] {
+        builder.push(1, key, Some(b"v"), &[]);
+    }
+    let refused = world.produce("t", 0, builder.build()).await;
     assert_eq!(refused.error_code, Code::InvalidRecord.code());
+    let errors = refused.record_errors.iter().map(|error| error.batch_index);
+    assert_eq!(errors.collect::<Vec<_>>(), [1, 3]);
     let mut builder = BatchBuilder::new(Compression::None);
     builder.push(1, Some(b"k"), Some(b"v"), &[]);
     assert_eq!(world.produce("t", 0, builder.build()).await.error_code, 0);

@@ -47,8 +47,6 @@ const GROUPS: &[Group] = &[
         keys: &[
             "group.coordinator.append.linger.ms",
             "group.coordinator.cached.buffer.max.bytes",
-            "log.cleaner.backoff.ms",
-            "log.cleaner.dedupe.buffer.size",
             "log.cleaner.io.buffer.load.factor",
             "log.cleaner.io.buffer.size",
             "offsets.load.buffer.size",
@@ -160,11 +158,6 @@ const GROUPS: &[Group] = &[
         keys: &["leader.imbalance.per.broker.percentage"],
         accepts: Only(&["10"]),
         because: "brokers are balanced at once, by leader.balance.interval.ms",
-    },
-    Group {
-        keys: &["log.cleaner.enable"],
-        accepts: Only(&["true"]),
-        because: "set cleanup.policy of topics to delete instead",
     },
     Group {
         keys: &["log.cleaner.io.max.bytes.per.second"],

@@ -14,6 +14,7 @@ mod delegation_tokens;
 mod failure;
 mod groups_http;
 mod identity;
+mod log_compaction;
 mod operation;
 mod quotas;
 mod records;

@@ -1,12 +1,12 @@
 //! Topics by name and by id.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
 use millrace_meta as meta;
-use millrace_model::{TopicId, TopicName};
+use millrace_model::{StreamId, TopicId, TopicName};
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
@@ -71,6 +71,17 @@ impl Registry {
     /// Changes with every topic that is inserted or removed.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// The streams of the records of all compacted topics, whoever leads them.
+    pub(super) fn compacted_streams(&self) -> BTreeSet<StreamId> {
+        let topics = self.topics.read();
+        let compacted = topics
+            .by_name
+            .values()
+            .filter(|topic| topic.config.compacts() && !topic.is_internal());
+        let partitions = compacted.flat_map(|topic| &topic.partitions);
+        partitions.map(|partition| partition.streams.data).collect()
     }
 
     pub(super) fn by_name(&self, name: &TopicName) -> Option<Arc<Topic>> {

@@ -187,6 +187,7 @@ impl PartitionLog {
                 time_index,
                 segments,
                 leader_epochs,
+                first_dirty,
             }) => {
                 self.checkpointing.lock().await.covers = Some(end);
                 *self.state.lock() = State {
@@ -195,6 +196,7 @@ impl PartitionLog {
                     time_index,
                     segments,
                     leader_epochs,
+                    first_dirty,
                     ..State::default()
                 };
                 end.max(self.start_offset())
@@ -307,6 +309,9 @@ impl PartitionLog {
             let found = self.fetch_patiently(patience, &self.data, from, REPLAY_BYTES);
             let found = found.await.map_err(|error| self.read_error(from, error))?;
             let mut state = self.state.lock();
+            if found.is_empty() {
+                break;
+            }
             for entry in &found {
                 let corrupt = |error| ReadError::Corrupt {
                     offset: entry.base_offset,
@@ -361,6 +366,7 @@ impl PartitionLog {
             Ok(base_offset) => base_offset,
             Err(error) => {
                 self.owe_again(bytes);
+                self.state.lock().cleaner_changed = true;
                 return Err(error.into());
             }
         };
@@ -391,7 +397,7 @@ impl PartitionLog {
     fn snapshot(&self, covered: Option<Offset>) -> Option<(Offset, Bytes, u64)> {
         let mut state = self.state.lock();
         let end = self.data.next_offset();
-        if covered.unwrap_or(0) == end {
+        if covered.unwrap_or(0) == end && !state.cleaner_changed {
             return None;
         }
         let since_ms = self
@@ -403,12 +409,14 @@ impl PartitionLog {
         let bytes = std::mem::take(&mut state.dirty_bytes);
         self.debt.settle(bytes);
         state.dirty_since = None;
+        state.cleaner_changed = false;
         let State {
             producers,
             transactions,
             time_index,
             segments,
             leader_epochs,
+            first_dirty,
             ..
         } = &*state;
         let kept = Kept {
@@ -417,6 +425,7 @@ impl PartitionLog {
             time_index,
             segments,
             leader_epochs,
+            first_dirty: *first_dirty,
         };
         Some((end, checkpoint::encode(end, since_ms, kept), bytes))
     }

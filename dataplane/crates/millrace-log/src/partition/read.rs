@@ -27,8 +27,8 @@ pub enum Isolation {
 /// What a read found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadResult {
-    /// Whole batches in offset order without a gap, the first one containing the asked offset
-    /// (it may begin before it). Empty at the high watermark, or at the last stable offset.
+    /// Whole batches in offset order. The first one contains the asked offset (it may begin before it), or is the next one where
+    /// log compaction has dropped that. Empty at the high watermark, or at the last stable offset.
     pub batches: Vec<Bytes>,
     /// The aborted transactions among the batches, where committed records were asked for.
     pub aborted_transactions: Option<Vec<AbortedTransaction>>,
@@ -202,9 +202,11 @@ impl PartitionLog {
         if latest.batch >= self.start_offset() && latest.batch < self.high_watermark() {
             let exact =
                 |batch: &Entry| first_reaching(batch, latest.timestamp, self.start_offset());
-            return Ok(self.walk(latest.batch, exact).await?);
+            if let Some(found) = self.walk(latest.batch, exact).await? {
+                return Ok(Some(found));
+            }
         }
-        // The batch that had it is trimmed or not durable: look at what is left. Rare.
+        // The record that had it is trimmed, compacted away or not durable: look at what is left. Rare.
         let mut best: Option<TimestampOffset> = None;
         let look = |batch: &Entry| {
             let above = best.map_or(i64::MIN, |best| best.timestamp.saturating_add(1));
@@ -233,6 +235,10 @@ impl PartitionLog {
                 }
                 Err(error) => return Err(self.read_error(from, error)),
             };
+            if found.is_empty() {
+                // Log compaction has left nothing of the rest.
+                return Ok(None);
+            }
             for batch in &found {
                 if let Some(found) = visit(batch) {
                     return Ok(Some(found));

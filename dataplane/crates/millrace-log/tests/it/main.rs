@@ -1,6 +1,7 @@
 //! Integration tests of the partitions, in one binary: each further one would be linked by itself.
 
 mod broker;
+mod compaction;
 mod exactly_once;
 mod partitions;
 mod retention;

@@ -9,6 +9,7 @@
 //! | `read_back` | reads offloaded payloads from the log, for their upload or for a reader |
 //! | `halt` | a stream with a damaged record in the log stops, and no other |
 //! | `compact` | merges small objects into large ones |
+//! | `rewrite` | drops and replaces entries that are in objects, for log compaction |
 //! | `trim` | moves the start of a stream, and deletes objects that nothing refers to |
 
 mod append;
@@ -17,6 +18,7 @@ mod evict;
 mod halt;
 mod open;
 mod read_back;
+mod rewrite;
 mod trim;
 mod upload;
 
@@ -51,6 +53,7 @@ use self::{
 pub use self::{
     append::Permit,
     compact::{COMPACTION_BYTES_MAX, CompactError},
+    rewrite::{EntryFilter, Outcome, RewriteError, RewriteGroup, Rewriter, Rewritten},
 };
 pub(crate) use self::{append::Placement, compact::Kind, read_back::ReadBackError};
 use crate::{

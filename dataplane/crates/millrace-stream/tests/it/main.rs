@@ -6,6 +6,7 @@ mod halt;
 mod pace;
 mod real_device;
 mod resize;
+mod rewrite;
 mod store;
 mod takeover;
 mod uploads;

@@ -5,12 +5,16 @@
 //! and outputs have the same order, that of (stream, offset). So the memory is bounded whatever the
 //! inputs hold: a window for each of them, and what the outputs that are being written hold.
 
-use std::{cmp::Reverse, collections::VecDeque, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use millrace_meta::{Compaction, ObjectContents, ObjectKind, StreamObject, StreamSetObject};
-use millrace_model::{ObjectId, StreamRange};
+use millrace_model::{ObjectId, StreamId, StreamRange};
 use millrace_objects::{
     ASSEMBLY_BYTES_MAX, BlockRef, Corrupt, CorruptKind, CorruptPart, ObjectAssembly, ObjectKey,
     ObjectReader, ObjectStorage,
@@ -76,6 +80,11 @@ pub(super) struct Moved {
 }
 
 impl Stretch {
+    fn is_one_of(&self, streams: &BTreeSet<StreamId>) -> bool {
+        let first = self.pieces.first();
+        first.is_some_and(|first| streams.contains(&first.range.stream))
+    }
+
     fn bytes(&self) -> u64 {
         self.pieces.iter().map(Piece::bytes).sum()
     }
@@ -115,11 +124,13 @@ impl Piece {
 
 impl Merge {
     /// Opens the inputs and says what becomes of them. A stretch of one stream with `split_bytes` or
-    /// more gets objects of its own, of at most `object_bytes_max` each; `None`: all are such.
+    /// more gets objects of its own, of at most `object_bytes_max` each; `None`: all are such. So do all stretches
+    /// of the streams `apart`.
     pub(super) async fn prepare(
         store: &StoreInner,
         contents: Vec<ObjectContents>,
         split_bytes: Option<u64>,
+        apart: &BTreeSet<StreamId>,
     ) -> Result<Self, CompactError> {
         let open = |contents: ObjectContents| async move {
             let key = ObjectKey::of(&store.cluster_id, contents.object);
@@ -144,7 +155,8 @@ impl Merge {
         let bytes_max = store.config.compaction.object_bytes_max;
         let mut stretches = Vec::new();
         for stretch in joined(pieces) {
-            if split_bytes.is_none_or(|split| stretch.bytes() >= split) {
+            let is_apart = stretch.is_one_of(apart);
+            if is_apart || split_bytes.is_none_or(|split| stretch.bytes() >= split) {
                 stretches.extend(cut(stretch, bytes_max).map(|stretch| (stretch, true)));
             } else {
                 stretches.push((stretch, false));
@@ -152,7 +164,7 @@ impl Merge {
         }
         if split_bytes.is_some() {
             // One is left for the set.
-            keep_largest(&mut stretches, OUTPUTS_MAX - 1);
+            keep_largest(&mut stretches, apart, OUTPUTS_MAX - 1);
         }
         let mut small = stretches.iter_mut().filter(|(_, own)| !own);
         if let (Some((_, own)), None) = (small.next(), small.next()) {
@@ -254,8 +266,8 @@ fn cut(stretch: Stretch, bytes_max: u64) -> impl Iterator<Item = Stretch> {
         for block in blocks {
             let size = u64::from(block.size);
             if open_bytes > 0 && open_bytes + size > target {
-                // What lies before the block belongs to the object before.
-                let end = block.start.max(range.start);
+                // Every range ends with an entry: what lies before the block belongs to the object behind.
+                let end = taken.last().map_or(range.start, |last: &BlockRef| last.end);
                 push(&mut open, input, StreamRange { end, ..range }, &mut taken);
                 cuts.push(std::mem::take(&mut open));
                 range.start = end;
@@ -271,10 +283,10 @@ fn cut(stretch: Stretch, bytes_max: u64) -> impl Iterator<Item = Stretch> {
         .filter(|stretch| !stretch.pieces.is_empty())
 }
 
-/// Leaves objects of their own to the `own_max` largest stretches that have them.
-fn keep_largest(stretches: &mut [(Stretch, bool)], own_max: usize) {
+/// Leaves objects of their own to the `own_max` largest stretches that have them, those of the streams `apart` first.
+fn keep_largest(stretches: &mut [(Stretch, bool)], apart: &BTreeSet<StreamId>, own_max: usize) {
     let mut own: Vec<&mut (Stretch, bool)> = stretches.iter_mut().filter(|(_, own)| *own).collect();
-    own.sort_by_cached_key(|(stretch, _)| Reverse(stretch.bytes()));
+    own.sort_by_cached_key(|(stretch, _)| Reverse((stretch.is_one_of(apart), stretch.bytes())));
     for (_, own) in own.into_iter().skip(own_max) {
         *own = false;
     }
@@ -290,7 +302,7 @@ fn push(stretch: &mut Stretch, input: usize, range: StreamRange, blocks: &mut Ve
         });
         return;
     }
-    // A range whose block went elsewhere: what lies before the first block of the next object.
+    // A range whose block went elsewhere.
     if let Some(last) = stretch.pieces.last_mut() {
         last.range.end = range.end;
     }
@@ -486,8 +498,6 @@ async fn next(
 
 #[cfg(test)]
 mod tests {
-    use millrace_model::StreamId;
-
     use super::*;
 
     /// A stretch of one block.
@@ -520,9 +530,40 @@ mod tests {
         let own = |stretches: &[(Stretch, bool)]| -> Vec<bool> {
             stretches.iter().map(|(_, own)| *own).collect()
         };
-        keep_largest(&mut stretches, 4);
+        let apart = BTreeSet::new();
+        keep_largest(&mut stretches, &apart, 4);
         assert_eq!(own(&stretches), [true, true, false, true, true]);
-        keep_largest(&mut stretches, 2);
+        keep_largest(&mut stretches, &apart, 2);
         assert_eq!(own(&stretches), [true, false, false, true, false]);
+        stretches[1].1 = true;
+        keep_largest(&mut stretches, &BTreeSet::from([StreamId(1)]), 2);
+        assert_eq!(own(&stretches), [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn a_cut_in_a_gap_leaves_the_gap_to_the_object_behind() {
+        let stream = StreamId(1);
+        let block = |start, end, position| BlockRef {
+            stream,
+            start,
+            end,
+            position,
+            size: 10,
+            entries: 1,
+        };
+        let piece = |(start, end), blocks: &[BlockRef]| Piece {
+            input: 0,
+            range: StreamRange { stream, start, end },
+            blocks: blocks.to_vec(),
+        };
+        let pieces = vec![
+            piece((0, 60), &[block(5, 9, 0), block(50, 60, 10)]),
+            piece((60, 90), &[block(80, 90, 20)]),
+        ];
+        let ranges: Vec<_> = cut(Stretch { pieces }, 10)
+            .map(|stretch| stretch.range().expect("not empty"))
+            .map(|range| (range.start, range.end))
+            .collect();
+        assert_eq!(ranges, [(0, 9), (9, 60), (60, 90)]);
     }
 }

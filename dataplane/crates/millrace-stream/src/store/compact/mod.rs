@@ -26,7 +26,7 @@ mod merge;
 mod select;
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -146,12 +146,15 @@ pub(crate) enum Kind {
 pub(super) struct Compactor {
     /// Held by the pass that is under way; the stream that the last one reached.
     reached: tokio::sync::Mutex<Option<StreamId>>,
+    /// Held while objects are replaced, by a pass or by a rewrite: so both together take the memory of one.
+    pub(super) turn: tokio::sync::Mutex<()>,
 }
 
 impl Compactor {
     /// Resolves when no pass is under way.
     pub(super) async fn idle(&self) {
         drop(self.reached.lock().await);
+        drop(self.turn.lock().await);
     }
 }
 
@@ -190,7 +193,7 @@ pub(super) async fn run(store: Arc<StoreInner>) {
 
 impl StoreInner {
     /// Fails once the store is being closed.
-    fn check_compacting(&self) -> Result<(), CompactError> {
+    pub(super) fn check_compacting(&self) -> Result<(), CompactError> {
         let ends = self.closing.load(Ordering::Acquire) || self.failure.reason().is_some();
         if ends {
             return Err(CompactError::Closing);
@@ -325,9 +328,10 @@ impl StoreInner {
         }
         let metrics = &self.metrics.compaction;
         let running = metrics.begin();
+        let turn = self.compact.turn.lock().await;
         let started = self.clock.now();
         let replaced = self.replace(kind, &group).await;
-        drop(running);
+        drop((turn, running));
         match replaced {
             Ok(None) => {}
             Ok(Some(moved)) => {
@@ -373,30 +377,54 @@ impl StoreInner {
             Kind::Stream => None,
         };
         let alone = contents.len() == 1;
-        let merge = Merge::prepare(self, contents, split).await?;
+        let merge = Merge::prepare(self, contents, split, &BTreeSet::new()).await?;
         let wanted_percent = merge.wanted_bytes().saturating_mul(100) / merge.input_bytes().max(1);
         if alone && wanted_percent > REWRITE_WANTED_PERCENT_MAX {
             return Ok(None);
         }
+        self.carry_out(merge).await.map(Some)
+    }
+
+    /// Gives the streams `apart` objects of their own in place of their parts of stream-set objects. What else those hold goes to
+    /// another stream-set object.
+    pub(super) async fn split_sets(
+        &self,
+        sets: &[ObjectId],
+        apart: &BTreeSet<StreamId>,
+    ) -> Result<(), CompactError> {
+        let _turn = self.compact.turn.lock().await;
+        self.check_compacting()?;
+        let contents = self.contents(sets).await?;
+        if contents.is_empty() {
+            return Ok(());
+        }
+        let split = Some(self.config.stream_object_split_bytes);
+        let merge = Merge::prepare(self, contents, split, apart).await?;
+        self.carry_out(merge).await.map(|_| ())
+    }
+
+    async fn carry_out(&self, merge: Merge) -> Result<Moved, CompactError> {
         let outputs = u32::try_from(merge.outputs()).unwrap_or(u32::MAX);
         let first = self.meta.reserve_objects(self.node_epoch, outputs).await?;
         let replaced = self.write_and_commit(merge, first).await;
         if replaced.is_err() {
-            // Those that were committed after all are left as they are.
-            let ids: Vec<ObjectId> = (first.get()..first.get() + u64::from(outputs))
-                .map(ObjectId)
-                .collect();
-            if let Err(error) = self.meta.release_objects(self.node_epoch, &ids).await {
-                tracing::debug!(%error, "unused object ids stay until the next start");
-            }
+            let ids = (first.get()..first.get() + u64::from(outputs)).map(ObjectId);
+            self.release(&ids.collect::<Vec<_>>()).await;
         }
-        replaced.map(Some)
+        replaced
+    }
+
+    /// Gives back the ids of objects that are not needed. Those that were committed after all are left as they are.
+    pub(super) async fn release(&self, ids: &[ObjectId]) {
+        if let Err(error) = self.meta.release_objects(self.node_epoch, ids).await {
+            tracing::debug!(%error, "unused object ids stay until the next start");
+        }
     }
 
     /// What of the objects can be read: as many of them as have no more ranges than one group may
     /// have, one at least. They are not asked at one moment: what is trimmed in between is found out
     /// when the outputs are committed.
-    async fn contents(&self, group: &Group) -> Result<Vec<ObjectContents>, StoreFailure> {
+    async fn contents(&self, group: &[ObjectId]) -> Result<Vec<ObjectContents>, StoreFailure> {
         let (mut contents, mut ranges): (Vec<ObjectContents>, usize) = (Vec::new(), 0);
         for &object in group {
             let Some(found) = self.meta.object_contents(object).await? else {
@@ -418,7 +446,10 @@ impl StoreInner {
         Ok(moved)
     }
 
-    async fn commit_compaction(&self, compaction: Compaction) -> Result<(), CompactionError> {
+    pub(super) async fn commit_compaction(
+        &self,
+        compaction: Compaction,
+    ) -> Result<(), CompactionError> {
         let mut pause = self.config.retry_pause_min;
         for _ in 1..COMMIT_TRIES {
             match self.meta.commit_compaction(compaction.clone()).await {

@@ -1,0 +1,188 @@
+//! The task that compacts logs: one partition at a time, the dirtiest first.
+
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+
+use metrics::{Counter, Gauge, Histogram};
+use millrace_model::{Classified, FailureClass, TopicPartition};
+use parking_lot::Mutex;
+
+use super::Inner;
+use crate::partition::{CleanError, Cleaned, CleanerTools, Dirty, PartitionLog};
+
+/// A partition with a batch that cannot be read, or whose cleaning would have lost a record, is left alone for so long: somebody should see it
+/// before it is tried again.
+const CORRUPT_WAIT: Duration = Duration::from_secs(3_600);
+
+/// What cleaning knows besides the partitions' own state.
+pub(super) struct Cleaner {
+    /// Until when partitions are left alone. At most as many as there are partitions.
+    waiting: Mutex<HashMap<TopicPartition, Duration>>,
+    /// Held by the cleaning that is under way.
+    turn: tokio::sync::Mutex<()>,
+    metrics: CleanerMetrics,
+}
+
+/// `millrace_log_cleaner_*`.
+struct CleanerMetrics {
+    done: Counter,
+    superseded: Counter,
+    failed: Counter,
+    corrupt: Counter,
+    read_bytes: Counter,
+    written_bytes: Counter,
+    removed_bytes: Counter,
+    seconds: Histogram,
+    running: Gauge,
+    max_dirty_percent: Gauge,
+    uncleanable: Gauge,
+    last_end_seconds: Gauge,
+}
+
+impl Cleaner {
+    pub(super) fn new() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            metrics: CleanerMetrics::new(),
+        }
+    }
+}
+
+/// Cleans what is due, then looks again after the pause.
+pub(super) async fn clean_for_ever(inner: Arc<Inner>) -> Infallible {
+    loop {
+        tokio::time::sleep(inner.defaults.cleaner_backoff).await;
+        if inner.defaults.cleaner_enabled {
+            while inner.clean_dirtiest().await {}
+        }
+    }
+}
+
+impl Inner {
+    /// Cleans the partition that needs it most; `false` where none is due or the one that is was not cleaned.
+    pub(super) async fn clean_dirtiest(&self) -> bool {
+        let _turn = self.cleaner.turn.lock().await;
+        let Some((log, dirty)) = self.dirtiest() else {
+            return false;
+        };
+        let tools = CleanerTools {
+            map_bytes: self.defaults.cleaner_dedupe_bytes,
+            salt: self.random.next_bytes16(),
+            compacted: Arc::new(self.registry.compacted_streams()),
+        };
+        let metrics = &self.cleaner.metrics;
+        metrics.running.set(1.0);
+        let started = self.clock.now();
+        let cleaned = log.clean(&dirty, &tools).await;
+        let took = self.clock.now().saturating_sub(started);
+        metrics.running.set(0.0);
+        metrics.count(&cleaned, took);
+        metrics
+            .last_end_seconds
+            .set(self.clock.wall_ms() as f64 / 1e3);
+        match cleaned {
+            Ok(cleaned) => {
+                tracing::debug!(partition = %log.id(), ?dirty, ?cleaned, "the log was compacted");
+                if let Err(error) = log.checkpoint().await {
+                    tracing::warn!(partition = %log.id(), %error, "the clean point is not durable yet");
+                }
+                true
+            }
+            Err(error) => {
+                self.not_cleaned(&log, &error);
+                false
+            }
+        }
+    }
+
+    /// The partition that is to be cleaned next.
+    fn dirtiest(&self) -> Option<(Arc<PartitionLog>, Dirty)> {
+        let now = self.clock.now();
+        let mut waiting = self.cleaner.waiting.lock();
+        waiting.retain(|_, until| *until > now);
+        let (mut first, mut ratio_max) = (None::<(Arc<PartitionLog>, Dirty)>, 0.0_f64);
+        for topic in self.registry.all() {
+            // The coordinators compact what they keep there.
+            if topic.is_internal() || !topic.config.compacts() {
+                continue;
+            }
+            for log in topic.logs() {
+                let Some(dirty) = log.dirty() else {
+                    continue;
+                };
+                ratio_max = ratio_max.max(dirty.ratio);
+                if waiting.contains_key(log.id()) || !dirty.is_due(&log.config()) {
+                    continue;
+                }
+                let rank = |dirty: &Dirty| (dirty.is_overdue, dirty.ratio);
+                if first
+                    .as_ref()
+                    .is_none_or(|(_, best)| rank(best) < rank(&dirty))
+                {
+                    first = Some((Arc::clone(log), dirty));
+                }
+            }
+        }
+        self.cleaner
+            .metrics
+            .max_dirty_percent
+            .set(ratio_max * 100.0);
+        self.cleaner.metrics.uncleanable.set(waiting.len() as f64);
+        first
+    }
+
+    fn not_cleaned(&self, log: &PartitionLog, error: &CleanError) {
+        let cause = error as &dyn std::error::Error;
+        let partition = log.id();
+        match error.class() {
+            FailureClass::Gone => {
+                tracing::debug!(%partition, cause, "objects changed while a log was compacted");
+            }
+            FailureClass::Corrupt => {
+                tracing::error!(%partition, error = cause, "the log is not compacted: something in it is corrupt");
+                let until = self.clock.now() + CORRUPT_WAIT;
+                self.cleaner.waiting.lock().insert(partition.clone(), until);
+            }
+            _ => {
+                tracing::warn!(%partition, error = cause, "a log was not compacted; trying later");
+            }
+        }
+    }
+}
+
+impl CleanerMetrics {
+    fn new() -> Self {
+        let runs = |outcome: &'static str| metrics::counter!("millrace_log_cleaner_runs_total", "outcome" => outcome);
+        Self {
+            done: runs("done"),
+            superseded: runs("superseded"),
+            failed: runs("failed"),
+            corrupt: runs("corrupt"),
+            read_bytes: metrics::counter!("millrace_log_cleaner_read_bytes_total"),
+            written_bytes: metrics::counter!("millrace_log_cleaner_written_bytes_total"),
+            removed_bytes: metrics::counter!("millrace_log_cleaner_removed_bytes_total"),
+            seconds: metrics::histogram!("millrace_log_cleaner_seconds"),
+            running: metrics::gauge!("millrace_log_cleaner_running"),
+            max_dirty_percent: metrics::gauge!("millrace_log_cleaner_max_dirty_percent"),
+            uncleanable: metrics::gauge!("millrace_log_cleaner_uncleanable_partitions"),
+            last_end_seconds: metrics::gauge!("millrace_log_cleaner_last_end_seconds"),
+        }
+    }
+
+    fn count(&self, cleaned: &Result<Cleaned, CleanError>, took: Duration) {
+        match cleaned {
+            Ok(cleaned) => {
+                self.done.increment(1);
+                self.read_bytes.increment(cleaned.read_bytes);
+                self.written_bytes.increment(cleaned.written_bytes);
+                self.removed_bytes.increment(cleaned.removed_bytes);
+                self.seconds.record(took.as_secs_f64());
+            }
+            Err(error) => match error.class() {
+                FailureClass::Gone => self.superseded.increment(1),
+                FailureClass::Corrupt => self.corrupt.increment(1),
+                _ => self.failed.increment(1),
+            },
+        }
+    }
+}

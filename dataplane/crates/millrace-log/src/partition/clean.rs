@@ -1,0 +1,214 @@
+//! Log compaction of one partition; COMPACTION.md says how it works and why.
+//!
+//! - `dirty`: what may be cleaned, and whether it is due
+//! - `key_map`: the last offset of every key, in bounded memory
+//! - `transactions`: which data was aborted, and which markers are still needed
+//! - `retention`: what stays of a batch
+//! - this file: one cleaning, from the first pass to the new clean point
+
+mod dirty;
+mod key_map;
+mod retention;
+#[cfg(test)]
+mod tests;
+mod transactions;
+
+use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
+
+use millrace_model::{Cause, Classified, FailureClass, Offset, StreamId};
+use millrace_record::{InvalidBatch, header_of, records};
+use millrace_stream::{Entry, RewriteError, Rewritten};
+
+pub(crate) use self::dirty::Dirty;
+use self::{
+    key_map::KeyMap,
+    retention::{LastOfProducers, Retention},
+    transactions::{Marker, Passing},
+};
+use super::{PartitionLog, persist::CheckpointError};
+use crate::transactions::Aborted;
+
+/// What a cleaning may use.
+#[derive(Debug, Clone)]
+pub(crate) struct CleanerTools {
+    /// The memory for the map of keys, bytes.
+    pub(crate) map_bytes: u64,
+    /// Makes the hashes of keys unpredictable.
+    pub(crate) salt: [u8; 16],
+    /// All streams that are compacted: a stream-set object that has to be split is split for all of them.
+    pub(crate) compacted: Arc<BTreeSet<StreamId>>,
+}
+
+/// What a cleaning has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Cleaned {
+    /// The first offset that is not clean.
+    pub(crate) up_to: Offset,
+    /// Bytes of objects that were read, in both passes.
+    pub(crate) read_bytes: u64,
+    /// Bytes of objects that were written.
+    pub(crate) written_bytes: u64,
+    /// Bytes of batches that are gone.
+    pub(crate) removed_bytes: u64,
+    /// Groups of objects that were replaced.
+    pub(crate) groups: u64,
+}
+
+/// Why a cleaning ended early. What it has replaced by then is sound, and the clean point is where it was.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CleanError {
+    /// The objects could not be read or replaced.
+    #[error(transparent)]
+    Rewrite(#[from] RewriteError),
+    /// The partition was closed.
+    #[error("the partition is closed")]
+    Closed,
+    /// What the cleaning before has found is not durable.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The log start has moved into what was cleaned.
+    #[error("records were deleted meanwhile")]
+    Trimmed,
+}
+
+impl Classified for CleanError {
+    fn class(&self) -> FailureClass {
+        match self {
+            Self::Rewrite(error) => error.class(),
+            Self::Checkpoint(_) => FailureClass::Transient,
+            Self::Closed | Self::Trimmed => FailureClass::Gone,
+        }
+    }
+}
+
+impl Cleaned {
+    /// Gives the bytes of batches that are gone.
+    fn add(&mut self, rewritten: &Rewritten) -> u64 {
+        self.read_bytes += rewritten.input_bytes;
+        if !rewritten.replaced {
+            return 0;
+        }
+        let (before, after) = (rewritten.input_payload, rewritten.output_payload);
+        let removed = before.saturating_sub(after);
+        self.written_bytes += rewritten.output_bytes;
+        self.removed_bytes += removed;
+        self.groups += 1;
+        removed
+    }
+}
+
+/// A batch that should be sound is not.
+fn corrupt(error: InvalidBatch) -> Cause {
+    Cause::of(FailureClass::Corrupt, error)
+}
+
+impl PartitionLog {
+    /// Cleans the dirty part, as much of it as the map has room for. Nothing but the broker's death leaves it half done unseen.
+    ///
+    /// # Errors
+    /// See [`CleanError`].
+    pub(crate) async fn clean(
+        &self,
+        dirty: &Dirty,
+        tools: &CleanerTools,
+    ) -> Result<Cleaned, CleanError> {
+        // A marker is dropped only once the index of aborted transactions, without its transaction, is durable.
+        self.checkpoint().await?;
+        let log_start = self.start_offset();
+        let mut map = KeyMap::new(tools.map_bytes, dirty.end - dirty.first, tools.salt);
+        let rewriter = self.data.rewriter();
+        let mut transactions = Passing::new(self.aborted_between((dirty.first, dirty.end)));
+        let mut visit = |entry: &Entry| add_batch(&mut map, &mut transactions, entry, dirty.first);
+        let mut cleaned = Cleaned {
+            read_bytes: rewriter.scan((dirty.first, dirty.end), &mut visit).await?,
+            ..Cleaned::default()
+        };
+        // Where nothing of the rest is left, it is clean as well.
+        if !map.is_full() {
+            map.reach(dirty.end);
+        }
+        cleaned.up_to = map.end();
+        let range = (log_start, map.end());
+        let groups = rewriter.groups(range, &tools.compacted).await?;
+        let ends: Vec<Offset> = groups.iter().map(|group| group.range().1).collect();
+        let last_records = map.last_records_below(&ends);
+        let mut retention = Retention::new(&map, self.aborted_between(range));
+        for (group, last_records) in groups.iter().zip(last_records) {
+            if self.is_closed() {
+                return Err(CleanError::Closed);
+            }
+            let now_ms = self.clock.wall_ms();
+            let delete_retention_ms = self.config().delete_retention_ms;
+            retention.begin_group(
+                last_records,
+                (now_ms, delete_retention_ms),
+                self.last_of_producers(),
+            );
+            let rewritten = match rewriter.rewrite(group, &mut retention).await {
+                // The last records of some keys may have been deleted, then.
+                Err(RewriteError::Refused(_)) if self.start_offset() != log_start => {
+                    return Err(CleanError::Trimmed);
+                }
+                rewritten => rewritten?,
+            };
+            let removed = cleaned.add(&rewritten);
+            self.note_group(group.range(), removed, &retention.take_emptied());
+        }
+        let mut state = self.state.lock();
+        state.first_dirty = cleaned.up_to;
+        state.cleaner_changed = true;
+        Ok(cleaned)
+    }
+}
+
+impl PartitionLog {
+    /// The aborted transactions with records or a marker in a range.
+    fn aborted_between(&self, (from, end): (Offset, Offset)) -> Vec<Aborted> {
+        let state = self.state.lock();
+        let aborted = state.transactions.aborted().iter();
+        let overlaps = |aborted: &&Aborted| aborted.last >= from && aborted.first < end;
+        aborted.filter(overlaps).copied().collect()
+    }
+
+    /// Where the last data of each known producer ends.
+    fn last_of_producers(&self) -> LastOfProducers {
+        self.state.lock().producers.last_offsets().collect()
+    }
+
+    /// Takes note of a group that was looked at.
+    fn note_group(&self, range: (Offset, Offset), removed: u64, gone: &[Aborted]) {
+        let mut state = self.state.lock();
+        state.segments.shrink(range, removed);
+        state.transactions.forget(gone);
+        state.cleaner_changed |= removed > 0 || !gone.is_empty();
+        self.charge_producers(&state);
+    }
+}
+
+/// Takes note of the keys of one batch; breaks where the map is full.
+fn add_batch(
+    map: &mut KeyMap,
+    transactions: &mut Passing,
+    entry: &Entry,
+    from: Offset,
+) -> Result<ControlFlow<()>, Cause> {
+    let header = header_of(&entry.payload).map_err(corrupt)?;
+    if header.is_control() {
+        let marker = Marker::of(&entry.payload).map_err(corrupt)?;
+        transactions.pass_marker(&header, marker, false);
+    } else if !transactions.pass_data(&header) {
+        let mut batch = records(&entry.payload).map_err(corrupt)?;
+        while let Some(record) = batch.next_view() {
+            let record = record.map_err(corrupt)?;
+            let offset = u64::try_from(record.offset).unwrap_or(0);
+            let Some(key) = record.key.filter(|_| offset >= from) else {
+                continue;
+            };
+            if !map.put(key, offset) {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+    map.reach(entry.end_offset());
+    Ok(ControlFlow::Continue(()))
+}
