@@ -139,6 +139,7 @@ impl MarkerWriter for Data {
 struct World {
     topic: Arc<MemoryTopic>,
     data: Arc<Data>,
+    ids: Arc<Ids>,
     clock: Arc<ManualClock>,
     timers: millrace_purgatory::Timers,
     coordinator: TransactionCoordinator,
@@ -155,12 +156,20 @@ impl World {
     }
 
     async fn on(topic: Arc<MemoryTopic>) -> Self {
-        let clock = ManualClock::shared();
+        let ids = Arc::new(Ids(AtomicI64::new(1_000)));
+        Self::with(topic, Arc::default(), ManualClock::shared(), ids).await
+    }
+
+    async fn with(
+        topic: Arc<MemoryTopic>,
+        data: Arc<Data>,
+        clock: Arc<ManualClock>,
+        ids: Arc<Ids>,
+    ) -> Self {
         let timers = millrace_purgatory::Timers::new(clock.clone(), Supervisor::new());
-        let data = Arc::new(Data::default());
         let parts = TransactionParts {
             topic: topic.clone(),
-            producer_ids: Arc::new(Ids(AtomicI64::new(1_000))),
+            producer_ids: ids.clone(),
             markers: data.clone(),
             clock: clock.clone(),
             timers: timers.clone(),
@@ -173,6 +182,7 @@ impl World {
         let world = Self {
             topic,
             data,
+            ids,
             clock,
             timers,
             coordinator,
