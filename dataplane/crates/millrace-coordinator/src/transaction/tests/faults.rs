@@ -36,6 +36,7 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Fault::Refused),
         Just(Fault::AnswerLost),
         (1_u64..5_000).prop_map(|ms| Fault::Slow(Duration::from_millis(ms))),
+        (1_u64..60_000).prop_map(|ms| Fault::SlowAnswer(Duration::from_millis(ms))),
     ];
     prop_oneof![
         4 => (client.clone(), any::<bool>()).prop_map(|(c, knows)| Event::Init(c, knows)),
