@@ -533,13 +533,6 @@ fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
             1..=MILLIS_MAX,
         ),
         cleaner_enabled: r.flag("log.cleaner.enable", default.cleaner_enabled),
-        cleaner_dedupe_bytes: r
-            .number(
-                "log.cleaner.dedupe.buffer.size",
-                i64::try_from(default.cleaner_dedupe_bytes).unwrap_or(i64::MAX),
-                65_536..=BYTES_MAX,
-            )
-            .unsigned_abs(),
         cleaner_backoff: r.millis(
             "log.cleaner.backoff.ms",
             default.cleaner_backoff,
