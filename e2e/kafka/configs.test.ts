@@ -94,6 +94,24 @@ describe("settings at run time", () => {
     );
   });
 
+  it("a topic rejects values that do not hold, with what is legal and why", async () => {
+    const topic = unique("rejecting");
+    await createTopic(cluster.id, topic, 1);
+    const refusal = async (name: string, value: string) =>
+      inspect(
+        await alter(TOPIC, topic, { name, value, configOperation: SET }).then(
+          () => "accepted",
+          (error: unknown) => error,
+        ),
+        { depth: 9 },
+      );
+    expect(await refusal("preallocate", "true")).toMatch(/preallocate: expected false: .+/);
+    expect(await refusal("compression.zstd.level", "23")).toMatch(/from -131072 to 22/);
+    expect(await refusal("message.format.version", "3.0")).toMatch(/unknown topic config name/);
+    expect(await refusal("segment.bytes", "52428800")).toMatch("accepted");
+    expect(await refusal("min.insync.replicas", "2")).toMatch("accepted");
+  });
+
   it("a topic's configurations change one by one, lists by their elements", async () => {
     const topic = unique("configured");
     await createTopic(cluster.id, topic, 1);

@@ -273,7 +273,7 @@ impl BrokerParts {
         });
         let cluster = Arc::new(cluster.await);
         let groups = GroupCoordinator::open(CoordinatorParts {
-            topic: Arc::new(logs.clone()),
+            topic: millrace_coordinator::consumer_offsets(&logs),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             timers: Timers::new(seams.clock.clone(), tasks.clone()),

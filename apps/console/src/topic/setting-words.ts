@@ -18,6 +18,8 @@ export function settingWords(name: string, value: string | null): string | undef
 /** Values of the settings that take one of a few. */
 export const SETTING_CHOICES: Readonly<Record<string, readonly string[]>> = {
   "cleanup.policy": ["delete", "compact", "compact,delete"],
+  "compression.type": ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"],
+  "message.timestamp.type": ["CreateTime", "LogAppendTime"],
 };
 
 /** What somebody has to know of a value before it is saved. */

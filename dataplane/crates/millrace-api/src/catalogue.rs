@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use millrace_log::TopicConfig;
+use millrace_log::{ConfigKind, TopicConfig, TopicConfigDefinition};
 
 use crate::settings::{BrokerSetting, SettingKind, SettingLayer, SettingScope, SettingSource};
 
@@ -57,125 +57,6 @@ pub(crate) struct Synonym {
     pub(crate) source: Source,
 }
 
-/// One line of the catalogue: the topic's name for it, its kind, the broker's name for the default,
-/// and Kafka's own default.
-struct Line(&'static str, Kind, &'static str, &'static str);
-
-/// The topic configurations of Kafka 4, by name. Segment files, compaction and replicas are not how
-/// Millrace keeps records; those lines are here because tools read them.
-const TOPIC: &[Line] = &[
-    Line("cleanup.policy", Kind::List, "log.cleanup.policy", "delete"),
-    Line(
-        "compression.type",
-        Kind::String,
-        "compression.type",
-        "producer",
-    ),
-    Line(
-        "delete.retention.ms",
-        Kind::Long,
-        "log.cleaner.delete.retention.ms",
-        "86400000",
-    ),
-    Line(
-        "file.delete.delay.ms",
-        Kind::Long,
-        "log.segment.delete.delay.ms",
-        "60000",
-    ),
-    Line(
-        "flush.messages",
-        Kind::Long,
-        "log.flush.interval.messages",
-        "9223372036854775807",
-    ),
-    Line(
-        "flush.ms",
-        Kind::Long,
-        "log.flush.interval.ms",
-        "9223372036854775807",
-    ),
-    Line(
-        "follower.replication.throttled.replicas",
-        Kind::List,
-        "",
-        "",
-    ),
-    Line(
-        "index.interval.bytes",
-        Kind::Int,
-        "log.index.interval.bytes",
-        "4096",
-    ),
-    Line("leader.replication.throttled.replicas", Kind::List, "", ""),
-    Line(
-        "max.compaction.lag.ms",
-        Kind::Long,
-        "log.cleaner.max.compaction.lag.ms",
-        "9223372036854775807",
-    ),
-    Line(
-        "max.message.bytes",
-        Kind::Int,
-        "message.max.bytes",
-        "1048588",
-    ),
-    Line(
-        "message.timestamp.after.max.ms",
-        Kind::Long,
-        "log.message.timestamp.after.max.ms",
-        "3600000",
-    ),
-    Line(
-        "message.timestamp.before.max.ms",
-        Kind::Long,
-        "log.message.timestamp.before.max.ms",
-        "9223372036854775807",
-    ),
-    Line(
-        "message.timestamp.type",
-        Kind::String,
-        "log.message.timestamp.type",
-        "CreateTime",
-    ),
-    Line(
-        "min.cleanable.dirty.ratio",
-        Kind::Double,
-        "log.cleaner.min.cleanable.ratio",
-        "0.5",
-    ),
-    Line(
-        "min.compaction.lag.ms",
-        Kind::Long,
-        "log.cleaner.min.compaction.lag.ms",
-        "0",
-    ),
-    Line("min.insync.replicas", Kind::Int, "min.insync.replicas", "1"),
-    Line("preallocate", Kind::Boolean, "log.preallocate", "false"),
-    Line("retention.bytes", Kind::Long, "log.retention.bytes", "-1"),
-    Line("retention.ms", Kind::Long, "log.retention.ms", "604800000"),
-    Line(
-        "segment.bytes",
-        Kind::Int,
-        "log.segment.bytes",
-        "1073741824",
-    ),
-    Line(
-        "segment.index.bytes",
-        Kind::Int,
-        "log.index.size.max.bytes",
-        "10485760",
-    ),
-    Line("segment.jitter.ms", Kind::Long, "log.roll.jitter.ms", "0"),
-    Line("segment.ms", Kind::Long, "log.roll.ms", "604800000"),
-    Line(
-        "unclean.leader.election.enable",
-        Kind::Boolean,
-        "unclean.leader.election.enable",
-        "false",
-    ),
-];
-
 /// A topic's configurations: what it sets, over what the broker sets, over Kafka's defaults.
 /// `config` is what it lives by; where it knows the value, that one is shown.
 pub(crate) fn topic(
@@ -184,52 +65,54 @@ pub(crate) fn topic(
     settings: &[BrokerSetting],
 ) -> Vec<Entry> {
     let effective: BTreeMap<&str, String> = config.entries().into_iter().collect();
-    let entry = |Line(name, kind, broker_name, default): &Line| {
-        let mut synonyms = Vec::new();
-        let mut add = |name: &str, value: &str, source| {
-            synonyms.push(Synonym {
-                name: name.to_owned(),
-                value: Some(value.to_owned()),
-                source,
-            });
-        };
-        if let Some(value) = overrides.get(*name) {
-            add(name, value, Source::Topic);
-        }
-        let setting = settings.iter().find(|s| s.name == *broker_name);
-        let layers = setting.map_or(&[][..], |setting| &setting.layers);
-        for layer in layers.iter().filter(|l| l.source != SettingSource::Default) {
-            if let Some(value) = &layer.value {
-                add(broker_name, value, layer.source.into());
+    let entry = |definition: &TopicConfigDefinition| {
+        let (name, default) = (definition.name, definition.default);
+        let own = overrides.get(name);
+        // What an older broker accepted and is not legal any more has no effect.
+        let own = own.filter(|value| definition.check(value).is_ok());
+        let mut synonyms: Vec<Synonym> = own
+            .map(|value| Synonym::new(name, value, Source::Topic))
+            .into_iter()
+            .collect();
+        let mut value = own.cloned();
+        for broker in definition.synonyms {
+            let setting = settings.iter().find(|s| s.name == broker.name);
+            let layers = setting.map_or(&[][..], |setting| &setting.layers);
+            for layer in layers.iter().filter(|l| l.source != SettingSource::Default) {
+                let Some(set) = &layer.value else { continue };
+                synonyms.push(Synonym::new(broker.name, set, layer.source.into()));
+                value.get_or_insert_with(|| match set.parse::<i64>() {
+                    Ok(number) if broker.unit > 1 => number.saturating_mul(broker.unit).to_string(),
+                    _ => set.clone(),
+                });
             }
         }
-        if !broker_name.is_empty() {
-            add(broker_name, default, Source::Default);
+        if let Some(broker) = definition.synonyms.first() {
+            synonyms.push(Synonym::new(broker.name, default, Source::Default));
         }
-        let holds = synonyms.first();
-        let value = effective.get(name).cloned();
-        let value = value.or_else(|| holds.and_then(|holds| holds.value.clone()));
+        let source = synonyms
+            .first()
+            .map_or(Source::Default, |first| first.source);
+        let value = effective.get(name).cloned().or(value);
         Entry {
-            name: (*name).to_owned(),
-            value: Some(value.unwrap_or_else(|| (*default).to_owned())),
-            source: holds.map_or(Source::Default, |holds| holds.source),
-            kind: *kind,
+            name: name.to_owned(),
+            value: Some(value.unwrap_or_else(|| default.to_owned())),
+            source,
+            kind: definition.kind.into(),
             is_sensitive: false,
             is_read_only: false,
-            documentation: None,
+            documentation: Some(definition.documentation.to_owned()),
             synonyms,
         }
     };
-    TOPIC.iter().map(entry).collect()
+    TopicConfigDefinition::all().iter().map(entry).collect()
 }
 
-/// Whether a topic's configuration is a list, to which elements may be added; none for one that is
-/// not in the catalogue.
+/// What a topic's list has where nobody sets it; none for a configuration that is no list.
 pub(crate) fn topic_list_default(name: &str) -> Option<&'static str> {
-    TOPIC
-        .iter()
-        .find(|Line(topic_name, kind, ..)| *topic_name == name && *kind == Kind::List)
-        .map(|Line(_, _, _, default)| *default)
+    TopicConfigDefinition::find(name)
+        .filter(|definition| definition.kind == ConfigKind::List)
+        .map(|definition| definition.default)
 }
 
 /// The broker's settings: those in force, or, for all brokers, what is set at run time for all.
@@ -263,6 +146,29 @@ pub(crate) fn broker(settings: &[BrokerSetting], scope: SettingScope) -> Vec<Ent
     settings.iter().filter_map(entry).collect()
 }
 
+impl Synonym {
+    fn new(name: &str, value: &str, source: Source) -> Self {
+        Self {
+            name: name.to_owned(),
+            value: Some(value.to_owned()),
+            source,
+        }
+    }
+}
+
+impl From<ConfigKind> for Kind {
+    fn from(kind: ConfigKind) -> Self {
+        match kind {
+            ConfigKind::Boolean => Self::Boolean,
+            ConfigKind::String => Self::String,
+            ConfigKind::Int => Self::Int,
+            ConfigKind::Long => Self::Long,
+            ConfigKind::Double => Self::Double,
+            ConfigKind::List => Self::List,
+        }
+    }
+}
+
 impl From<SettingSource> for Source {
     fn from(source: SettingSource) -> Self {
         match source {
@@ -281,6 +187,7 @@ impl From<SettingKind> for Kind {
             SettingKind::String => Self::String,
             SettingKind::Int => Self::Int,
             SettingKind::Long => Self::Long,
+            SettingKind::Double => Self::Double,
             SettingKind::List => Self::List,
         }
     }
@@ -339,10 +246,35 @@ mod tests {
 
     #[test]
     fn every_shown_default_is_one_that_a_topic_may_set() {
-        for Line(name, _, _, default) in TOPIC {
+        for definition in TopicConfigDefinition::all() {
+            let (name, default) = (definition.name, definition.default);
             let entries = shown(&[(name, default)], &[]);
-            assert_eq!(find(&entries, name).value.as_deref(), Some(*default));
+            assert_eq!(find(&entries, name).value.as_deref(), Some(default));
         }
+    }
+
+    #[test]
+    fn hours_of_the_broker_are_milliseconds_of_the_topic() {
+        let setting = setting("log.roll.hours", Some("2"), SettingSource::StaticBroker);
+        let entries = shown(&[], &[setting]);
+        let entry = find(&entries, "segment.ms");
+        assert_eq!(
+            (entry.value.as_deref(), entry.source),
+            (Some("7200000"), Source::StaticBroker)
+        );
+        assert_eq!(entry.synonyms[0].value.as_deref(), Some("2"));
+    }
+
+    #[test]
+    fn an_override_that_is_not_legal_any_more_is_not_shown() {
+        let config = TopicConfig::resolve(&LogDefaults::default(), &BTreeMap::new());
+        let stored = BTreeMap::from([("preallocate".to_owned(), "true".to_owned())]);
+        let entries = topic(&config.expect("legal"), &stored, &[]);
+        let entry = find(&entries, "preallocate");
+        assert_eq!(
+            (entry.value.as_deref(), entry.source),
+            (Some("false"), Source::Default)
+        );
     }
 
     fn setting(name: &str, value: Option<&str>, source: SettingSource) -> BrokerSetting {

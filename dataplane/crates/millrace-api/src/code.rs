@@ -1,6 +1,6 @@
 //! The one place where failures become Kafka's error codes.
 
-use millrace_coordinator::GroupError;
+use millrace_coordinator::{GroupError, TransactionError};
 use millrace_log::error::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, ReadError,
     SetTopicConfigsError, TrimError,
@@ -30,6 +30,26 @@ pub(crate) fn of_group(error: &GroupError) -> ErrorCode {
         // The one code that tells a member at once, and for good, that there is no room for it.
         GroupError::MemoryFull => ErrorCode::GroupMaxSizeReached,
         GroupError::MetadataTooLarge => ErrorCode::InvalidRequest,
+        GroupError::InvalidTransaction => ErrorCode::InvalidTxnState,
+    }
+}
+
+pub(crate) fn of_transaction(error: &TransactionError) -> ErrorCode {
+    match error {
+        TransactionError::CoordinatorLoading => ErrorCode::CoordinatorLoadInProgress,
+        TransactionError::CoordinatorNotAvailable => ErrorCode::CoordinatorNotAvailable,
+        TransactionError::NotCoordinator => ErrorCode::NotCoordinator,
+        TransactionError::InvalidRequest => ErrorCode::InvalidRequest,
+        TransactionError::InvalidPattern => ErrorCode::InvalidRegularExpression,
+        TransactionError::InvalidTimeout => ErrorCode::InvalidTransactionTimeout,
+        TransactionError::IdNotFound => ErrorCode::TransactionalIdNotFound,
+        TransactionError::InvalidProducerIdMapping => ErrorCode::InvalidProducerIdMapping,
+        TransactionError::ProducerFenced => ErrorCode::ProducerFenced,
+        TransactionError::InvalidState => ErrorCode::InvalidTxnState,
+        TransactionError::Concurrent => ErrorCode::ConcurrentTransactions,
+        TransactionError::Abortable => ErrorCode::TransactionAbortable,
+        // Final for the producer; another attempt would find no room either.
+        TransactionError::NoRoom => ErrorCode::PolicyViolation,
     }
 }
 
@@ -58,14 +78,19 @@ pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
         AppendError::Empty | AppendError::ControlBatch | AppendError::InvalidSequence { .. } => {
             ErrorCode::InvalidRecord
         }
-        AppendError::Transactional => ErrorCode::InvalidTxnState,
+        AppendError::NotVerified { .. } | AppendError::TransactionOpen { .. } => {
+            ErrorCode::InvalidTxnState
+        }
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+        AppendError::CoordinatorFenced { .. } => ErrorCode::TransactionCoordinatorFenced,
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         // Final for the producer, which tells the text; another id would not be remembered either.
         AppendError::TooManyProducers { .. } => ErrorCode::PolicyViolation,
         // Nothing was written; every client tries again after this one.
         AppendError::Overloaded(_) => ErrorCode::RequestTimedOut,
         AppendError::Closed => ErrorCode::NotLeaderOrFollower,
+        // Clients retry this one, until a transaction ends or retention deletes one.
+        AppendError::TooManyTransactions { .. } => ErrorCode::KafkaStorageError,
         AppendError::Offline(_) | AppendError::Storage(_) => ErrorCode::KafkaStorageError,
     }
 }

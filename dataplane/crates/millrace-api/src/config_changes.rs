@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use millrace_log::{Topic, error::SetTopicConfigsError};
+use millrace_log::{Topic, TopicConfig, error::SetTopicConfigsError};
 use millrace_security::acl::Operation;
 use millrace_wire::{Encodable, HeaderVersion, StrBytes, error_code::ErrorCode};
 
@@ -88,7 +88,7 @@ pub(crate) fn by_name<T>(
         let (name, value) = pair?;
         if map.insert(name, value).is_some() {
             let message = "Error due to duplicate config keys";
-            return Err(Refused::new(ErrorCode::InvalidConfig, message));
+            return Err(Refused::new(ErrorCode::InvalidRequest, message));
         }
     }
     Ok(map)
@@ -226,6 +226,8 @@ async fn change_topic(
         Asked::All(all) => all,
         Asked::Some(operations) => {
             let mut overrides = topic.overrides.clone();
+            // What an older broker accepted and is not legal any more goes with the next change.
+            overrides.retain(|name, value| TopicConfig::check(name, value).is_ok());
             for (name, operation) in operations {
                 apply(&mut overrides, name, operation)?;
             }

@@ -15,8 +15,11 @@ use crate::{
 };
 
 /// Kafka's numbers for the types of resources.
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
+pub(crate) const TOPIC: i8 = 2;
+pub(crate) const BROKER: i8 = 4;
+pub(crate) const BROKER_LOGGER: i8 = 8;
+pub(crate) const CLIENT_METRICS: i8 = 16;
+pub(crate) const GROUP: i8 = 32;
 
 /// Whether the client may do this to the configurations of the resource: those of brokers belong to the
 /// cluster. A type that is not supported is refused when it is looked for.
@@ -74,7 +77,15 @@ impl Resource {
                 Err(Refused::new(ErrorCode::InvalidRequest, message))
             }
             other => {
-                let message = format!("Resource type {other} is not supported.");
+                let message = match other {
+                    BROKER_LOGGER => "Log levels cannot be changed while the broker runs.",
+                    CLIENT_METRICS => "Clients push no metrics to this broker.",
+                    GROUP => {
+                        "Single groups have no configurations: set those of all groups in \
+                         server.properties."
+                    }
+                    _ => &format!("Unknown resource type {other}"),
+                };
                 Err(Refused::new(ErrorCode::InvalidRequest, message))
             }
         }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use millrace_coordinator::GroupCoordinator;
+use millrace_coordinator::{GroupCoordinator, TransactionCoordinator};
 use millrace_limiter::Network;
 use millrace_log::LogManager;
 use millrace_meta::{MetaStore, StoreFailure};
@@ -10,7 +10,7 @@ use millrace_model::{NodeId, TopicPartition};
 use millrace_purgatory::{Purgatory, PurgatoryConfig, Timers, Wait};
 use millrace_security::quota::LiveQuotas;
 use millrace_tasks::Supervisor;
-use millrace_time::SharedClock;
+use millrace_time::{SharedClock, SharedRandom};
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     call::Call,
     cold_reads::ColdReads,
     delegation_tokens::TokenChanges,
+    fetch_sessions::FetchSessions,
     inspection::Inspection,
     members::{Members, broker_id},
     metrics::Metrics,
@@ -30,6 +31,7 @@ use crate::{
     settings::BrokerSettings,
     sign_in::{Security, SignIn},
     topic_changes::TopicChanges,
+    transactions::TransactionPeers,
     wakeups::Wakeups,
     zones::{Redirects, ReplicaSelector},
 };
@@ -40,10 +42,18 @@ pub struct ApiParts {
     pub logs: LogManager,
     /// The groups.
     pub groups: GroupCoordinator,
-    /// Gives out producer ids, and keeps users' credentials.
+    /// The transactions.
+    pub transactions: TransactionCoordinator,
+    /// The other brokers, as transactions need them.
+    pub transaction_peers: Arc<dyn TransactionPeers>,
+    /// Gives out producer ids.
+    pub producer_ids: Arc<ProducerIds>,
+    /// Keeps users' credentials.
     pub meta: Arc<dyn MetaStore>,
     /// Time.
     pub clock: SharedClock,
+    /// Chance.
+    pub random: SharedRandom,
     /// Deadlines of waiting requests.
     pub timers: Timers,
     /// What requests and answers move over.
@@ -99,12 +109,14 @@ pub const FETCH_BYTES_MAX: usize = 55 * 1024 * 1024;
 pub(crate) struct Context {
     pub(crate) logs: LogManager,
     pub(crate) groups: GroupCoordinator,
+    pub(crate) transactions: TransactionCoordinator,
+    pub(crate) transaction_peers: Arc<dyn TransactionPeers>,
     pub(crate) clock: SharedClock,
     pub(crate) network: Network,
     /// Fetches that wait for data.
     pub(crate) purgatory: Purgatory<TopicPartition, Wait>,
     pub(crate) wakeups: Wakeups,
-    pub(crate) producer_ids: ProducerIds,
+    pub(crate) producer_ids: Arc<ProducerIds>,
     pub(crate) authorization: Arc<Authorization>,
     /// Nothing where there is no authorizer.
     pub(crate) acl_changes: Option<Arc<AclChanges>>,
@@ -114,6 +126,7 @@ pub(crate) struct Context {
     pub(crate) quota_changes: Arc<QuotaChanges>,
     /// Where changes of ACLs, credentials, tokens and quotas are made.
     pub(crate) security_changes: SecurityChanges,
+    pub(crate) fetch_sessions: FetchSessions,
     /// Reads of what has left memory.
     pub(crate) cold_reads: ColdReads,
     /// Consumers that were sent to brokers of their zones.
@@ -139,11 +152,13 @@ impl Context {
         Arc::new(Self {
             logs: parts.logs,
             groups: parts.groups,
+            transactions: parts.transactions,
+            transaction_peers: parts.transaction_peers,
             clock: parts.clock.clone(),
             network: parts.network,
             wakeups: Wakeups::new(purgatory.clone()),
             purgatory,
-            producer_ids: ProducerIds::new(Arc::clone(&parts.meta)),
+            producer_ids: parts.producer_ids,
             quota_changes: Arc::new(QuotaChanges::new(
                 Arc::clone(&parts.meta),
                 Arc::clone(&parts.quotas),
@@ -158,6 +173,7 @@ impl Context {
             )),
             security_changes: SecurityChanges::start(&parts.tasks, token_changes.clone()),
             token_changes,
+            fetch_sessions: FetchSessions::new(parts.random),
             cold_reads,
             redirects: Redirects::default(),
             inspection: Inspection::new(),

@@ -12,6 +12,8 @@
 //! | `own_requests` | requests of the control plane that come over the admin HTTP |
 //! | `registry` | which handler serves which API |
 //! | `handlers` | one file per API key |
+//! | `fetch_sessions` | what clients have said that they fetch, and were told |
+//! | `features` | the feature levels that clients are told |
 //! | `context` | what handlers work with |
 //! | `code` | the one place where failures become Kafka's error codes |
 //! | `catalogue` | the configurations that clients expect a topic to have |
@@ -30,6 +32,7 @@
 //! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
+//! | `transactions` | partitions take part in transactions and learn of their ends |
 //! | `wakeups` | new data wakes waiting fetches |
 //! | `work` | a request that is worked on: how long that takes, and who pays for it |
 //! | `zones` | which consumers are served by brokers of their zone |
@@ -44,6 +47,8 @@ mod config_changes;
 mod config_resource;
 mod context;
 mod delegation_tokens;
+mod features;
+mod fetch_sessions;
 mod handlers;
 mod inspection;
 mod members;
@@ -62,6 +67,7 @@ pub mod settings;
 mod sign_in;
 mod topic_changes;
 mod topics;
+mod transactions;
 mod wakeups;
 mod work;
 mod zones;
@@ -70,12 +76,15 @@ pub use authorization::authorizer;
 pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use delegation_tokens::delegation_tokens;
+pub use fetch_sessions::FETCH_SESSIONS_BYTES_MAX;
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use members::Members;
 pub use own_requests::OwnRequestError;
+pub use producer_ids::ProducerIds;
 pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;
 pub use service::ApiService;
 pub use sign_in::{SaslListener, Security};
+pub use transactions::{Markers, NoPeers, PartitionResults, TransactionPeers, TransactionProducer};
 pub use zones::ReplicaSelector;

@@ -35,11 +35,17 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(DeleteRecords, delete_records),
     serve!(InitProducerId, init_producer_id),
     serve!(OffsetForLeaderEpoch, offset_for_leader_epoch),
+    serve!(AddPartitionsToTxn, add_partitions_to_txn),
+    serve!(AddOffsetsToTxn, add_offsets_to_txn),
+    serve!(EndTxn, end_txn),
+    serve!(WriteTxnMarkers, write_txn_markers),
+    serve!(TxnOffsetCommit, txn_offset_commit),
     serve!(DescribeAcls, describe_acls),
     serve!(CreateAcls, create_acls),
     serve!(DeleteAcls, delete_acls),
     serve!(DescribeConfigs, describe_configs),
     serve!(AlterConfigs, alter_configs),
+    serve!(AlterReplicaLogDirs, alter_replica_log_dirs),
     serve!(DescribeLogDirs, describe_log_dirs),
     serve!(SaslAuthenticate, sasl_authenticate),
     serve!(CreatePartitions, create_partitions),
@@ -60,7 +66,14 @@ const TABLE: &[(ApiKey, Handler)] = &[
         describe_user_scram_credentials
     ),
     serve!(AlterUserScramCredentials, alter_user_scram_credentials),
+    serve!(DescribeQuorum, describe_quorum),
+    serve!(UpdateFeatures, update_features),
     serve!(DescribeCluster, describe_cluster),
+    serve!(DescribeProducers, describe_producers),
+    serve!(DescribeTransactions, describe_transactions),
+    serve!(ListTransactions, list_transactions),
+    serve!(ListConfigResources, list_config_resources),
+    serve!(DescribeTopicPartitions, describe_topic_partitions),
 ];
 
 /// The handler of an API.

@@ -57,6 +57,8 @@ pub enum SettingKind {
     Int,
     /// A whole number of 64 bits.
     Long,
+    /// A decimal number.
+    Double,
     /// Texts, separated by commas.
     List,
 }

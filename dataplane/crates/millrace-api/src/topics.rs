@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, PartitionLog, Topic};
+pub(crate) use millrace_log::is_internal;
+use millrace_log::{Isolation, LogManager, PartitionLog, Topic};
 use millrace_model::{TopicId, TopicName};
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -16,6 +17,10 @@ use crate::{authorization::Rights, context::text};
 
 /// The first version of Produce and Fetch that names topics by id alone.
 pub(crate) const FIRST_WITH_TOPIC_IDS: i16 = 13;
+
+/// The first version of OffsetCommit and OffsetFetch that names topics by id alone. The id's text is in the place of the
+/// name.
+pub(crate) const FIRST_OFFSETS_BY_ID: i16 = 10;
 
 /// What stands in an answer whose request did not ask for operations.
 pub(crate) const OPERATIONS_NOT_ASKED: i32 = i32::MIN;
@@ -34,6 +39,18 @@ pub(crate) fn find(
     }
     let name = TopicName::new(name.as_str()).map_err(|_| ErrorCode::UnknownTopicOrPartition)?;
     logs.topic(&name).ok_or(ErrorCode::UnknownTopicOrPartition)
+}
+
+/// The topic whose id stands in the place of its name.
+///
+/// # Errors
+/// The id of no topic.
+pub(crate) fn find_by_written_id(
+    logs: &LogManager,
+    written: &messages::TopicName,
+) -> Result<Arc<Topic>, Uuid> {
+    let id = Uuid::try_parse(written.as_str()).unwrap_or_default();
+    logs.topic_by_id(TopicId(id)).ok_or(id)
 }
 
 /// The same for a client that needs the right to this operation on the topic. Without it, a name does not
@@ -81,14 +98,18 @@ pub(crate) fn compare_leader_epochs(ours: i32, theirs: i32) -> Result<(), ErrorC
     }
 }
 
+/// The isolation level of a Fetch or a ListOffsets. Kafka knows 0 and 1; a level that it does not know gets no records that might
+/// be aborted.
+pub(crate) const fn isolation(level: i8) -> Isolation {
+    match level {
+        0 => Isolation::ReadUncommitted,
+        _ => Isolation::ReadCommitted,
+    }
+}
+
 /// An offset as the wire writes it.
 pub(crate) fn wire_offset(offset: millrace_model::Offset) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
-}
-
-/// Whether only the broker itself writes to the topic.
-pub(crate) fn is_internal(name: &str) -> bool {
-    name == CONSUMER_OFFSETS_TOPIC
 }
 
 /// The longest text of an error, in bytes. Texts repeat what clients sent, and older versions of responses
@@ -101,6 +122,8 @@ const ERROR_TEXT_BYTES_MAX: usize = 4_096;
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
     pub(crate) message: Option<String>,
+    /// What is wrong with single records of a batch, by their position in it.
+    pub(crate) records: Vec<(i32, String)>,
 }
 
 impl Refused {
@@ -108,13 +131,20 @@ impl Refused {
         Self {
             code,
             message: Some(message.into()),
+            records: Vec::new(),
         }
+    }
+
+    /// The same where single records are the reason.
+    pub(crate) fn with_records(mut self, records: Vec<(i32, String)>) -> Self {
+        self.records = records;
+        self
     }
 
     /// The code and text of an outcome, as the wire writes them: texts are cut at
     /// [`ERROR_TEXT_BYTES_MAX`].
     pub(crate) fn parts<T>(result: &Result<T, Self>) -> (i16, Option<StrBytes>) {
-        let Err(Self { code, message }) = result else {
+        let Err(Self { code, message, .. }) = result else {
             return (NONE, None);
         };
         let cut = |message: &String| {
@@ -130,6 +160,7 @@ impl From<ErrorCode> for Refused {
         Self {
             code,
             message: None,
+            records: Vec::new(),
         }
     }
 }

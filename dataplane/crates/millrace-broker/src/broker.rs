@@ -3,12 +3,14 @@
 use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, authorizer,
-    client_quotas, delegation_tokens, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, ProducerIds, SaslListener,
+    Security, TransactionPeers, authorizer, client_quotas, delegation_tokens, scram_users,
 };
 use millrace_client::{Client, ClientConfig};
 use millrace_cluster::Cluster;
-use millrace_coordinator::{CoordinatorParts, GroupCoordinator};
+use millrace_coordinator::{
+    CoordinatorParts, GroupCoordinator, TransactionCoordinator, TransactionParts,
+};
 use millrace_log::{LogManager, LogParts, Shared};
 use millrace_meta::BrokerEndpoint;
 use millrace_model::Cause;
@@ -36,6 +38,7 @@ use crate::{
     telemetry::{Telemetry, TelemetryError},
     tls::{CertificateError, Certificates},
     token_keys::{KeySetError, KeySets},
+    transaction_peers::OtherBrokers,
 };
 
 /// How often metric samples are folded into their buckets: bounds the memory of unread samples.
@@ -47,7 +50,7 @@ const ABANDON_DRAIN: Duration = Duration::from_secs(1);
 /// Unwinding a task takes microseconds.
 const PANIC_ARRIVES_WITHIN: Duration = Duration::from_millis(50);
 
-/// Timeout of requests to other brokers for the end offsets of their partitions.
+/// Timeout of requests to other brokers: for the ends of their partitions, and about transactions.
 const ASK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The broker did not start. The text is for the operator and says what to do.
@@ -115,6 +118,7 @@ pub struct Broker {
     server: Server,
     service: Arc<ApiService>,
     groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
     logs: LogManager,
     storage: Storage,
     cluster: Option<Cluster>,
@@ -176,13 +180,22 @@ impl Broker {
         let cluster = join_cluster(&config, &storage, &logs, &seams).await;
         let timers = Timers::new(seams.clock.clone(), tasks.clone());
         let groups = open_groups(&config, &logs, &timers, &seams).await?;
+        let others = Arc::new(OtherBrokers::default());
+        let producer_ids = Arc::new(ProducerIds::new(Arc::clone(&storage.meta)));
+        let transacting = (&groups, &others, &producer_ids);
+        let transactions = open_transactions(&config, &logs, transacting, &timers, &seams).await?;
         let tracker = tracker(&groups, &logs, &storage, &seams);
         let quotas = quotas(&storage).await?;
         let built = (&storage, &logs, &groups, &timers);
         let api = api_config(&config, &storage, &advertised, cluster.as_ref());
         let security = security(&config, &storage, &seams).await?;
         let guards = (security, Arc::clone(&quotas));
-        let parts = api_parts(built, settings, guards, api, &seams);
+        let transacting = Transacting {
+            transactions: transactions.clone(),
+            others: Arc::clone(&others),
+            producer_ids,
+        };
+        let parts = api_parts(built, transacting, settings, guards, api, &seams);
         let service = Arc::new(ApiService::new(parts));
         let telling = tell_changes(cluster.as_ref(), &service, &seams);
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
@@ -203,6 +216,7 @@ impl Broker {
             elsewhere: tracker.elsewhere().clone(),
         };
         let asking = ask_others(cluster.as_ref(), &tracker, own_client(), tasks);
+        others.ask_with(Client::new(impatient(own_client())));
         let _ = state.serving.set(serving);
         ready(&state, &addresses);
         Ok(Self {
@@ -211,6 +225,7 @@ impl Broker {
             server,
             service,
             groups,
+            transactions,
             logs,
             storage,
             cluster,
@@ -286,6 +301,12 @@ impl Broker {
                 connections = report.cut,
                 "cut: their requests took too long"
             );
+        }
+        if timeout(self.drain, self.transactions.close())
+            .await
+            .is_err()
+        {
+            tracing::warn!("the last writes of transactions take too long; they may be durable");
         }
         if timeout(self.drain, self.groups.close()).await.is_err() {
             tracing::warn!(
@@ -522,15 +543,22 @@ fn serve(
 fn ask_others(
     cluster: Option<&Cluster>,
     tracker: &Tracker,
-    mut client: ClientConfig,
+    client: ClientConfig,
     tasks: &Supervisor,
 ) -> Option<AbortOnDropHandle<()>> {
-    // A broker that does not answer must not hold the others' answers back for long.
-    client.request_timeout = ASK_TIMEOUT;
     cluster.map(|_| {
-        let asking = tracker.elsewhere().clone().run(Client::new(client));
+        let asking = tracker
+            .elsewhere()
+            .clone()
+            .run(Client::new(impatient(client)));
         AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, asking))
     })
+}
+
+/// A broker that does not answer must not hold the others' answers back for long.
+fn impatient(mut client: ClientConfig) -> ClientConfig {
+    client.request_timeout = ASK_TIMEOUT;
+    client
 }
 
 /// Has the service take over what other brokers change.
@@ -564,9 +592,17 @@ fn own_client(server: &Server, advertised: &[Endpoint], storage: &Storage) -> Cl
     }
 }
 
+/// What the service needs for transactions.
+struct Transacting {
+    transactions: TransactionCoordinator,
+    others: Arc<OtherBrokers>,
+    producer_ids: Arc<ProducerIds>,
+}
+
 /// What the service is built on.
 fn api_parts(
     (storage, logs, groups, timers): (&Storage, &LogManager, &GroupCoordinator, &Timers),
+    transacting: Transacting,
     settings: Arc<LiveSettings>,
     (security, quotas): (Security, Arc<LiveQuotas>),
     config: ApiConfig,
@@ -575,8 +611,12 @@ fn api_parts(
     ApiParts {
         logs: logs.clone(),
         groups: groups.clone(),
+        transactions: transacting.transactions,
+        transaction_peers: transacting.others,
+        producer_ids: transacting.producer_ids,
         meta: Arc::clone(&storage.meta),
         clock: seams.clock.clone(),
+        random: seams.random.clone(),
         timers: timers.clone(),
         network: storage.network.clone(),
         tasks: seams.tasks.clone(),
@@ -655,6 +695,26 @@ fn endpoints(advertised: &[Endpoint]) -> Vec<BrokerEndpoint> {
     advertised.iter().map(endpoint).collect()
 }
 
+async fn open_transactions(
+    config: &BrokerConfig,
+    logs: &LogManager,
+    (groups, others, producer_ids): (&GroupCoordinator, &Arc<OtherBrokers>, &Arc<ProducerIds>),
+    timers: &Timers,
+    seams: &Seams,
+) -> Result<TransactionCoordinator, millrace_coordinator::LoadError> {
+    let others: Arc<dyn TransactionPeers> = others.clone();
+    TransactionCoordinator::open(TransactionParts {
+        topic: millrace_coordinator::transaction_state(logs),
+        producer_ids: producer_ids.clone(),
+        markers: Arc::new(Markers::new(logs.clone(), groups.clone(), others)),
+        clock: seams.clock.clone(),
+        timers: timers.clone(),
+        tasks: seams.tasks.clone(),
+        config: config.transactions.clone(),
+    })
+    .await
+}
+
 async fn open_groups(
     config: &BrokerConfig,
     logs: &LogManager,
@@ -662,7 +722,7 @@ async fn open_groups(
     seams: &Seams,
 ) -> Result<GroupCoordinator, millrace_coordinator::LoadError> {
     GroupCoordinator::open(CoordinatorParts {
-        topic: Arc::new(logs.clone()),
+        topic: millrace_coordinator::consumer_offsets(logs),
         clock: seams.clock.clone(),
         random: seams.random.clone(),
         timers: timers.clone(),

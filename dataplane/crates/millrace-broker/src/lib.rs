@@ -18,6 +18,7 @@
 //! | `state` | what the broker knows about itself |
 //! | `admin` | the admin HTTP |
 //! | `control_link` | the connection to the control plane's gateway, on which the admin HTTP is served |
+//! | `transaction_peers` | how transactions reach other brokers |
 //! | `own_client` | how the broker's own client reaches the broker |
 //! | `tls` | the certificates of listeners |
 //! | `token_keys` | the keys that tokens of OAUTHBEARER are signed with |
@@ -44,6 +45,7 @@ mod storage;
 mod telemetry;
 mod tls;
 mod token_keys;
+mod transaction_peers;
 
 pub use broker::{Broker, BrokerFailure, StartError, StopReport};
 pub use config::BrokerConfig;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use millrace_api::{COLD_READ_BYTES_MAX, INSPECTION_BYTES_MAX};
+use millrace_api::{COLD_READ_BYTES_MAX, FETCH_SESSIONS_BYTES_MAX, INSPECTION_BYTES_MAX};
 use millrace_blockcache::BYPASSES_MAX;
 use millrace_coordinator::config::GROUP_WRITES_BYTES_MAX;
 use millrace_log::{PARTITION_BYTES, PRODUCER_BYTES};
@@ -243,6 +243,7 @@ fn work_bytes(config: &BrokerConfig) -> u64 {
         u64::from(storage.wal.io_depth) * WAL_WRITE_BYTES + config.log.message_max_bytes as u64;
     COMPACTION_BYTES_MAX
         + COLD_READ_BYTES_MAX
+        + FETCH_SESSIONS_BYTES_MAX
         + INSPECTION_BYTES_MAX
         + GROUP_WRITES_BYTES_MAX
         + millrace_records::MEMORY_BYTES_MAX

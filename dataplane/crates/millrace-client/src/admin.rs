@@ -10,6 +10,7 @@ mod log_dirs;
 mod offsets;
 mod reassignments;
 mod topics;
+mod transactions;
 
 use std::{collections::BTreeMap, future::Future};
 
@@ -22,6 +23,7 @@ pub use self::{
     offsets::{ListedOffset, OffsetSpec, PartitionOffsets},
     reassignments::Reassignment,
     topics::{ClusterDescription, NewTopic, TopicListing},
+    transactions::{TransactionMarker, TransactionProducer},
 };
 use crate::{
     client::{Client, Retry},

@@ -24,7 +24,7 @@ macro_rules! throttled {
 }
 
 throttled! {
-    AlterConfigsResponse AlterPartitionReassignmentsResponse ApiVersionsResponse ConsumerGroupDescribeResponse
+    AddPartitionsToTxnResponse AlterConfigsResponse AlterPartitionReassignmentsResponse ApiVersionsResponse ConsumerGroupDescribeResponse
     ConsumerGroupHeartbeatResponse CreatePartitionsResponse CreateTopicsResponse
     DeleteGroupsResponse DeleteRecordsResponse DeleteTopicsResponse DescribeClusterResponse
     DescribeConfigsResponse DescribeGroupsResponse DescribeLogDirsResponse ElectLeadersResponse FetchResponse FindCoordinatorResponse
@@ -34,8 +34,14 @@ throttled! {
     ProduceResponse SyncGroupResponse
 }
 
-/// They have none: a client is not yet known when they are sent.
+/// They have none: a client is not yet known when they are sent, or a broker sends them.
 impl Throttled for SaslHandshakeResponse {
+    fn throttle_ms(&self) -> i32 {
+        0
+    }
+}
+
+impl Throttled for WriteTxnMarkersResponse {
     fn throttle_ms(&self) -> i32 {
         0
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_meta::{Adoption, Broker, BrokerState, ClusterError};
+use millrace_meta::{Broker, BrokerState, ClusterError};
 use millrace_model::{NodeEpoch, NodeId};
 use millrace_tasks::{Supervisor, Task};
 use tokio::{
@@ -25,8 +25,8 @@ use crate::{
 /// Looks at the leases within the time of one.
 const LOOKS_PER_LEASE: u32 = 12;
 
-/// How long a judge waits for the metadata: longer than its statements may take, however much a dead broker led. It ends the wait for
-/// an answer that never comes.
+/// How long to wait until a broker is fenced or its log is adopted: longer than the statements may take, however much a dead broker led.
+/// It ends the wait for an answer that never comes. Looking at leases takes the time of a lease at most, which the store bounds.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
 /// The pause after a log could not be taken over.
@@ -54,6 +54,8 @@ pub(crate) struct Failover {
     running: BTreeMap<NodeId, JoinHandle<()>>,
     /// Fenced epochs whose logs nobody can take over, which was said.
     stranded: BTreeSet<NodeEpoch>,
+    /// The last look at the leases failed, which was said.
+    is_blind: bool,
 }
 
 impl Failover {
@@ -62,6 +64,7 @@ impl Failover {
             parts,
             running: BTreeMap::new(),
             stranded: BTreeSet::new(),
+            is_blind: false,
         }
     }
 
@@ -80,17 +83,21 @@ impl Failover {
             self.running.retain(|_, takeover| !takeover.is_finished());
             let brokers = Arc::clone(&self.parts.brokers.borrow_and_update());
             for broker in brokers.iter() {
-                self.take_over(broker, &brokers).await;
+                self.take_over(broker, &brokers);
             }
         }
     }
 
-    async fn judge(&self) {
+    async fn judge(&mut self) {
         let Membership { store, epoch, .. } = &self.parts.membership;
         let Ok(judged) = timeout(ANSWER_WAIT, store.fence_expired(*epoch)).await else {
-            tracing::warn!("leases were not looked at: the metadata database does not answer");
+            tracing::warn!(
+                "the metadata database does not answer: brokers whose leases ran out may be fenced or not; looking again"
+            );
+            self.is_blind = true;
             return;
         };
+        let was_blind = std::mem::replace(&mut self.is_blind, judged.is_err());
         match judged {
             Ok(fenced) => {
                 for broker in fenced {
@@ -104,12 +111,14 @@ impl Failover {
             }
             // The lease learns it, too, and ends the broker.
             Err(ClusterError::Fenced(_)) => {}
-            Err(error) => tracing::debug!(%error, "leases were not looked at"),
+            // It looks several times a second.
+            Err(error) if was_blind => tracing::debug!(%error, "leases cannot be looked at"),
+            Err(error) => tracing::warn!(%error, "leases cannot be looked at; trying again"),
         }
     }
 
     /// Takes over the log of a broker that is fenced, unless another one does.
-    async fn take_over(&mut self, broker: &Broker, all: &[Broker]) {
+    fn take_over(&mut self, broker: &Broker, all: &[Broker]) {
         let node = broker.joined.node;
         let BrokerState::Fenced { adopter } = broker.state else {
             return;
@@ -136,33 +145,35 @@ impl Failover {
                 return;
             }
         }
-        let Membership { store, epoch, .. } = &self.parts.membership;
-        let Ok(adopted) = timeout(ANSWER_WAIT, store.adopt_log(node, *epoch)).await else {
-            tracing::warn!(%node, "the log of a fenced broker waits to be taken over: the metadata database does not answer");
-            return;
-        };
-        match adopted {
-            Ok(adoption) => self.start(broker.clone(), adoption),
-            // Another one was faster, or the broker is back, or gone for good.
-            Err(ClusterError::Adopted { .. } | ClusterError::NodeNot(..)) => {}
-            Err(error) => {
-                tracing::warn!(%node, %error, "the log of a fenced broker waits to be taken over")
-            }
-        }
-    }
-
-    fn start(&mut self, broker: Broker, adoption: Adoption) {
-        let takeover = self.parts.takeover.clone();
-        let node = broker.joined.node;
-        let running = self.parts.tasks.spawn(Task::Failover, async move {
-            if let Err(error) = takeover.run(&broker, adoption).await {
-                tell(node, &error);
-                let is_halted = matches!(error, TakeoverError::Halted { .. });
-                let pause = if is_halted { HALTED_PAUSE } else { RETRY_PAUSE };
-                tokio::time::sleep(pause).await;
-            }
-        });
+        let (membership, takeover) = (&self.parts.membership, &self.parts.takeover);
+        let adopting = adopt(membership.clone(), takeover.clone(), broker.clone());
+        let running = self.parts.tasks.spawn(Task::Failover, adopting);
         self.running.insert(node, running);
+    }
+}
+
+/// Adopts the log of a fenced broker, unless another one is faster, and takes it over. Leases are judged meanwhile.
+async fn adopt(membership: Membership, takeover: Takeover, broker: Broker) {
+    let node = broker.joined.node;
+    let Membership { store, epoch, .. } = membership;
+    let Ok(adopted) = timeout(ANSWER_WAIT, store.adopt_log(node, epoch)).await else {
+        tracing::warn!(%node, "the log of a fenced broker waits to be taken over: the metadata database does not answer");
+        return;
+    };
+    let adoption = match adopted {
+        Ok(adoption) => adoption,
+        // Another one was faster, or the broker is back, or gone for good.
+        Err(ClusterError::Adopted { .. } | ClusterError::NodeNot(..)) => return,
+        Err(error) => {
+            tracing::warn!(%node, %error, "the log of a fenced broker waits to be taken over");
+            return;
+        }
+    };
+    if let Err(error) = takeover.run(&broker, adoption).await {
+        tell(node, &error);
+        let is_halted = matches!(error, TakeoverError::Halted { .. });
+        let pause = if is_halted { HALTED_PAUSE } else { RETRY_PAUSE };
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -88,7 +88,10 @@ where
     let (answer, other) = select(first, attempt()).await.factor_first();
     match answer {
         Ok(()) | Err(ClusterError::Fenced(_)) => answer,
-        Err(_) => other.await,
+        Err(error) => {
+            tracing::debug!(%error, "one of two attempts to renew the lease failed; waiting for the other");
+            other.await
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// The longest group id, in bytes. Kafka's wire allows 32 KiB; ids are map keys and log fields, and
-/// no client makes one this long.
-pub const GROUP_ID_BYTES_MAX: usize = 4_096;
+/// The longest id of a group or a transaction, in bytes. Kafka's wire allows 32 KiB; ids are map keys and log fields,
+/// and no client makes one this long.
+pub const ID_BYTES_MAX: usize = 4_096;
 
 /// Groups that one broker holds. Whoever looks at all of them, as ListGroups and the sweep do, takes
 /// about 20 ms for so many; their memory has a bound of its own ([`GroupConfig::memory_bytes`]).

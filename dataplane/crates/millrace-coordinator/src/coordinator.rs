@@ -1,7 +1,5 @@
 //! The coordinator as the rest of the broker sees it.
 
-mod partitions;
-
 use std::{
     collections::BTreeSet,
     fmt,
@@ -14,6 +12,7 @@ use std::{
 
 use futures_util::future::join_all;
 use millrace_budget::Budget;
+use millrace_log::TransactionMarker;
 use millrace_model::{TopicName, TopicPartition};
 use millrace_purgatory::Timers;
 use millrace_tasks::{Supervisor, Task};
@@ -24,19 +23,19 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     GroupConfig, GroupError, LoadError,
-    config::GROUP_WRITES_BYTES_MAX,
-    group::Group,
+    config::{GROUP_WRITES_BYTES_MAX, GROUPS_MAX},
+    group::{Group, Outcome, encoded, offset_bytes},
+    kept::Written,
     log::StateTopic,
     messages::{
         Caller, CommittedOffset, GroupDescription, GroupListing, GroupMetrics, GroupState,
-        JoinRequest, Joined, Leaving, PartitionOffsets, SyncRequest, Synced,
+        JoinRequest, Joined, Leaving, PartitionOffsets, SyncRequest, Synced, TransactionalCommit,
     },
+    partitions::Partitions,
     records::{GroupRecord, Key},
-    shard::{Cell, Ground, Outcome, Refusals, Shard, Turn},
+    shard,
+    shard::{Ground, Refusals, TransactionalToken},
 };
-
-use self::partitions::Partitions;
-pub use self::partitions::partition_of;
 
 /// How long a start waits for the logs of groups. Those that take longer, because the bucket does not
 /// answer or they are long, are loaded while others are served.
@@ -58,13 +57,17 @@ pub struct CoordinatorParts {
     pub config: GroupConfig,
 }
 
+type Cell = shard::Cell<Group>;
+type Shard = shard::Shard<Group>;
+type Turn<'a> = shard::Turn<'a, Group>;
+
 /// All consumer groups of the broker. Cheap to clone.
 #[derive(Clone)]
 pub struct GroupCoordinator(Arc<Inner>);
 
 struct Inner {
-    partitions: Arc<Partitions>,
-    ground: Ground,
+    partitions: Arc<Partitions<Group>>,
+    ground: Ground<Group>,
     random: SharedRandom,
     /// Set once the groups of a start are served, as far as their logs could be read in time.
     started: OnceLock<()>,
@@ -118,11 +121,13 @@ impl GroupCoordinator {
         let ground = Ground {
             memory: Budget::new(parts.config.memory_bytes),
             writes: Budget::new(GROUP_WRITES_BYTES_MAX),
-            refusals: Refusals::new(),
+            refusals: Refusals::new::<Group>(),
+            rewrite_after_records: parts.config.rewrite_after_records,
+            count_max: GROUPS_MAX,
             config: Arc::new(parts.config),
             clock: parts.clock,
             timers: parts.timers,
-            groups: Arc::new(AtomicUsize::new(0)),
+            count: Arc::new(AtomicUsize::new(0)),
         };
         let partitions = Partitions::new(parts.topic, ground.clone(), parts.tasks.clone());
         let inner = Arc::new(Inner {
@@ -188,7 +193,7 @@ impl GroupCoordinator {
     /// broker that drains does not have to wait for a rebalance. Later requests wait as before.
     pub fn stop_waiting(&self) {
         let error = GroupError::CoordinatorNotAvailable;
-        self.each_group(|turn| turn.group.refuse_waiting(&error, turn.now));
+        self.each_group(|turn| turn.kept.refuse_waiting(&error, turn.now));
     }
 
     /// Stops taking writes and waits until those taken are durable and answered.
@@ -255,9 +260,9 @@ impl GroupCoordinator {
         let unique = uuid::Builder::from_random_bytes(self.0.random.next_bytes16()).into_uuid();
         let ground = &self.0.ground;
         let joining = shard.with(&cell, |turn| {
-            let room = ground.room(turn.group.join_growth(&request))?;
+            let room = ground.room(turn.kept.join_growth(&request))?;
             let unique = unique.hyphenated().to_string();
-            let joining = turn.group.join(request, &unique, turn.now);
+            let joining = turn.kept.join(request, &unique, turn.now);
             // Until the member is counted, which is when the turn ends.
             Ok((Waiting(joining), room))
         })?;
@@ -273,9 +278,9 @@ impl GroupCoordinator {
         let synced = || {
             let (shard, cell) = self.member_cell(&request.group_id)?;
             shard.with(&cell, |turn| {
-                match self.0.ground.room(turn.group.sync_growth(&request)) {
-                    Ok(_room) => turn.group.sync(request, turn.now),
-                    Err(error) => turn.group.refuse_assignment(&error, turn.now),
+                match self.0.ground.room(turn.kept.sync_growth(&request)) {
+                    Ok(_room) => turn.kept.sync(request, turn.now),
+                    Err(error) => turn.kept.refuse_assignment(&error, turn.now),
                 }
             })
         };
@@ -291,7 +296,7 @@ impl GroupCoordinator {
     /// What the member is to do instead of going on.
     pub fn heartbeat(&self, group_id: &str, caller: &Caller) -> Result<(), GroupError> {
         let (shard, cell) = self.member_cell(group_id)?;
-        shard.with(&cell, |turn| turn.group.heartbeat(caller, turn.now))?
+        shard.with(&cell, |turn| turn.kept.heartbeat(caller, turn.now))?
     }
 
     /// Takes members out of a group: one result per member.
@@ -304,7 +309,7 @@ impl GroupCoordinator {
         leaving: &[Leaving],
     ) -> Result<Vec<Result<(), GroupError>>, GroupError> {
         match self.member_cell(group_id) {
-            Ok((shard, cell)) => shard.with(&cell, |turn| turn.group.leave(leaving, turn.now))?,
+            Ok((shard, cell)) => shard.with(&cell, |turn| turn.kept.leave(leaving, turn.now))?,
             Err(GroupError::UnknownMemberId) => Ok(leaving
                 .iter()
                 .map(|_| Err(GroupError::UnknownMemberId))
@@ -341,20 +346,107 @@ impl GroupCoordinator {
         };
         let (reply, answer) = oneshot::channel();
         let started = shard.with(&cell, |turn| {
-            turn.group.check_commit(caller, turn.now)?;
-            self.0.ground.room(turn.group.commit_growth(&offsets))?;
-            turn.group.commit_started();
+            turn.kept.check_commit(caller, turn.now)?;
+            self.0.ground.room(turn.kept.commit_growth(&offsets))?;
+            turn.kept.commit_started();
             let record = |(partition, committed): &(TopicPartition, CommittedOffset)| {
                 let (group, partition) = (group_id.to_owned(), partition.clone());
                 GroupRecord::Offset(Key::Offset { group, partition }, Some(committed.clone()))
             };
-            let records = offsets.iter().map(record).collect();
-            turn.write(records, Outcome::Commit(offsets, reply));
-            Ok(())
+            let records: Vec<_> = offsets.iter().map(record).collect();
+            turn.write(encoded(&records), Outcome::Commit(offsets, reply));
+            Ok::<_, GroupError>(())
         })?;
         // Nor a group for offsets that are refused.
         started.inspect_err(|_| shard.forget_if_nothing(&cell))?;
         Ok(Waiting(answer))
+    }
+
+    /// A token for a commit in a producer's transaction. It is taken before the coordinator of the transaction is asked
+    /// whether the group's offsets are part of it.
+    ///
+    /// # Errors
+    /// The groups are not loaded, or not here.
+    pub fn transactional_token(&self, group_id: &str) -> Result<TransactionalToken, GroupError> {
+        Ok(self.shard_of_member(group_id)?.transactional_token())
+    }
+
+    /// Commits offsets in a producer's transaction: they take effect with it. The answer comes when they are durable.
+    #[must_use]
+    pub fn commit_transactional(
+        &self,
+        group_id: &str,
+        token: TransactionalToken,
+        commit: TransactionalCommit,
+    ) -> Waiting<()> {
+        match self.try_commit_transactional(group_id, token, commit) {
+            Ok(waiting) => waiting,
+            Err(error) => Waiting::ready(Err(error)),
+        }
+    }
+
+    fn try_commit_transactional(
+        &self,
+        group_id: &str,
+        token: TransactionalToken,
+        commit: TransactionalCommit,
+    ) -> Result<Waiting<()>, GroupError> {
+        let TransactionalCommit {
+            producer,
+            caller,
+            offsets,
+        } = commit;
+        let shard = self.shard_of_member(group_id)?;
+        let cell = match shard.cell(group_id)? {
+            Some(cell) => cell,
+            None if caller.generation < 0 => shard.cell_or_new(group_id)?,
+            None => return Err(GroupError::IllegalGeneration),
+        };
+        let (reply, answer) = oneshot::channel();
+        let started = shard.with_token(&cell, (token, producer.0), |turn| {
+            turn.kept.check_commit(&caller, turn.now)?;
+            let bytes = offsets.iter().map(|(_, committed)| offset_bytes(committed));
+            self.0.ground.room(bytes.sum())?;
+            turn.kept.commit_started();
+            let record = |(partition, committed): &(TopicPartition, CommittedOffset)| {
+                let (group, partition) = (group_id.to_owned(), partition.clone());
+                let key = Key::Offset { group, partition };
+                GroupRecord::Offset(key, Some(committed.clone())).encode()
+            };
+            let written = Written::Transactional(producer, offsets.iter().map(record).collect());
+            turn.write(written, Outcome::Transactional(producer, offsets, reply));
+            Ok::<_, GroupError>(())
+        });
+        let started =
+            started.and_then(|started| started.unwrap_or(Err(GroupError::InvalidTransaction)));
+        started.inspect_err(|_| shard.forget_if_nothing(&cell))?;
+        Ok(Waiting(answer))
+    }
+
+    /// Writes the end of a producer's transaction to a partition of the topic; the answer comes when it is durable and
+    /// the offsets that groups of the partition have committed in the transaction have taken effect, or are dropped.
+    #[must_use]
+    pub fn write_marker(&self, partition: u32, marker: TransactionMarker) -> Waiting<()> {
+        let index = usize::try_from(partition).unwrap_or(usize::MAX);
+        match self.0.partitions.shard_at(index) {
+            Ok(shard) => Waiting(shard.write_marker(marker)),
+            Err(error) => Waiting::ready(Err(error)),
+        }
+    }
+
+    /// Whether open transactions have offsets of the group in these partitions.
+    ///
+    /// # Errors
+    /// The groups are not loaded, or not here.
+    pub fn has_pending(
+        &self,
+        group_id: &str,
+        partition: &TopicPartition,
+    ) -> Result<bool, GroupError> {
+        let cell = self.shard(group_id)?.cell(group_id)?;
+        cell.map_or(Ok(false), |cell| {
+            cell.read(|group| group.has_pending(partition))
+        })
     }
 
     /// Waits until what the group is committing now is durable, or is not; none where nothing is
@@ -443,9 +535,9 @@ impl GroupCoordinator {
             let cell = shard.cell(group_id)?.ok_or(GroupError::GroupIdNotFound)?;
             let (reply, answer) = oneshot::channel();
             shard.with(&cell, |turn| {
-                let tombstones = turn.group.begin_delete(turn.now)?;
-                turn.write(tombstones, Outcome::Delete(Some(reply)));
-                Ok(())
+                let tombstones = turn.kept.begin_delete(turn.now)?;
+                turn.write(encoded(&tombstones), Outcome::Delete(Some(reply)));
+                Ok::<_, GroupError>(())
             })??;
             Ok(Waiting(answer))
         };
@@ -466,17 +558,17 @@ impl GroupCoordinator {
         let cell = shard.cell(group_id)?.ok_or(GroupError::GroupIdNotFound)?;
         shard.with(&cell, |turn| {
             let topics = partitions.iter().map(|partition| &partition.topic);
-            let subscribed = turn.group.subscribed_of(topics)?;
+            let subscribed = turn.kept.subscribed_of(topics)?;
             let is_deletable = |partition: &&TopicPartition| {
-                !subscribed.contains(&partition.topic) && turn.group.offset(partition).is_some()
+                !subscribed.contains(&partition.topic) && turn.kept.offset(partition).is_some()
             };
             let deleted: Vec<_> = partitions.iter().filter(is_deletable).cloned().collect();
             if deleted.is_empty() {
                 return Ok((subscribed, Waiting::ready(Ok(()))));
             }
             let (reply, answer) = oneshot::channel();
-            let tombstones = turn.group.offset_tombstones(&deleted);
-            turn.write(tombstones, Outcome::Forget(deleted, Some(reply)));
+            let tombstones = turn.kept.offset_tombstones(&deleted);
+            turn.write(encoded(&tombstones), Outcome::Forget(deleted, Some(reply)));
             Ok((subscribed, Waiting(answer)))
         })?
     }
@@ -486,16 +578,17 @@ impl GroupCoordinator {
     /// one that landed behind the deletion would tell the consumers of a new topic with the same
     /// name to begin in the middle. Groups that are being loaded drop theirs once they are.
     pub async fn topics_deleted(&self, topics: &BTreeSet<TopicName>) {
-        self.0.partitions.forget_in_loads(topics).await;
+        self.0.partitions.topics_deleted_in_loads(topics).await;
         let settling = self.each_group(settle).into_iter().flatten();
         join_all(settling).await;
         let forgotten = self.each_group(|turn| {
-            let gone = turn.group.offsets_in(topics);
+            turn.kept.forget_pending_in(topics);
+            let gone = turn.kept.offsets_in(topics);
             if gone.is_empty() {
                 return None;
             }
-            let tombstones = turn.group.offset_tombstones(&gone);
-            turn.write(tombstones, Outcome::Forget(gone, None));
+            let tombstones = turn.kept.offset_tombstones(&gone);
+            turn.write(encoded(&tombstones), Outcome::Forget(gone, None));
             Some(behind_all(turn))
         });
         join_all(forgotten.into_iter().flatten()).await;
@@ -539,16 +632,38 @@ impl GroupCoordinator {
 
 /// Resolves when what the group is committing now is settled; none where nothing is under way.
 fn settle(turn: &mut Turn<'_>) -> Option<Waiting<()>> {
-    turn.group.has_commits_in_flight().then(|| behind_all(turn))
+    turn.kept.has_commits_in_flight().then(|| behind_all(turn))
 }
 
 /// Resolves behind everything that the group has handed to the log: nothing to write, but finished
 /// in order.
 fn behind_all(turn: &mut Turn<'_>) -> Waiting<()> {
     let (reply, answer) = oneshot::channel();
-    turn.group.commit_started();
-    turn.write(Vec::new(), Outcome::Commit(Vec::new(), reply));
+    turn.kept.commit_started();
+    turn.write(encoded(&[]), Outcome::Commit(Vec::new(), reply));
     Waiting(answer)
+}
+
+/// Deletes expired offsets, and the group when nothing is left of it.
+fn sweep(shard: &Arc<Shard>, cell: &Arc<Cell>) {
+    let swept = shard.with(cell, |turn| {
+        if turn.kept.has_commits_in_flight() || turn.kept.has_any_pending() {
+            return;
+        }
+        if turn.kept.is_unused() {
+            if let Ok(tombstones) = turn.kept.begin_delete(turn.now) {
+                turn.write(encoded(&tombstones), Outcome::Delete(None));
+            }
+            return;
+        }
+        let expired = turn.kept.expired(turn.now);
+        if !expired.is_empty() {
+            let tombstones = turn.kept.offset_tombstones(&expired);
+            turn.write(encoded(&tombstones), Outcome::Forget(expired, None));
+        }
+    });
+    // Expired or not is for the next coordinator to say.
+    drop(swept);
 }
 
 /// Drops expired offsets and unused groups at the set interval, for as long as the coordinator is.
@@ -565,7 +680,7 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
         };
         for shard in inner.partitions.serving() {
             for cell in shard.cells() {
-                shard.sweep(&cell);
+                sweep(&shard, &cell);
             }
             tokio::task::yield_now().await;
         }

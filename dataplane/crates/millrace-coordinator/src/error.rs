@@ -15,7 +15,7 @@ pub enum GroupError {
     #[error("this broker does not coordinate the group; look the coordinator up again and retry")]
     NotCoordinator,
     /// The group id is empty where a member needs one, or longer than
-    /// [`GROUP_ID_BYTES_MAX`](crate::config::GROUP_ID_BYTES_MAX).
+    /// [`ID_BYTES_MAX`](crate::config::ID_BYTES_MAX).
     #[error("the group id is empty or too long")]
     InvalidGroupId,
     /// No such group.
@@ -58,6 +58,9 @@ pub enum GroupError {
          subscribe to fewer topics, or raise it"
     )]
     MemoryFull,
+    /// The producer's transaction ended before its offsets were written. The producer aborts.
+    #[error("the transaction ended before its offsets were written")]
+    InvalidTransaction,
     /// The member's metadata or the group's assignment is larger than one record may be.
     #[error("the group's metadata is larger than the coordinator can store")]
     MetadataTooLarge,

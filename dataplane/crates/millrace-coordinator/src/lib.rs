@@ -21,15 +21,30 @@ pub mod config;
 mod coordinator;
 mod error;
 mod group;
+mod kept;
 mod load;
 mod log;
 pub mod messages;
+mod partitions;
 mod records;
 mod shard;
 mod subscription;
+mod transaction;
 mod writer;
 
 pub use config::GroupConfig;
-pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting, partition_of};
+pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting};
 pub use error::GroupError;
 pub use load::LoadError;
+pub use log::{
+    BoxFuture, Durable, LogFault, StateLog, StateTopic, consumer_offsets, transaction_state,
+};
+pub use partitions::partition_of;
+pub use shard::TransactionalToken;
+pub use transaction::{
+    MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
+    messages::{
+        InitProducer, TransactionConfig, TransactionDescription, TransactionError,
+        TransactionFilter, TransactionListing, TransactionState,
+    },
+};

@@ -1,18 +1,16 @@
-//! Reads a partition's log back into groups.
+//! Reads a partition's log back into what it keeps.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
-use millrace_model::{Classified, Offset, TopicPartition};
-use millrace_record::{InvalidBatch, header_of, records};
+use millrace_model::{Classified, Offset};
+use millrace_record::{InvalidBatch, TransactionEnd, header_of, records};
 use tokio::sync::Semaphore;
 
 use crate::{
-    GroupConfig,
-    group::{Group, Now},
+    kept::{Found, Kept},
     log::{LogFault, StateLog},
-    messages::CommittedOffset,
-    records::{GroupMetadata, GroupRecord, Key, MalformedRecord},
+    records::MalformedRecord,
     shard::Ground,
 };
 
@@ -20,15 +18,22 @@ use crate::{
 const READ_PAUSE_MIN: Duration = Duration::from_millis(100);
 const READ_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Why a log could not be read back. The broker must not serve groups from a part of their state.
+/// Why a log could not be read back. The broker must not serve anything from a part of its state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The topic could not be created.
-    #[error("__consumer_offsets could not be created: {0}")]
-    Create(LogFault),
+    #[error("{topic} could not be created: {fault}")]
+    Create {
+        /// Its name.
+        topic: &'static str,
+        /// Why.
+        fault: LogFault,
+    },
     /// The log could not be read.
-    #[error("__consumer_offsets-{partition} could not be read at offset {offset}: {fault}")]
+    #[error("{topic}-{partition} could not be read at offset {offset}: {fault}")]
     Read {
+        /// The topic.
+        topic: &'static str,
         /// The partition.
         partition: usize,
         /// Where.
@@ -37,10 +42,10 @@ pub enum LoadError {
         fault: LogFault,
     },
     /// A record is not in Kafka's format; perhaps a newer broker wrote it.
-    #[error(
-        "__consumer_offsets-{partition} holds an unreadable record at offset {offset}: {reason}"
-    )]
+    #[error("{topic}-{partition} holds an unreadable record at offset {offset}: {reason}")]
     Record {
+        /// The topic.
+        topic: &'static str,
         /// The partition.
         partition: usize,
         /// Where.
@@ -50,34 +55,28 @@ pub enum LoadError {
     },
 }
 
-/// What the log says of one group.
-#[derive(Debug, Default)]
-struct Loading {
-    metadata: Option<GroupMetadata>,
-    offsets: HashMap<TopicPartition, CommittedOffset>,
-}
-
 /// What a partition's log holds.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    pub(crate) groups: Vec<Group>,
+pub(crate) struct Loaded<K> {
+    pub(crate) kept: Vec<K>,
     /// Records read, live and dead.
     pub(crate) records: u64,
 }
 
 /// Reads the log of `partition` from start to end, each time with one of `reads`.
-pub(crate) async fn load(
+pub(crate) async fn load<K: Kept>(
     partition: usize,
     log: &dyn StateLog,
     reads: &Semaphore,
-    ground: &Ground,
-) -> Result<Loaded, LoadError> {
-    let mut loading: HashMap<String, Loading> = HashMap::new();
+    ground: &Ground<K>,
+) -> Result<Loaded<K>, LoadError> {
+    let mut loading = K::Loading::default();
     let mut count = 0;
     let mut offset = log.start();
     let end = log.end();
     while offset < end {
         let fault = |fault| LoadError::Read {
+            topic: K::NAMES.topic,
             partition,
             offset,
             fault,
@@ -91,7 +90,7 @@ pub(crate) async fn load(
                 .map_err(|error| fault(LogFault::corrupt(error)))?
                 .last_offset();
             next = next.max(u64::try_from(last).unwrap_or(0) + 1);
-            count += apply(partition, batch, &mut loading)?;
+            count += apply::<K>(partition, batch, &mut loading)?;
         }
         if next == offset {
             let short = "the log ends before its high watermark";
@@ -101,11 +100,8 @@ pub(crate) async fn load(
     }
     // Sessions begin now, not when a bucket that was away was first asked.
     let (config, now) = (&ground.config, ground.now());
-    let groups = loading
-        .into_iter()
-        .filter_map(|(id, loading)| loading.group(id, config, now));
     Ok(Loaded {
-        groups: groups.collect(),
+        kept: K::loaded(loading, config, now),
         records: count,
     })
 }
@@ -126,7 +122,7 @@ async fn read_patiently(
         };
         match read {
             Err(fault) if fault.class().is_transient() => {
-                tracing::warn!(partition, %fault, "loading groups waits for the log");
+                tracing::warn!(partition, %fault, "loading waits for the log");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(READ_PAUSE_MAX);
             }
@@ -135,64 +131,42 @@ async fn read_patiently(
     }
 }
 
-fn apply(
+fn apply<K: Kept>(
     partition: usize,
     batch: &Bytes,
-    loading: &mut HashMap<String, Loading>,
+    loading: &mut K::Loading,
 ) -> Result<u64, LoadError> {
+    let topic = K::NAMES.topic;
     let fault = |error: InvalidBatch| LoadError::Read {
+        topic,
         partition,
         offset: 0,
         fault: LogFault::corrupt(error),
     };
+    let malformed = |offset: i64| {
+        move |reason| LoadError::Record {
+            topic,
+            partition,
+            offset: u64::try_from(offset).unwrap_or(0),
+            reason,
+        }
+    };
+    let header = header_of(batch).map_err(fault)?;
+    let producer = (header.producer_id, header.producer_epoch);
+    if header.is_control() {
+        if let Some(end) = TransactionEnd::of(batch).map_err(fault)? {
+            let found = Found::End(producer, end.committed);
+            K::load(loading, found).map_err(malformed(header.base_offset))?;
+        }
+        return Ok(1);
+    }
+    let producer = header.is_transactional().then_some(producer);
     let mut count = 0;
     for record in records(batch).map_err(fault)? {
         let record = record.map_err(fault)?;
+        let offset = record.offset;
         count += 1;
-        let key = record.key.unwrap_or_default();
-        let read = GroupRecord::decode(&key, record.value.as_deref());
-        let offset = u64::try_from(record.offset).unwrap_or(0);
-        let read = read.map_err(|reason| LoadError::Record {
-            partition,
-            offset,
-            reason,
-        })?;
-        if let Some(record) = read {
-            take(record, loading);
-        }
+        K::load(loading, Found::Record(producer, record)).map_err(malformed(offset))?;
     }
     Ok(count)
-}
-
-fn take(record: GroupRecord, loading: &mut HashMap<String, Loading>) {
-    match record {
-        GroupRecord::Group(Key::Group { group }, metadata) => {
-            loading.entry(group).or_default().metadata = metadata;
-        }
-        GroupRecord::Offset(Key::Offset { group, partition }, Some(committed)) => {
-            loading
-                .entry(group)
-                .or_default()
-                .offsets
-                .insert(partition, committed);
-        }
-        GroupRecord::Offset(Key::Offset { group, partition }, None) => {
-            loading.entry(group).or_default().offsets.remove(&partition);
-        }
-        GroupRecord::Group(Key::Offset { .. }, _) | GroupRecord::Offset(Key::Group { .. }, _) => {}
-    }
-}
-
-impl Loading {
-    fn group(self, id: String, config: &Arc<GroupConfig>, now: Now) -> Option<Group> {
-        if self.metadata.is_none() && self.offsets.is_empty() {
-            return None;
-        }
-        let mut group = Group::new(id, config.clone(), now);
-        if let Some(metadata) = self.metadata {
-            group.restore(metadata, now);
-        }
-        group.restore_offsets(self.offsets);
-        Some(group)
-    }
 }

@@ -1,18 +1,20 @@
-//! The seam to the log that keeps the groups: one partition of `__consumer_offsets` per shard.
+//! The seam to the log that keeps a shard's state: one partition of an internal topic.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use millrace_log::{AppendOrigin, LogManager, PartitionLog};
+use millrace_log::{
+    AppendOrigin, AppendTicket, CONSUMER_OFFSETS_TOPIC, LogManager, PartitionLog,
+    TRANSACTION_STATE_TOPIC, TransactionMarker,
+};
 use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::split;
 use tokio::sync::watch;
 
 /// A future on the heap.
-pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What the log could not do, and its class. The groups' clients only learn that the coordinator is
-/// not available.
+/// What the log could not do, and its class. Clients only learn that the coordinator is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LogFault(pub Cause);
@@ -35,7 +37,7 @@ impl Classified for LogFault {
 }
 
 /// The offset of an append's first record, once it is durable.
-pub(crate) type Durable = BoxFuture<'static, Result<Offset, LogFault>>;
+pub type Durable = BoxFuture<'static, Result<Offset, LogFault>>;
 
 /// One partition's log, for as long as this broker leads the partition. Once it is lost, appends and
 /// trims are refused, and every append that was taken resolves: durable if the next leader will read
@@ -44,6 +46,10 @@ pub trait StateLog: Send + Sync + 'static {
     /// Tells this log from all others that exist at the same time. A partition that is lost and gained
     /// again has another log.
     fn id(&self) -> usize;
+    /// The leader epoch of the partition: it grows with every change of its leader.
+    fn epoch(&self) -> i32;
+    /// Takes the end of a producer's transaction into the order of the log. The inner future waits for durability.
+    fn append_marker(&self, marker: TransactionMarker) -> BoxFuture<'_, Result<Durable, LogFault>>;
     /// Takes a batch into the order of the log. The inner future waits for durability.
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>>;
     /// The first offset that is kept.
@@ -71,12 +77,36 @@ pub trait StateTopic: Send + Sync + 'static {
 /// dominate, small enough to hold for every partition at once.
 const READ_BYTES: usize = 1024 * 1024;
 
-impl StateTopic for LogManager {
+/// `__consumer_offsets`, the topic that keeps consumer groups.
+#[must_use]
+pub fn consumer_offsets(logs: &LogManager) -> Arc<dyn StateTopic> {
+    Arc::new(InternalTopic {
+        logs: logs.clone(),
+        name: CONSUMER_OFFSETS_TOPIC,
+    })
+}
+
+/// `__transaction_state`, the topic that keeps transactions.
+#[must_use]
+pub fn transaction_state(logs: &LogManager) -> Arc<dyn StateTopic> {
+    Arc::new(InternalTopic {
+        logs: logs.clone(),
+        name: TRANSACTION_STATE_TOPIC,
+    })
+}
+
+/// A topic of the broker itself.
+struct InternalTopic {
+    logs: LogManager,
+    name: &'static str,
+}
+
+impl StateTopic for InternalTopic {
     fn partitions(&self) -> Option<Vec<Option<Arc<dyn StateLog>>>> {
-        let topics = self.topics();
+        let topics = self.logs.topics();
         let topic = topics
             .iter()
-            .find(|topic| topic.name.as_str() == millrace_log::CONSUMER_OFFSETS_TOPIC)?;
+            .find(|topic| topic.name.as_str() == self.name)?;
         let log = |log: &Arc<PartitionLog>| Arc::new(Partition(Arc::clone(log))) as Arc<_>;
         let partitions = topic.partitions.iter();
         Some(
@@ -88,13 +118,13 @@ impl StateTopic for LogManager {
 
     fn create(&self) -> BoxFuture<'_, Result<(), LogFault>> {
         Box::pin(async {
-            self.consumer_offsets().await.map_err(LogFault::new)?;
-            Ok(())
+            let created = self.logs.internal_topic(self.name).await;
+            created.map(drop).map_err(LogFault::new)
         })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        Self::changes(self)
+        self.logs.changes()
     }
 }
 
@@ -106,16 +136,22 @@ impl StateLog for Partition {
         Arc::as_ptr(&self.0).addr()
     }
 
+    fn epoch(&self) -> i32 {
+        self.0.leader_epoch()
+    }
+
+    fn append_marker(&self, marker: TransactionMarker) -> BoxFuture<'_, Result<Durable, LogFault>> {
+        Box::pin(async move {
+            let ticket = self.0.append_marker(marker).await;
+            Ok(durable(ticket.map_err(LogFault::new)?))
+        })
+    }
+
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
         Box::pin(async {
             let batches = split(batch).map_err(LogFault::corrupt)?;
             let ticket = self.0.append(batches, AppendOrigin::Coordinator).await;
-            let ticket = ticket.map_err(LogFault::new)?;
-            let durable: Durable = Box::pin(async {
-                let appended = ticket.await.map_err(LogFault::new)?;
-                Ok(appended.base_offset)
-            });
-            Ok(durable)
+            Ok(durable(ticket.map_err(LogFault::new)?))
         })
     }
 
@@ -144,4 +180,11 @@ impl StateLog for Partition {
             Ok(())
         })
     }
+}
+
+fn durable(ticket: AppendTicket) -> Durable {
+    Box::pin(async {
+        let appended = ticket.await.map_err(LogFault::new)?;
+        Ok(appended.base_offset)
+    })
 }

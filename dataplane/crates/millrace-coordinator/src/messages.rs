@@ -231,3 +231,14 @@ pub struct GroupMetrics {
 
 /// Offsets by partition, in the order of the request.
 pub type PartitionOffsets = Vec<(TopicPartition, CommittedOffset)>;
+
+/// Offsets to be committed in a producer's transaction.
+#[derive(Debug, Clone)]
+pub struct TransactionalCommit {
+    /// The producer's id and epoch.
+    pub producer: (i64, i16),
+    /// The member; none where the producer does not tell it.
+    pub caller: Caller,
+    /// The offsets.
+    pub offsets: PartitionOffsets,
+}

@@ -1,7 +1,7 @@
-//! The groups of one partition of `__consumer_offsets`.
+//! What one partition of an internal topic keeps.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     fmt,
     sync::{
         Arc, Weak,
@@ -12,141 +12,114 @@ use std::{
 
 use metrics::Counter;
 use millrace_budget::{Budget, Charge};
-use millrace_model::{TopicName, TopicPartition};
+use millrace_log::TransactionMarker;
+use millrace_model::TopicName;
 use millrace_purgatory::{TimerHandle, Timers};
 use millrace_time::SharedClock;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::mpsc::{self, error::TrySendError};
-
-use crate::{
-    GroupConfig, GroupError,
-    config::{GROUP_BYTES, GROUPS_MAX, OFFSET_BYTES},
-    group::{Effect, Group, Now, Reply, Then, empty_bytes, generation_bytes, offset_bytes},
-    messages::{CommittedOffset, GroupState},
-    records::{GroupMetadata, GroupRecord, Key},
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot,
 };
+
+use crate::kept::{Kept, Now, Unserved, Written};
 
 /// Writes that may wait for one shard's writer. Past it the coordinator is overloaded and says so;
 /// clients retry.
 pub(crate) const WRITES_MAX: usize = 16 * 1024;
 
-/// One group, its lock, and its alarm; nothing once the shard has resigned.
-pub(crate) struct Cell {
-    slot: Mutex<Option<Slot>>,
+/// One thing that is kept, its lock, and its alarm; nothing once the shard has resigned.
+pub(crate) struct Cell<K: Kept> {
+    slot: Mutex<Option<Slot<K>>>,
 }
 
-struct Slot {
-    group: Group,
-    /// What the group costs.
+struct Slot<K> {
+    kept: K,
+    /// What it costs.
     charge: Charge,
     /// When the alarm rings, and how to take it back.
     alarm: Option<(Duration, TimerHandle)>,
 }
 
-/// Something for the log, and what the group learns once it is durable or could not be written.
-pub(crate) struct Write {
-    pub(crate) cell: Arc<Cell>,
-    pub(crate) records: Vec<GroupRecord>,
-    pub(crate) outcome: Outcome,
+/// Something for the log.
+pub(crate) enum Write<K: Kept> {
+    /// Of one thing.
+    Of(CellWrite<K>),
+    /// The end of a producer's transaction, and who waits until it is in effect.
+    Marker(TransactionMarker, oneshot::Sender<Result<(), K::Error>>),
+}
+
+/// Something for the log of one thing, and what follows once it is durable or could not be written.
+pub(crate) struct CellWrite<K: Kept> {
+    pub(crate) cell: Arc<Cell<K>>,
+    pub(crate) written: Written,
+    pub(crate) outcome: K::Outcome,
     /// What it costs until it is durable.
     pub(crate) charge: Charge,
 }
 
-/// What a write is about.
-pub(crate) enum Outcome {
-    /// A generation.
-    Generation(Box<(GroupMetadata, Then)>),
-    /// A commit of offsets, and who waits for it.
-    Commit(Vec<(TopicPartition, CommittedOffset)>, Reply<()>),
-    /// The deletion of the group, and who waits for it.
-    Delete(Option<Reply<()>>),
-    /// The deletion of some of its offsets, and who waits for it.
-    Forget(Vec<TopicPartition>, Option<Reply<()>>),
+/// Says that a producer's transaction had not ended when this was given out.
+#[derive(Debug, Clone, Copy)]
+pub struct TransactionalToken {
+    markers: u64,
 }
 
-impl Outcome {
-    /// What it costs in memory with its records until it is durable, in bytes, and whether it gives
-    /// memory back then.
-    fn memory_bytes(&self) -> (u64, bool) {
-        match self {
-            // Held here, encoded, and copied into a batch that grows by doubling.
-            Self::Generation(generation) => (4 * generation_bytes(&generation.0), false),
-            Self::Commit(offsets, _) => {
-                let bytes = offsets.iter().map(|(_, committed)| offset_bytes(committed));
-                (2 * bytes.sum::<u64>(), false)
-            }
-            Self::Delete(_) => (GROUP_BYTES, true),
-            Self::Forget(partitions, _) => (partitions.len() as u64 * OFFSET_BYTES, true),
+/// The newest ends of transactions, as they were handed to the log.
+#[derive(Debug, Default)]
+struct Markers {
+    /// How many there were.
+    count: u64,
+    /// The producers of the last [`MARKERS_KEPT`] of them.
+    producers: VecDeque<i64>,
+}
+
+/// Ends of transactions that a shard remembers. A commit whose verification is overtaken by more of them is retried.
+const MARKERS_KEPT: usize = 1_024;
+
+impl Markers {
+    fn push(&mut self, producer_id: i64) {
+        self.count += 1;
+        if self.producers.len() == MARKERS_KEPT {
+            self.producers.pop_front();
         }
+        self.producers.push_back(producer_id);
     }
 
-    fn apply(self, group: &mut Group, result: Result<(), GroupError>, now: Now) {
-        match self {
-            Self::Generation(generation) => {
-                let (metadata, then) = *generation;
-                group.stored(metadata, then, result, now);
-            }
-            Self::Commit(offsets, reply) => {
-                group.commit_finished(offsets, result.is_ok());
-                drop(reply.send(result));
-            }
-            Self::Delete(reply) => {
-                if result.is_err() {
-                    group.undo_delete(now);
-                }
-                if let Some(reply) = reply {
-                    drop(reply.send(result));
-                }
-            }
-            Self::Forget(partitions, reply) => {
-                if result.is_ok() {
-                    group.forget(&partitions);
-                }
-                if let Some(reply) = reply {
-                    drop(reply.send(result));
-                }
-            }
-        }
-    }
-
-    /// Tells who waits for it, where the group is no longer here.
-    fn answer(self, result: Result<(), GroupError>) {
-        match self {
-            Self::Generation(generation) => {
-                if let Then::Welcome(reply, joined) = generation.1 {
-                    drop(reply.send(result.map(|()| joined)));
-                }
-            }
-            Self::Commit(_, reply) | Self::Delete(Some(reply)) | Self::Forget(_, Some(reply)) => {
-                drop(reply.send(result));
-            }
-            Self::Delete(None) | Self::Forget(_, None) => {}
-        }
+    /// Whether the producer's transaction may have ended since.
+    fn ended_since(&self, token: TransactionalToken, producer_id: i64) -> bool {
+        let since = usize::try_from(self.count - token.markers).unwrap_or(usize::MAX);
+        let Some(known) = self.producers.len().checked_sub(since) else {
+            return true;
+        };
+        self.producers.range(known..).any(|id| *id == producer_id)
     }
 }
 
-/// What a caller works with while it holds a group's lock.
-pub(crate) struct Turn<'a> {
-    pub(crate) group: &'a mut Group,
+/// What a caller works with while it holds the lock of a thing.
+pub(crate) struct Turn<'a, K: Kept> {
+    pub(crate) kept: &'a mut K,
     pub(crate) now: Now,
-    writes: Vec<(Vec<GroupRecord>, Outcome)>,
+    writes: Vec<(Written, K::Outcome)>,
 }
 
-impl Turn<'_> {
-    /// Hands something to the log, after what the group itself has written.
-    pub(crate) fn write(&mut self, records: Vec<GroupRecord>, outcome: Outcome) {
-        self.writes.push((records, outcome));
+impl<K: Kept> Turn<'_, K> {
+    /// Hands something to the log, after what the thing itself has written.
+    pub(crate) fn write(&mut self, written: Written, outcome: K::Outcome) {
+        self.writes.push((written, outcome));
     }
 }
 
 /// What shards share.
-#[derive(Clone)]
-pub(crate) struct Ground {
-    pub(crate) config: Arc<GroupConfig>,
+pub(crate) struct Ground<K: Kept> {
+    pub(crate) config: Arc<K::Config>,
     pub(crate) clock: SharedClock,
     pub(crate) timers: Timers,
-    /// Groups of all shards.
-    pub(crate) groups: Arc<AtomicUsize>,
+    /// How many things all shards keep.
+    pub(crate) count: Arc<AtomicUsize>,
+    /// How many there may be.
+    pub(crate) count_max: usize,
+    /// Records that a log gathers before its live state is rewritten, at least.
+    pub(crate) rewrite_after_records: u64,
     /// What they may cost.
     pub(crate) memory: Budget,
     /// What may be on its way to the log.
@@ -154,7 +127,23 @@ pub(crate) struct Ground {
     pub(crate) refusals: Refusals,
 }
 
-impl Ground {
+impl<K: Kept> Clone for Ground<K> {
+    fn clone(&self) -> Self {
+        Self {
+            config: Arc::clone(&self.config),
+            clock: self.clock.clone(),
+            timers: self.timers.clone(),
+            count: Arc::clone(&self.count),
+            count_max: self.count_max,
+            rewrite_after_records: self.rewrite_after_records,
+            memory: self.memory.clone(),
+            writes: self.writes.clone(),
+            refusals: self.refusals.clone(),
+        }
+    }
+}
+
+impl<K: Kept> Ground<K> {
     pub(crate) fn now(&self) -> Now {
         Now {
             at: self.clock.now(),
@@ -162,20 +151,20 @@ impl Ground {
         }
     }
 
-    /// Room for `bytes` more of groups.
-    pub(crate) fn room(&self, bytes: u64) -> Result<Charge, GroupError> {
+    /// Room for `bytes` more.
+    pub(crate) fn room(&self, bytes: u64) -> Result<Charge, K::Error> {
         // Nothing more is never too much, even where more was loaded than there may be.
         let room = match bytes {
             0 => Some(self.memory.take_anyway(0)),
             _ => self.memory.try_take(bytes),
         };
-        room.ok_or_else(|| self.refusals.count(GroupError::MemoryFull))
+        room.ok_or_else(|| self.refusals.count::<K>(Unserved::MemoryFull))
     }
 
     /// Room for a write; `None` where too much is on its way already. What gives memory back is never
     /// refused.
-    fn room_to_write(&self, outcome: &Outcome) -> Option<Charge> {
-        let (bytes, frees) = outcome.memory_bytes();
+    fn room_to_write(&self, outcome: &K::Outcome) -> Option<Charge> {
+        let (bytes, frees) = K::write_bytes(outcome);
         // A larger one than fits goes alone.
         let bytes = bytes.min(self.writes.capacity());
         match self.writes.try_take(bytes) {
@@ -188,72 +177,81 @@ impl Ground {
 /// Counts what was refused because a bound was reached.
 #[derive(Clone)]
 pub(crate) struct Refusals {
+    count: Counter,
     memory: Counter,
-    groups: Counter,
     told: Arc<AtomicUsize>,
 }
 
 impl Refusals {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new<K: Kept>() -> Self {
         let of = |bound| metrics::counter!("millrace_bound_refusals_total", "bound" => bound);
+        let [count, memory] = K::NAMES.bounds;
         Self {
-            memory: of("group_memory"),
-            groups: of("groups"),
+            count: of(count),
+            memory: of(memory),
             told: Arc::default(),
         }
     }
 
-    /// Counts a refusal, and gives the reason back.
-    fn count(&self, error: GroupError) -> GroupError {
-        match error {
-            GroupError::MemoryFull => self.memory.increment(1),
-            GroupError::TooManyGroups => self.groups.increment(1),
+    /// Counts a refusal; gives the error.
+    fn count<K: Kept>(&self, reason: Unserved) -> K::Error {
+        match reason {
+            Unserved::MemoryFull => self.memory.increment(1),
+            Unserved::TooMany => self.count.increment(1),
             _ => {}
         }
+        let error = K::Error::from(reason);
         let refused = self.told.fetch_add(1, Ordering::Relaxed) + 1;
         // The first one, and ever fewer of those that follow.
         if refused.is_power_of_two() {
-            tracing::warn!(refused, "consumer groups are refused: {error}");
+            tracing::warn!(refused, "{} are refused: {error}", K::NAMES.what);
         }
         error
     }
 }
 
 /// See the module.
-pub(crate) struct Shard {
-    ground: Ground,
-    /// `None` once the shard has resigned.
-    groups: RwLock<Option<HashMap<String, Arc<Cell>>>>,
+pub(crate) struct Shard<K: Kept> {
+    ground: Ground<K>,
+    /// The leader epoch of its log.
+    epoch: i32,
+    /// By id; `None` once the shard has resigned.
+    cells: RwLock<Option<HashMap<String, Arc<Cell<K>>>>>,
     /// Gone once the coordinator closes or the shard resigns, so that the writer ends.
-    writes: RwLock<Option<mpsc::Sender<Write>>>,
+    writes: RwLock<Option<mpsc::Sender<Write<K>>>>,
+    /// Locked before any cell.
+    markers: Mutex<Markers>,
 }
 
-impl fmt::Debug for Shard {
+impl<K: Kept> fmt::Debug for Shard<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shard")
-            .field("groups", &self.groups.read().as_ref().map(HashMap::len))
+            .field("cells", &self.cells.read().as_ref().map(HashMap::len))
             .finish_non_exhaustive()
     }
 }
 
-impl Shard {
-    /// A shard with the groups that were loaded; their sessions run from now on.
+impl<K: Kept> Shard<K> {
+    /// A shard with what was loaded; its alarms are set from now on.
     pub(crate) fn new(
-        ground: Ground,
-        groups: Vec<Group>,
-        writes: mpsc::Sender<Write>,
+        ground: Ground<K>,
+        epoch: i32,
+        loaded: Vec<K>,
+        writes: mpsc::Sender<Write<K>>,
     ) -> Arc<Self> {
-        ground.groups.fetch_add(groups.len(), Ordering::Relaxed);
+        ground.count.fetch_add(loaded.len(), Ordering::Relaxed);
         // What was loaded is there, whatever it may cost; only more is refused.
-        let cell = |group: Group| {
-            let charge = ground.memory.take_anyway(group.memory_bytes());
-            (group.id().to_owned(), Cell::new(group, charge))
+        let cell = |kept: K| {
+            let charge = ground.memory.take_anyway(kept.memory_bytes());
+            (kept.id().to_owned(), Cell::new(kept, charge))
         };
-        let groups: HashMap<String, Arc<Cell>> = groups.into_iter().map(cell).collect();
+        let cells: HashMap<String, Arc<Cell<K>>> = loaded.into_iter().map(cell).collect();
         let shard = Arc::new(Self {
             ground,
-            groups: RwLock::new(Some(groups)),
+            epoch,
+            cells: RwLock::new(Some(cells)),
             writes: RwLock::new(Some(writes)),
+            markers: Mutex::default(),
         });
         for cell in shard.cells() {
             // Sets its alarm.
@@ -262,145 +260,142 @@ impl Shard {
         shard
     }
 
-    /// Gives the groups up: another broker serves them from now on. Who waits for other members is told;
-    /// writes under way are answered once their log has settled them. Returns how many groups there were.
+    /// Gives everything up: another broker serves it from now on. Who waits for something else than a write is told;
+    /// writes under way are answered once their log has settled them. Returns how many things there were.
     pub(crate) fn resign(&self) -> usize {
         let now = self.ground.now();
-        let groups = self.groups.write().take().unwrap_or_default();
-        self.ground
-            .groups
-            .fetch_sub(groups.len(), Ordering::Relaxed);
-        for cell in groups.values() {
+        let cells = self.cells.write().take().unwrap_or_default();
+        self.ground.count.fetch_sub(cells.len(), Ordering::Relaxed);
+        for cell in cells.values() {
             let slot = cell.slot.lock().take();
             let Some(Slot {
-                mut group, alarm, ..
+                mut kept, alarm, ..
             }) = slot
             else {
                 continue;
             };
-            group.refuse_waiting(&GroupError::NotCoordinator, now);
+            kept.refuse_waiting(&Unserved::NotCoordinator.into(), now);
             if let Some((_, alarm)) = alarm {
                 alarm.cancel();
             }
         }
         self.close();
-        groups.len()
+        cells.len()
+    }
+
+    /// The leader epoch of its log.
+    pub(crate) const fn epoch(&self) -> i32 {
+        self.epoch
     }
 
     pub(crate) fn has_resigned(&self) -> bool {
-        self.groups.read().is_none()
+        self.cells.read().is_none()
     }
 
     /// # Errors
     /// The shard has resigned.
-    pub(crate) fn cell(&self, group_id: &str) -> Result<Option<Arc<Cell>>, GroupError> {
-        let groups = self.groups.read();
-        let groups = groups.as_ref().ok_or(GroupError::NotCoordinator)?;
-        Ok(groups.get(group_id).cloned())
+    pub(crate) fn cell(&self, id: &str) -> Result<Option<Arc<Cell<K>>>, K::Error> {
+        let cells = self.cells.read();
+        let cells = cells.as_ref().ok_or(Unserved::NotCoordinator)?;
+        Ok(cells.get(id).cloned())
     }
 
-    pub(crate) fn cell_or_new(&self, group_id: &str) -> Result<Arc<Cell>, GroupError> {
-        if let Some(cell) = self.cell(group_id)? {
+    pub(crate) fn cell_or_new(&self, id: &str) -> Result<Arc<Cell<K>>, K::Error> {
+        if let Some(cell) = self.cell(id)? {
             return Ok(cell);
         }
-        let mut groups = self.groups.write();
-        let groups = groups.as_mut().ok_or(GroupError::NotCoordinator)?;
-        if let Some(cell) = groups.get(group_id) {
+        let mut cells = self.cells.write();
+        let cells = cells.as_mut().ok_or(Unserved::NotCoordinator)?;
+        if let Some(cell) = cells.get(id) {
             return Ok(cell.clone());
         }
-        if self.ground.groups.fetch_add(1, Ordering::Relaxed) >= GROUPS_MAX {
-            self.ground.groups.fetch_sub(1, Ordering::Relaxed);
-            return Err(self.ground.refusals.count(GroupError::TooManyGroups));
+        let ground = &self.ground;
+        if ground.count.fetch_add(1, Ordering::Relaxed) >= ground.count_max {
+            ground.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(ground.refusals.count::<K>(Unserved::TooMany));
         }
-        let charge = self.ground.room(empty_bytes(group_id));
+        let charge = ground.room(K::empty_bytes(id));
         let charge = charge.inspect_err(|_| {
-            self.ground.groups.fetch_sub(1, Ordering::Relaxed);
+            ground.count.fetch_sub(1, Ordering::Relaxed);
         })?;
-        let (config, now) = (self.ground.config.clone(), self.ground.now());
-        let cell = Cell::new(Group::new(group_id.to_owned(), config, now), charge);
-        groups.insert(group_id.to_owned(), cell.clone());
+        let (config, now) = (ground.config.clone(), ground.now());
+        let cell = Cell::new(K::new(id.to_owned(), config, now), charge);
+        cells.insert(id.to_owned(), cell.clone());
         Ok(cell)
     }
 
-    pub(crate) fn cells(&self) -> Vec<Arc<Cell>> {
-        let groups = self.groups.read();
-        groups.iter().flat_map(HashMap::values).cloned().collect()
+    pub(crate) fn cells(&self) -> Vec<Arc<Cell<K>>> {
+        let cells = self.cells.read();
+        cells.iter().flat_map(HashMap::values).cloned().collect()
     }
 
-    /// Works on a group under its lock, then hands what must last to the log, in order, and sets
-    /// the group's alarm.
+    /// Works on a thing under its lock, then hands what must last to the log, in order, and sets its alarm.
     ///
     /// # Errors
     /// The shard has resigned; nothing was done.
     pub(crate) fn with<R>(
         self: &Arc<Self>,
-        cell: &Arc<Cell>,
-        work: impl FnOnce(&mut Turn<'_>) -> R,
-    ) -> Result<R, GroupError> {
+        cell: &Arc<Cell<K>>,
+        work: impl FnOnce(&mut Turn<'_, K>) -> R,
+    ) -> Result<R, K::Error> {
         let now = self.ground.now();
         let mut slot = cell.slot.lock();
-        let slot = slot.as_mut().ok_or(GroupError::NotCoordinator)?;
+        let slot = slot.as_mut().ok_or(Unserved::NotCoordinator)?;
         let mut turn = Turn {
-            group: &mut slot.group,
+            kept: &mut slot.kept,
             now,
             writes: Vec::new(),
         };
         let result = work(&mut turn);
         let writes = turn.writes;
-        self.hand_over_effects(cell, &mut slot.group, now);
-        for (records, outcome) in writes {
-            self.hand_over(cell, &mut slot.group, records, outcome, now);
+        loop {
+            let own = slot.kept.take_writes();
+            if own.is_empty() {
+                break;
+            }
+            for (written, outcome) in own {
+                self.hand_over(cell, &mut slot.kept, written, outcome, now);
+            }
         }
-        let bytes = slot.group.memory_bytes();
+        for (written, outcome) in writes {
+            self.hand_over(cell, &mut slot.kept, written, outcome, now);
+        }
+        let bytes = slot.kept.memory_bytes();
         slot.charge.set(bytes);
         self.arm(cell, slot, now);
         Ok(result)
     }
 
-    fn hand_over_effects(&self, cell: &Arc<Cell>, group: &mut Group, now: Now) {
-        loop {
-            let effects = group.take_effects();
-            if effects.is_empty() {
-                return;
-            }
-            for Effect { metadata, then } in effects {
-                let key = Key::Group {
-                    group: group.id().to_owned(),
-                };
-                let record = GroupRecord::Group(key, Some(metadata.clone()));
-                let outcome = Outcome::Generation(Box::new((metadata, then)));
-                self.hand_over(cell, group, vec![record], outcome, now);
-            }
-        }
-    }
-
     fn hand_over(
         &self,
-        cell: &Arc<Cell>,
-        group: &mut Group,
-        records: Vec<GroupRecord>,
-        outcome: Outcome,
+        cell: &Arc<Cell<K>>,
+        kept: &mut K,
+        written: Written,
+        outcome: K::Outcome,
         now: Now,
     ) {
         let refused = match self.ground.room_to_write(&outcome) {
             None => Some(outcome),
             Some(charge) => {
-                let write = Write {
+                let write = CellWrite {
                     cell: cell.clone(),
-                    records,
+                    written,
                     outcome,
                     charge,
                 };
-                self.send(write).map(|write| write.outcome)
+                match self.send(Write::Of(write)) {
+                    Some(Write::Of(refused)) => Some(refused.outcome),
+                    Some(Write::Marker(..)) | None => None,
+                }
             }
         };
         if let Some(outcome) = refused {
-            outcome.apply(group, Err(GroupError::CoordinatorNotAvailable), now);
+            kept.apply(outcome, Err(Unserved::NotAvailable.into()), now);
         }
     }
 
     /// Gives the write back where the writer is overloaded or gone.
-    fn send(&self, write: Write) -> Option<Write> {
+    fn send(&self, write: Write<K>) -> Option<Write<K>> {
         let writes = self.writes.read();
         let Some(writer) = writes.as_ref() else {
             return Some(write);
@@ -411,13 +406,71 @@ impl Shard {
         }
     }
 
+    /// A token for a commit in a producer's transaction, to be taken before the coordinator of the transaction is asked.
+    pub(crate) fn transactional_token(&self) -> TransactionalToken {
+        let markers = self.markers.lock().count;
+        TransactionalToken { markers }
+    }
+
+    /// Works on a thing as [`Shard::with`], unless the producer's transaction may have ended since the token was given
+    /// out. What the work writes is in the log before the next end.
+    ///
+    /// # Errors
+    /// The shard has resigned; nothing was done.
+    pub(crate) fn with_token<R>(
+        self: &Arc<Self>,
+        cell: &Arc<Cell<K>>,
+        (token, producer_id): (TransactionalToken, i64),
+        work: impl FnOnce(&mut Turn<'_, K>) -> R,
+    ) -> Result<Option<R>, K::Error> {
+        let markers = self.markers.lock();
+        match markers.ended_since(token, producer_id) {
+            true => Ok(None),
+            false => self.with(cell, work).map(Some),
+        }
+    }
+
+    /// Hands the end of a producer's transaction to the log; the answer comes when it is durable and in effect.
+    pub(crate) fn write_marker(
+        &self,
+        marker: TransactionMarker,
+    ) -> oneshot::Receiver<Result<(), K::Error>> {
+        let (reply, answer) = oneshot::channel();
+        let mut markers = self.markers.lock();
+        markers.push(marker.producer_id);
+        if let Some(Write::Marker(_, reply)) = self.send(Write::Marker(marker, reply)) {
+            drop(reply.send(Err(Unserved::NotAvailable.into())));
+        }
+        answer
+    }
+
+    /// The writer's word that the end of a producer's transaction is durable, or is not.
+    pub(crate) fn marker_finished(
+        self: &Arc<Self>,
+        marker: TransactionMarker,
+        reply: oneshot::Sender<Result<(), K::Error>>,
+        result: Result<(), K::Error>,
+    ) {
+        if result.is_ok() {
+            let producer = (marker.producer_id, marker.producer_epoch);
+            for cell in self.cells() {
+                let ended = self.with(&cell, |turn| {
+                    turn.kept.transaction_ended(producer, marker.committed);
+                });
+                // The next coordinator reads it in the log.
+                drop(ended);
+            }
+        }
+        drop(reply.send(result));
+    }
+
     /// Takes no more writes; the writer ends after those it has.
     pub(crate) fn close(&self) {
         self.writes.write().take();
     }
 
-    fn arm(self: &Arc<Self>, cell: &Arc<Cell>, slot: &mut Slot, now: Now) {
-        let Some(at) = slot.group.wake_at() else {
+    fn arm(self: &Arc<Self>, cell: &Arc<Cell<K>>, slot: &mut Slot<K>, now: Now) {
+        let Some(at) = slot.kept.wake_at() else {
             return;
         };
         if slot.alarm.as_ref().is_some_and(|(rings, _)| *rings <= at) {
@@ -435,134 +488,97 @@ impl Shard {
     /// The writer's word that a write is durable, or is not.
     pub(crate) fn finish(
         self: &Arc<Self>,
-        write: (Arc<Cell>, Outcome),
-        result: Result<(), GroupError>,
+        (cell, outcome): (Arc<Cell<K>>, K::Outcome),
+        result: Result<(), K::Error>,
     ) {
-        let (cell, outcome) = write;
-        let deleted = result.is_ok() && matches!(outcome, Outcome::Delete(_));
         let mut outcome = Some(outcome);
         let applied = self.with(&cell, |turn| {
-            if let Some(outcome) = outcome.take() {
-                outcome.apply(turn.group, result.clone(), turn.now);
-            }
+            let outcome = outcome.take();
+            outcome.is_some_and(|outcome| turn.kept.apply(outcome, result.clone(), turn.now))
         });
-        if let (Err(resigned), Some(outcome)) = (applied, outcome) {
-            // What is durable counts wherever the group is now.
-            return outcome.answer(result.map_err(|_| resigned));
-        }
-        if deleted {
-            self.remove(&cell);
+        match (applied, outcome) {
+            (Ok(true), _) => self.remove(&cell),
+            // What is durable counts wherever the thing is now.
+            (Err(resigned), Some(outcome)) => K::answer(outcome, result.map_err(|_| resigned)),
+            _ => {}
         }
     }
 
-    fn remove(&self, cell: &Arc<Cell>) {
-        let Ok(id) = cell.read(|group| group.id().to_owned()) else {
+    fn remove(&self, cell: &Arc<Cell<K>>) {
+        let Ok(id) = cell.read(|kept| kept.id().to_owned()) else {
             return;
         };
-        let mut groups = self.groups.write();
-        let Some(groups) = groups.as_mut() else {
+        let mut cells = self.cells.write();
+        let Some(cells) = cells.as_mut() else {
             return;
         };
-        if groups
+        if cells
             .get(&id)
             .is_some_and(|present| Arc::ptr_eq(present, cell))
         {
-            groups.remove(&id);
-            self.ground.groups.fetch_sub(1, Ordering::Relaxed);
+            cells.remove(&id);
+            self.ground.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Drops a group that has come to nothing, and of which the log knows nothing.
-    pub(crate) fn forget_if_nothing(self: &Arc<Self>, cell: &Arc<Cell>) {
-        let is_nothing = self.with(cell, |turn| {
-            let nothing = turn.group.is_unused() && turn.group.durable_count() == 0;
-            nothing && turn.group.begin_delete(turn.now).is_ok()
-        });
-        if is_nothing == Ok(true) {
-            debug_assert!(
-                cell.read(Group::state)
-                    .is_ok_and(|state| state == GroupState::Dead)
-            );
+    /// Drops a thing that has come to nothing, and of which the log knows nothing.
+    pub(crate) fn forget_if_nothing(self: &Arc<Self>, cell: &Arc<Cell<K>>) {
+        if self.with(cell, |turn| turn.kept.end_if_nothing(turn.now)) == Ok(true) {
             self.remove(cell);
         }
     }
 
-    /// Deletes expired offsets, and the group when nothing is left of it.
-    pub(crate) fn sweep(self: &Arc<Self>, cell: &Arc<Cell>) {
-        let swept = self.with(cell, |turn| {
-            if turn.group.has_commits_in_flight() {
-                return;
-            }
-            if turn.group.is_unused() {
-                if let Ok(tombstones) = turn.group.begin_delete(turn.now) {
-                    turn.write(tombstones, Outcome::Delete(None));
-                }
-                return;
-            }
-            let expired = turn.group.expired(turn.now);
-            if !expired.is_empty() {
-                let tombstones = turn.group.offset_tombstones(&expired);
-                turn.write(tombstones, Outcome::Forget(expired, None));
-            }
-        });
-        // Expired or not is for the next coordinator to say.
-        drop(swept);
-    }
-
-    /// Drops the offsets in topics that were deleted while the shard was loaded.
-    pub(crate) fn forget_topics(self: &Arc<Self>, topics: &BTreeSet<TopicName>) {
+    /// Tells everything that is kept which topics were deleted while the shard was loaded.
+    pub(crate) fn topics_deleted(self: &Arc<Self>, topics: &BTreeSet<TopicName>) {
         for cell in self.cells() {
-            let forgotten = self.with(&cell, |turn| {
-                let gone = turn.group.offsets_in(topics);
-                if !gone.is_empty() {
-                    let tombstones = turn.group.offset_tombstones(&gone);
-                    turn.group.forget(&gone);
-                    turn.write(tombstones, Outcome::Forget(gone, None));
+            let told = self.with(&cell, |turn| {
+                for (written, outcome) in turn.kept.topics_deleted(topics) {
+                    turn.write(written, outcome);
                 }
             });
             // The next coordinator learns of deleted topics by itself.
-            drop(forgotten);
+            drop(told);
         }
     }
 
-    /// The live records of a group; none once the shard has resigned.
-    pub(crate) fn durable_records(cell: &Cell) -> Vec<GroupRecord> {
-        cell.read(Group::durable_records).unwrap_or_default()
+    /// What the log must hold of a thing; nothing once the shard has resigned.
+    pub(crate) fn durable(cell: &Cell<K>) -> Vec<Written> {
+        cell.read(Kept::durable).unwrap_or_default()
     }
 
     /// How many live records there are.
     pub(crate) fn durable_count(&self) -> usize {
         let cells = self.cells();
-        let counts = cells.iter().map(|cell| cell.read(Group::durable_count));
+        let counts = cells.iter().map(|cell| cell.read(Kept::durable_count));
         counts.flatten().sum()
     }
 }
 
-impl Cell {
-    fn new(group: Group, charge: Charge) -> Arc<Self> {
+impl<K: Kept> Cell<K> {
+    fn new(kept: K, charge: Charge) -> Arc<Self> {
         Arc::new(Self {
             slot: Mutex::new(Some(Slot {
-                group,
+                kept,
                 charge,
                 alarm: None,
             })),
         })
     }
 
-    /// Looks at the group without changing it.
+    /// Looks at the thing without changing it.
     ///
     /// # Errors
     /// The shard has resigned.
-    pub(crate) fn read<R>(&self, read: impl FnOnce(&Group) -> R) -> Result<R, GroupError> {
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&K) -> R) -> Result<R, K::Error> {
         let slot = self.slot.lock();
-        let slot = slot.as_ref().ok_or(GroupError::NotCoordinator)?;
-        Ok(read(&slot.group))
+        let slot = slot.as_ref().ok_or(Unserved::NotCoordinator)?;
+        Ok(read(&slot.kept))
     }
 }
 
-/// A group's alarm: does what is due. A group that came to nothing, such as one whose only member
-/// never came back with the id it was given, goes at once.
-fn ring(shard: &Weak<Shard>, cell: &Weak<Cell>) {
+/// An alarm: does what is due. What came to nothing, such as a group whose only member never came back with the id
+/// that it was given, goes at once.
+fn ring<K: Kept>(shard: &Weak<Shard<K>>, cell: &Weak<Cell<K>>) {
     let (Some(shard), Some(cell)) = (shard.upgrade(), cell.upgrade()) else {
         return;
     };
@@ -570,10 +586,7 @@ fn ring(shard: &Weak<Shard>, cell: &Weak<Cell>) {
         Some(slot) => slot.alarm = None,
         None => return,
     }
-    if shard
-        .with(&cell, |turn| turn.group.expire(turn.now))
-        .is_ok()
-    {
+    if shard.with(&cell, |turn| turn.kept.expire(turn.now)).is_ok() {
         shard.forget_if_nothing(&cell);
     }
 }

@@ -4,15 +4,15 @@ use std::{future::ready, sync::Arc};
 
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use millrace_budget::Charge;
+use millrace_log::TransactionMarker;
 use millrace_model::{Classified as _, FailureClass, Offset};
 use millrace_record::{BatchBuilder, Compression};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    GroupError,
-    log::{BoxFuture, LogFault, StateLog},
-    records::GroupRecord,
-    shard::{Cell, Ground, Outcome, Shard, Write},
+    kept::{Kept, ProducerEpoch, StateRecord, Unserved, Written},
+    log::{BoxFuture, Durable, LogFault, StateLog},
+    shard::{Cell, Ground, Shard, Write},
 };
 
 /// A batch is closed once it has this many bytes; what waits longer goes into the next one.
@@ -22,17 +22,25 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// rest waits in the channel and makes larger batches.
 const IN_FLIGHT_MAX: usize = 32;
 
-type Finished = (Result<Offset, LogFault>, Vec<Ended>);
+/// The sequence of batches that have none.
+const NO_SEQUENCE: i32 = -1;
 
-/// A write whose last record is in a batch, and what it costs until that is durable.
-type Ended = (Arc<Cell>, Outcome, Charge);
+type Finished<K> = (Result<Offset, LogFault>, Vec<Ended<K>>);
 
-pub(crate) struct Writer {
-    shard: Arc<Shard>,
-    ground: Ground,
+/// A write whose last record is in a batch.
+enum Ended<K: Kept> {
+    /// Of one thing, and what it costs until it is durable.
+    Of(Arc<Cell<K>>, K::Outcome, Charge),
+    /// The end of a transaction.
+    Marker(TransactionMarker, oneshot::Sender<Result<(), K::Error>>),
+}
+
+pub(crate) struct Writer<K: Kept> {
+    shard: Arc<Shard<K>>,
+    ground: Ground<K>,
     log: Arc<dyn StateLog>,
-    writes: mpsc::Receiver<Write>,
-    in_flight: FuturesOrdered<BoxFuture<'static, Finished>>,
+    writes: mpsc::Receiver<Write<K>>,
+    in_flight: FuturesOrdered<BoxFuture<'static, Finished<K>>>,
     /// Records that the log holds, live and dead.
     records: u64,
     /// At how many of them the live ones are rewritten.
@@ -40,29 +48,36 @@ pub(crate) struct Writer {
 }
 
 /// The batch being filled, and whose writes end in it.
-struct Filling {
+struct Filling<K: Kept> {
     builder: BatchBuilder,
-    ended: Vec<Ended>,
+    /// The producer whose transaction the batch is part of.
+    producer: Option<ProducerEpoch>,
+    ended: Vec<Ended<K>>,
     /// An earlier batch of the write that is being filled in was refused.
     fault: Option<LogFault>,
 }
 
-impl Filling {
-    fn new() -> Self {
+impl<K: Kept> Filling<K> {
+    fn new(producer: Option<ProducerEpoch>) -> Self {
+        let builder = BatchBuilder::new(Compression::None);
         Self {
-            builder: BatchBuilder::new(Compression::None),
+            builder: match producer {
+                Some((id, epoch)) => builder.producer(id, epoch, NO_SEQUENCE).transactional(),
+                None => builder,
+            },
+            producer,
             ended: Vec::new(),
             fault: None,
         }
     }
 }
 
-impl Writer {
+impl<K: Kept> Writer<K> {
     pub(crate) fn new(
-        shard: Arc<Shard>,
-        ground: Ground,
+        shard: Arc<Shard<K>>,
+        ground: Ground<K>,
         log: Arc<dyn StateLog>,
-        writes: mpsc::Receiver<Write>,
+        writes: mpsc::Receiver<Write<K>>,
         records: u64,
     ) -> Self {
         let mut writer = Self {
@@ -99,16 +114,27 @@ impl Writer {
     }
 
     /// Puts a write and all that wait behind it into as few batches as they need.
-    async fn append(&mut self, first: Write) {
-        let mut filling = Filling::new();
+    async fn append(&mut self, first: Write<K>) {
+        let mut filling = Filling::new(None);
         let mut next = Some(first);
         while let Some(write) = next {
-            for record in &write.records {
-                self.fill(&mut filling, record).await;
+            match write {
+                Write::Marker(marker, reply) => {
+                    let full = std::mem::replace(&mut filling, Filling::new(None));
+                    self.flush(full).await;
+                    let appended = self.log.append_marker(marker).await;
+                    self.appended(appended, 1, vec![Ended::Marker(marker, reply)]);
+                }
+                Write::Of(write) => {
+                    let (producer, records) = match write.written {
+                        Written::Records(records) => (None, records),
+                        Written::Transactional(producer, records) => (Some(producer), records),
+                    };
+                    self.fill_all(&mut filling, producer, &records).await;
+                    let ended = Ended::Of(write.cell, write.outcome, write.charge);
+                    filling.ended.push(ended);
+                }
             }
-            filling
-                .ended
-                .push((write.cell, write.outcome, write.charge));
             let room = filling.builder.size_bytes() < BATCH_BYTES;
             next = if room {
                 self.writes.try_recv().ok()
@@ -119,30 +145,55 @@ impl Writer {
         self.flush(filling).await;
     }
 
-    async fn fill(&mut self, filling: &mut Filling, record: &GroupRecord) {
-        let (key, value) = record.encode();
-        if filling.builder.size_bytes() >= BATCH_BYTES {
-            let full = std::mem::replace(filling, Filling::new());
-            filling.fault = self.flush(full).await;
+    /// Puts records into the batch, and into further ones where it is full or another producer's.
+    async fn fill_all(
+        &mut self,
+        filling: &mut Filling<K>,
+        producer: Option<ProducerEpoch>,
+        records: &[StateRecord],
+    ) {
+        if filling.producer != producer {
+            let full = std::mem::replace(filling, Filling::new(producer));
+            self.flush(full).await;
         }
-        let ms = self.ground.clock.wall_ms();
-        filling.builder.push(ms, Some(&key), value.as_deref(), &[]);
+        for (key, value) in records {
+            if filling.builder.size_bytes() >= BATCH_BYTES {
+                let full = std::mem::replace(filling, Filling::new(producer));
+                filling.fault = self.flush(full).await;
+            }
+            let ms = self.ground.clock.wall_ms();
+            filling.builder.push(ms, Some(key), value.as_deref(), &[]);
+        }
     }
 
     /// Appends the batch. Returns why it was refused, if it was.
-    async fn flush(&mut self, filling: Filling) -> Option<LogFault> {
+    async fn flush(&mut self, filling: Filling<K>) -> Option<LogFault> {
         let Filling {
             builder,
             ended,
             fault,
+            ..
         } = filling;
         let count = u64::try_from(builder.count()).unwrap_or(0);
+        if count == 0 && ended.is_empty() {
+            return fault;
+        }
         let appended = match fault {
             Some(fault) => Err(fault),
             // What has nothing to write is finished with what was written before it.
             None if count == 0 => Ok(Box::pin(ready(Ok(self.log.end()))) as BoxFuture<'_, _>),
             None => self.log.append(builder.build()).await,
         };
+        self.appended(appended, count, ended)
+    }
+
+    /// A batch is on its way, or was refused: returns why.
+    fn appended(
+        &mut self,
+        appended: Result<Durable, LogFault>,
+        count: u64,
+        ended: Vec<Ended<K>>,
+    ) -> Option<LogFault> {
         match appended {
             Ok(durable) => {
                 self.records += count;
@@ -159,23 +210,25 @@ impl Writer {
         }
     }
 
-    fn finish(&self, (result, ended): Finished) {
+    fn finish(&self, (result, ended): Finished<K>) {
+        let topic = K::NAMES.topic;
         match &result {
             // Another broker leads the partition now; its clients ask that one.
             Err(fault) if fault.class() == FailureClass::Gone => {
-                tracing::debug!(%fault, writes = ended.len(), "group log: closed");
+                tracing::debug!(%fault, topic, writes = ended.len(), "log closed");
             }
             Err(fault) => {
-                tracing::error!(%fault, writes = ended.len(), "group log: write failed");
+                tracing::error!(%fault, topic, writes = ended.len(), "writing to the log failed");
             }
             Ok(_) => {}
         }
-        for (cell, outcome, _charge) in ended {
-            let result = result.as_ref().map(|_| ());
-            self.shard.finish(
-                (cell, outcome),
-                result.map_err(|_| GroupError::CoordinatorNotAvailable),
-            );
+        for ended in ended {
+            let result = result.as_ref().map(drop);
+            let result = result.map_err(|_| Unserved::NotAvailable.into());
+            match ended {
+                Ended::Of(cell, outcome, _charge) => self.shard.finish((cell, outcome), result),
+                Ended::Marker(marker, reply) => self.shard.marker_finished(marker, reply, result),
+            }
         }
     }
 
@@ -191,10 +244,15 @@ impl Writer {
         self.drain().await;
         let start = self.log.end();
         let before = self.records;
-        let mut filling = Filling::new();
+        let mut filling = Filling::new(None);
         for cell in self.shard.cells() {
-            for record in Shard::durable_records(&cell) {
-                self.fill(&mut filling, &record).await;
+            for written in Shard::durable(&cell) {
+                match written {
+                    Written::Records(records) => self.fill_all(&mut filling, None, &records).await,
+                    Written::Transactional(producer, records) => {
+                        self.fill_all(&mut filling, Some(producer), &records).await;
+                    }
+                }
             }
         }
         if self.shard.has_resigned() {
@@ -205,12 +263,12 @@ impl Writer {
         let live = self.records - before;
         match self.trim_after_rewrite(start).await {
             Ok(()) => {
-                tracing::info!(before, live, "group log rewritten");
+                tracing::info!(topic = K::NAMES.topic, before, live, "log rewritten");
                 self.records = live;
                 self.schedule_rewrite(live);
             }
             Err(fault) => {
-                tracing::warn!(%fault, "group log could not be rewritten; tried again later");
+                tracing::warn!(%fault, topic = K::NAMES.topic, "the log could not be rewritten; tried again later");
                 self.schedule_rewrite(self.records);
             }
         }
@@ -226,6 +284,6 @@ impl Writer {
     }
 
     fn schedule_rewrite(&mut self, live: u64) {
-        self.rewrite_at = (2 * live).max(live + self.ground.config.rewrite_after_records);
+        self.rewrite_at = (2 * live).max(live + self.ground.rewrite_after_records);
     }
 }

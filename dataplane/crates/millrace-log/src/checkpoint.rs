@@ -1,7 +1,8 @@
 //! The persistent form of what the broker knows about a partition's data.
 //!
 //! ```text
-//!  u8   version          2; numbered by hand, never reused. 1 ends before the log's bytes
+//!  u8   version          3; numbered by hand, never reused. 1 ends before the log's bytes, 2 before
+//!                        the transactional producers
 //!  u64  end offset       the state covers every batch below it
 //!  u32  producers        each:
 //!         i64  producer id
@@ -20,10 +21,20 @@
 //!                        relative to 0
 //!  u32  leader epochs    each: varint epoch − the one's before, varint offset − the one's before;
 //!                        the first is relative to 0
+//!  u32  transactional producers
+//!                        those of the above with a coordinator epoch or an open transaction, each:
+//!         i64  producer id
+//!         i32  coordinator epoch, -1 for none
+//!         u8   1 if a transaction is open, then: u64 its first offset
+//!  u32  aborted transactions
+//!                        in the order of their markers, each: i64 producer id | varint marker's
+//!                        offset − the one's before | varint marker's offset − first offset; the
+//!                        first marker is relative to 0
 //! ```
 //!
 //! Numbers are big-endian, varints are LEB128. The stream below guards every byte with a checksum.
-//! A version 1 is read with sizes estimated from the time index, and without leader epochs.
+//! A version 1 is read with sizes estimated from the time index, and without leader epochs. Versions 1
+//! and 2 are of partitions that took no transactions.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -35,9 +46,12 @@ use crate::{
     producers::{BATCHES_KEPT, Producer, Producers, WrittenBatch},
     segments::{SEGMENTS_MAX, Segment, Segments},
     time_index::{Latest, MARKS_MAX, Mark, TimeIndex},
+    transactions::{Aborted, TRANSACTIONS_MAX, Transactions},
 };
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// The version that knew no transactions.
+const WITHOUT_TRANSACTIONS: u8 = 2;
 /// The first version, which knew neither segments nor leader epochs.
 const WITHOUT_SEGMENTS: u8 = 1;
 
@@ -46,6 +60,7 @@ const WITHOUT_SEGMENTS: u8 = 1;
 pub(crate) struct Checkpoint {
     pub(crate) end: Offset,
     pub(crate) producers: Producers,
+    pub(crate) transactions: Transactions,
     pub(crate) time_index: TimeIndex,
     pub(crate) segments: Segments,
     pub(crate) leader_epochs: LeaderEpochs,
@@ -55,6 +70,7 @@ pub(crate) struct Checkpoint {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept<'a> {
     pub(crate) producers: &'a Producers,
+    pub(crate) transactions: &'a Transactions,
     pub(crate) time_index: &'a TimeIndex,
     pub(crate) segments: &'a Segments,
     pub(crate) leader_epochs: &'a LeaderEpochs,
@@ -87,6 +103,8 @@ pub(crate) fn encode(end: Offset, since_ms: i64, kept: Kept<'_>) -> Bytes {
     encode_time_index(&mut out, kept.time_index);
     encode_segments(&mut out, kept.segments);
     encode_leader_epochs(&mut out, kept.leader_epochs);
+    encode_transactional(&mut out, kept.producers, since_ms);
+    encode_aborted(&mut out, kept.transactions.aborted());
     out.freeze()
 }
 
@@ -105,6 +123,31 @@ fn encode_producers(out: &mut BytesMut, producers: &Producers, since_ms: i64) {
             out.put_u64(batch.last_offset);
             out.put_i64(batch.log_append_time);
         }
+    }
+}
+
+fn encode_transactional(out: &mut BytesMut, producers: &Producers, since_ms: i64) {
+    let mut recent = producers.since(since_ms);
+    recent.retain(|_, producer| producer.coordinator_epoch >= 0 || producer.transaction.is_some());
+    out.put_u32(u32::try_from(recent.len()).unwrap_or(u32::MAX));
+    for (id, producer) in recent {
+        out.put_i64(id);
+        out.put_i32(producer.coordinator_epoch);
+        out.put_u8(u8::from(producer.transaction.is_some()));
+        if let Some(first) = producer.transaction {
+            out.put_u64(first);
+        }
+    }
+}
+
+fn encode_aborted(out: &mut BytesMut, aborted: &VecDeque<Aborted>) {
+    out.put_u32(u32::try_from(aborted.len()).unwrap_or(u32::MAX));
+    let mut before = 0;
+    for one in aborted {
+        out.put_i64(one.producer_id);
+        put_varint(out, one.last.wrapping_sub(before));
+        put_varint(out, one.last.wrapping_sub(one.first));
+        before = one.last;
     }
 }
 
@@ -174,7 +217,7 @@ fn encode_time_index(out: &mut BytesMut, time_index: &TimeIndex) {
 pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> {
     let short = |_| InvalidCheckpoint::Short;
     let version = bytes.try_get_u8().map_err(short)?;
-    if !matches!(version, WITHOUT_SEGMENTS | VERSION) {
+    if !(WITHOUT_SEGMENTS..=VERSION).contains(&version) {
         return Err(InvalidCheckpoint::Version(version));
     }
     let end = bytes.try_get_u64().map_err(short)?;
@@ -195,12 +238,22 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> 
             decode_leader_epochs(&mut bytes)?,
         ),
     };
+    let mut aborted = Vec::new();
+    if version > WITHOUT_TRANSACTIONS {
+        decode_transactional(&mut bytes, &mut by_id)?;
+        aborted = decode_aborted(&mut bytes)?;
+    }
     if bytes.has_remaining() {
         return Err(InvalidCheckpoint::Trailing(bytes.remaining()));
     }
+    let producers = Producers::from_parts(by_id);
+    let transactions = Transactions::from_parts(producers.open_transactions(), aborted).ok_or(
+        InvalidCheckpoint::Unsound("the aborted transactions are out of order"),
+    )?;
     Ok(Checkpoint {
         end,
-        producers: Producers::from_parts(by_id),
+        producers,
+        transactions,
         time_index,
         segments,
         leader_epochs,
@@ -231,7 +284,50 @@ fn decode_producer(bytes: &mut Bytes) -> Result<Producer, InvalidCheckpoint> {
         epoch,
         batches,
         written_at_ms,
+        coordinator_epoch: -1,
+        transaction: None,
+        verifiable_from: 0,
     })
+}
+
+fn decode_transactional(
+    bytes: &mut Bytes,
+    by_id: &mut HashMap<i64, Producer>,
+) -> Result<(), InvalidCheckpoint> {
+    let short = |_| InvalidCheckpoint::Short;
+    let count = bytes.try_get_u32().map_err(short)?;
+    for _ in 0..count {
+        let id = bytes.try_get_i64().map_err(short)?;
+        let producer = by_id.get_mut(&id).ok_or(InvalidCheckpoint::Unsound(
+            "a transactional producer is not among the producers",
+        ))?;
+        producer.coordinator_epoch = bytes.try_get_i32().map_err(short)?;
+        producer.transaction = match bytes.try_get_u8().map_err(short)? {
+            0 => None,
+            _ => Some(bytes.try_get_u64().map_err(short)?),
+        };
+    }
+    Ok(())
+}
+
+/// Producer id, first offset and marker's offset of each.
+fn decode_aborted(bytes: &mut Bytes) -> Result<Vec<(i64, Offset, Offset)>, InvalidCheckpoint> {
+    let short = |_| InvalidCheckpoint::Short;
+    let count = bytes.try_get_u32().map_err(short)? as usize;
+    if count > TRANSACTIONS_MAX {
+        return Err(InvalidCheckpoint::Unsound(
+            "there are too many aborted transactions",
+        ));
+    }
+    let mut aborted = Vec::with_capacity(count);
+    let mut last: Offset = 0;
+    for _ in 0..count {
+        let producer_id = bytes.try_get_i64().map_err(short)?;
+        last = last.wrapping_add(get_varint(bytes)?);
+        let first = last.wrapping_sub(get_varint(bytes)?);
+        aborted.push((producer_id, first, last));
+    }
+    Ok(aborted)
 }
 
 fn decode_time_index(bytes: &mut Bytes) -> Result<TimeIndex, InvalidCheckpoint> {
@@ -368,9 +464,11 @@ mod tests {
     prop_compose! {
         fn producer()(
             epoch: i16, batches in prop::collection::vec_deque(written_batch(), 0..=BATCHES_KEPT),
-            written_at_ms in 0i64..1_000,
+            written_at_ms in 0i64..1_000, coordinator_epoch in -1i32..5, transaction: Option<Offset>,
         ) -> Producer {
-            Producer { epoch, batches, written_at_ms }
+            Producer {
+                epoch, batches, written_at_ms, coordinator_epoch, transaction, verifiable_from: 0,
+            }
         }
     }
 
@@ -420,13 +518,29 @@ mod tests {
     }
 
     prop_compose! {
+        fn aborted()(
+            steps in prop::collection::vec((any::<i64>(), 1u64..1 << 20, 1u64..1 << 20), 0..20),
+        ) -> Vec<(i64, Offset, Offset)> {
+            let mut last = 1 << 20;
+            let steps = steps.into_iter().map(|(id, step, records)| {
+                last += step;
+                (id, last - records, last)
+            });
+            steps.collect()
+        }
+    }
+
+    prop_compose! {
         fn checkpoint()(end in any::<u64>())(
             end in Just(end),
             producers in prop::collection::hash_map(any::<i64>(), producer(), 0..20),
             time_index in time_index(), segments in segments(end), leader_epochs in leader_epochs(),
+            aborted in aborted(),
         ) -> Checkpoint {
             let producers = Producers::from_parts(producers);
-            Checkpoint { end, producers, time_index, segments, leader_epochs }
+            let transactions = Transactions::from_parts(producers.open_transactions(), aborted);
+            let transactions = transactions.expect("in order");
+            Checkpoint { end, producers, transactions, time_index, segments, leader_epochs }
         }
     }
 
@@ -434,17 +548,32 @@ mod tests {
         let Checkpoint {
             end,
             producers,
+            transactions,
             time_index,
             segments,
             leader_epochs,
         } = checkpoint;
         let kept = Kept {
             producers,
+            transactions,
             time_index,
             segments,
             leader_epochs,
         };
         encode(*end, since_ms, kept)
+    }
+
+    fn without_transactions(producers: Producers) -> Producers {
+        let plain = |(id, producer): (i64, &Producer)| {
+            let producer = Producer {
+                coordinator_epoch: -1,
+                transaction: None,
+                ..producer.clone()
+            };
+            (id, producer)
+        };
+        let all = producers.since(i64::MIN);
+        Producers::from_parts(all.into_iter().map(plain).collect())
     }
 
     proptest! {
@@ -461,6 +590,7 @@ mod tests {
         #[test]
         fn the_first_version_is_read_with_estimated_sizes(checkpoint in checkpoint()) {
             let Checkpoint { end, producers, time_index, .. } = checkpoint;
+            let producers = without_transactions(producers);
             let mut bytes = BytesMut::new();
             bytes.put_u8(WITHOUT_SEGMENTS);
             bytes.put_u64(end);
@@ -468,14 +598,28 @@ mod tests {
             encode_time_index(&mut bytes, &time_index);
             let segments = Segments::estimated(&time_index, end);
             let leader_epochs = LeaderEpochs::default();
-            let expected = Checkpoint { end, producers, time_index, segments, leader_epochs };
+            let transactions = Transactions::default();
+            let expected =
+                Checkpoint { end, producers, transactions, time_index, segments, leader_epochs };
             prop_assert_eq!(decode(bytes.freeze()), Ok(expected));
+        }
+
+        #[test]
+        fn the_second_version_is_read_without_transactions(checkpoint in checkpoint()) {
+            let producers = without_transactions(checkpoint.producers);
+            let transactions = Transactions::default();
+            let checkpoint = Checkpoint { producers, transactions, ..checkpoint };
+            let bytes = encoded(&checkpoint, 0);
+            // Two counts of nothing follow what the version has.
+            let mut bytes = BytesMut::from(&bytes[..bytes.len() - 8]);
+            bytes[0] = WITHOUT_TRANSACTIONS;
+            prop_assert_eq!(decode(bytes.freeze()), Ok(checkpoint));
         }
 
         #[test]
         fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode(bytes.clone().into());
-            for version in [WITHOUT_SEGMENTS, VERSION] {
+            for version in WITHOUT_SEGMENTS..=VERSION {
                 if let Some(first) = bytes.first_mut() {
                     *first = version;
                 }
@@ -490,11 +634,20 @@ mod tests {
             epoch: 0,
             batches: VecDeque::new(),
             written_at_ms: 4,
+            coordinator_epoch: 3,
+            transaction: None,
+            verifiable_from: 0,
         };
-        let producers = Producers::from_parts(HashMap::from([(1, silent)]));
+        let open = Producer {
+            transaction: Some(7),
+            ..silent.clone()
+        };
+        let producers = Producers::from_parts(HashMap::from([(1, silent), (2, open.clone())]));
+        let transactions = Transactions::from_parts(producers.open_transactions(), Vec::new());
         let checkpoint = Checkpoint {
             end: 9,
             producers,
+            transactions: transactions.expect("in order"),
             time_index: TimeIndex::default(),
             segments: Segments::default(),
             leader_epochs: LeaderEpochs::default(),
@@ -502,14 +655,15 @@ mod tests {
         let bytes = encoded(&checkpoint, 5);
         assert_eq!(
             decode(bytes.clone()).expect("sound").producers,
-            Producers::default()
+            Producers::from_parts(HashMap::from([(2, open)])),
+            "a producer with an open transaction is never left out"
         );
 
         let mut longer = BytesMut::from(&bytes[..]);
         longer.put_u8(0);
         assert_eq!(decode(longer.freeze()), Err(InvalidCheckpoint::Trailing(1)));
         let mut newer = BytesMut::from(&bytes[..]);
-        newer[0] = 3;
-        assert_eq!(decode(newer.freeze()), Err(InvalidCheckpoint::Version(3)));
+        newer[0] = 4;
+        assert_eq!(decode(newer.freeze()), Err(InvalidCheckpoint::Version(4)));
     }
 }

@@ -162,7 +162,10 @@ impl CommittedLog {
 fn result(range: StreamRange, batches: Vec<bytes::Bytes>) -> ReadResult {
     ReadResult {
         batches,
+        aborted_transactions: None,
         high_watermark: range.end.max(range.start),
+        // Only the leader knows which transactions are open.
+        last_stable_offset: range.end.max(range.start),
         log_start: range.start,
     }
 }

@@ -1,9 +1,17 @@
 //! Topic configurations over the broker's defaults, under Kafka's own names.
 
+mod definitions;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use millrace_model::limits::BATCH_BYTES_MAX;
-use millrace_record::TimestampType;
+use millrace_record::{Compression, TimestampType};
+
+use self::definitions::elements;
+pub use self::definitions::{ConfigKind, TopicConfigDefinition};
+
+/// Kafka's default level of LZ4, which stands for LZ4's fast compressor.
+const LZ4_LEVEL_DEFAULT: i32 = 9;
 
 /// Defaults that a topic may override, and how topics come to be. One value per broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,14 +28,20 @@ pub struct LogDefaults {
     pub retention_ms: i64,
     /// `log.retention.bytes`; -1 means no bound.
     pub retention_bytes: i64,
+    /// What the broker sets for topic configurations that have no field here, by the topic's name for it. The values are
+    /// legal ([`TopicConfig::check`]).
+    pub topic: BTreeMap<&'static str, String>,
     /// `log.retention.check.interval.ms`: how often it is looked for records to delete.
     pub retention_check_interval: Duration,
     /// `offsets.topic.num.partitions`.
     pub offsets_topic_partitions: u32,
+    /// `transaction.state.log.num.partitions`.
+    pub transaction_topic_partitions: u32,
     /// `producer.id.expiration.ms`: a producer that has not written for this long is forgotten.
     pub producer_id_expiration_ms: i64,
     /// `producer.ids.max`: producers whose sequences are remembered, over all partitions. Each costs
-    /// [`PRODUCER_BYTES`](crate::PRODUCER_BYTES) in every partition that it writes to.
+    /// [`PRODUCER_BYTES`](crate::PRODUCER_BYTES) in every partition that it writes to. Transactions that are open or were
+    /// aborted take their memory from the same budget.
     pub producer_ids_max: u64,
     /// `partitions.max`: partitions of all topics. Each costs
     /// [`PARTITION_BYTES`](crate::PARTITION_BYTES).
@@ -43,8 +57,10 @@ impl Default for LogDefaults {
             timestamp_type: TimestampType::CreateTime,
             retention_ms: 7 * 24 * 3_600 * 1_000,
             retention_bytes: -1,
+            topic: BTreeMap::new(),
             retention_check_interval: Duration::from_secs(300),
             offsets_topic_partitions: 8,
+            transaction_topic_partitions: 8,
             producer_id_expiration_ms: 24 * 3_600 * 1_000,
             producer_ids_max: 1_000_000,
             partitions_max: 100_000,
@@ -56,7 +72,7 @@ impl Default for LogDefaults {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTopicConfig {
     /// No such configuration.
-    #[error("unknown topic config: {0}")]
+    #[error("unknown topic config name: {0}")]
     Unknown(String),
     /// Not a legal value.
     #[error("invalid value {value:?} for topic config {name}: expected {expected}")]
@@ -65,8 +81,19 @@ pub enum InvalidTopicConfig {
         name: String,
         /// What was given.
         value: String,
-        /// What is legal.
-        expected: &'static str,
+        /// What is legal, and why other values are not.
+        expected: String,
+    },
+    /// The shortest time before compaction is longer than the longest.
+    #[error(
+        "conflicting topic configs: min.compaction.lag.ms is {min_ms}, max.compaction.lag.ms only \
+         {max_ms}"
+    )]
+    CompactionLag {
+        /// `min.compaction.lag.ms`
+        min_ms: i64,
+        /// `max.compaction.lag.ms`
+        max_ms: i64,
     },
 }
 
@@ -75,44 +102,37 @@ pub enum InvalidTopicConfig {
 pub struct TopicConfig {
     /// `max.message.bytes`: the largest batch, in bytes with its header.
     pub max_message_bytes: usize,
+    /// `segment.bytes`: no batch may be larger.
+    pub segment_bytes: usize,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,
+    /// `message.timestamp.before.max.ms`: how far a record's create time may be in the past.
+    pub timestamp_before_max_ms: i64,
+    /// `message.timestamp.after.max.ms`: how far a record's create time may be in the future.
+    pub timestamp_after_max_ms: i64,
     /// `retention.ms`; -1 keeps records forever.
     pub retention_ms: i64,
     /// `retention.bytes`; -1 means no bound.
     pub retention_bytes: i64,
-    /// `cleanup.policy`: `delete`, `compact` or `compact,delete`.
+    /// `cleanup.policy`: `delete`, `compact`, `compact,delete` or nothing.
     pub cleanup_policy: String,
-    /// `compression.type`. Only `producer` and its synonyms of "leave as is" take effect.
-    pub compression_type: String,
+    /// `compression.type`: what batches are compressed with; `None` is `producer`, which leaves them as they are.
+    pub compression: Option<Compression>,
+    /// `compression.gzip.level`, `compression.lz4.level` and `compression.zstd.level`.
+    pub compression_levels: CompressionLevels,
+    /// `min.compaction.lag.ms`
+    min_compaction_lag_ms: i64,
+    /// `max.compaction.lag.ms`
+    max_compaction_lag_ms: i64,
 }
 
-/// Configurations of Kafka that are stored and reported but that nothing here reads: they steer
-/// segment files and replicas, which streams do not have.
-const ACCEPTED_WITHOUT_EFFECT: &[&str] = &[
-    "delete.retention.ms",
-    "file.delete.delay.ms",
-    "flush.messages",
-    "flush.ms",
-    "follower.replication.throttled.replicas",
-    "index.interval.bytes",
-    "leader.replication.throttled.replicas",
-    "max.compaction.lag.ms",
-    "message.downconversion.enable",
-    "message.format.version",
-    "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms",
-    "message.timestamp.difference.max.ms",
-    "min.cleanable.dirty.ratio",
-    "min.compaction.lag.ms",
-    "min.insync.replicas",
-    "preallocate",
-    "segment.bytes",
-    "segment.index.bytes",
-    "segment.jitter.ms",
-    "segment.ms",
-    "unclean.leader.election.enable",
-];
+/// The levels at which the broker compresses, as Kafka numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompressionLevels {
+    gzip: i32,
+    lz4: i32,
+    zstd: i32,
+}
 
 impl TopicConfig {
     /// Lays a topic's overrides over the broker's defaults.
@@ -127,83 +147,132 @@ impl TopicConfig {
         for (name, value) in overrides {
             config.set(name, value)?;
         }
+        config.check_compaction_lag()?;
         Ok(config)
+    }
+
+    /// The same for overrides that are stored: an older broker may have accepted what is not legal any more. Such overrides
+    /// are skipped, and given with what is wrong.
+    pub(crate) fn resolve_stored(
+        defaults: &LogDefaults,
+        overrides: &BTreeMap<String, String>,
+    ) -> (Self, Vec<InvalidTopicConfig>) {
+        let mut config = Self::of_defaults(defaults);
+        let set = overrides
+            .iter()
+            .map(|(name, value)| config.set(name, value));
+        let skipped = set.filter_map(Result::err).collect();
+        (config, skipped)
     }
 
     /// What a topic lives by that sets nothing itself.
     pub(crate) fn of_defaults(defaults: &LogDefaults) -> Self {
-        Self {
+        let mut config = Self {
             max_message_bytes: defaults.message_max_bytes,
+            segment_bytes: 1 << 30,
             timestamp_type: defaults.timestamp_type,
+            timestamp_before_max_ms: i64::MAX,
+            timestamp_after_max_ms: 3_600_000,
             retention_ms: defaults.retention_ms,
             retention_bytes: defaults.retention_bytes,
             cleanup_policy: "delete".to_owned(),
-            compression_type: "producer".to_owned(),
+            compression: None,
+            compression_levels: CompressionLevels {
+                gzip: -1,
+                lz4: LZ4_LEVEL_DEFAULT,
+                zstd: 3,
+            },
+            min_compaction_lag_ms: 0,
+            max_compaction_lag_ms: i64::MAX,
+        };
+        for (name, value) in &defaults.topic {
+            let set = config.set(name, value);
+            debug_assert_eq!(set, Ok(()), "checked when the broker read its file");
         }
+        config
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidTopicConfig> {
-        let illegal = |expected| InvalidTopicConfig::Value {
+    /// Whether the configuration exists and the value is legal for it.
+    ///
+    /// # Errors
+    /// It does not, or is not.
+    pub fn check(name: &str, value: &str) -> Result<(), InvalidTopicConfig> {
+        let unknown = || InvalidTopicConfig::Unknown(name.to_owned());
+        let definition = TopicConfigDefinition::find(name).ok_or_else(unknown)?;
+        let legal = definition.check(value);
+        legal.map_err(|expected| InvalidTopicConfig::Value {
             name: name.to_owned(),
             value: value.to_owned(),
             expected,
-        };
-        let from_minus_one = || {
-            let number = value.parse::<i64>().ok().filter(|&n| n >= -1);
-            number.ok_or_else(|| illegal("a whole number, -1 or above"))
-        };
+        })
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidTopicConfig> {
+        Self::check(name, value)?;
+        let value = value.trim();
+        let long = || value.parse::<i64>().expect("checked");
+        let int = || value.parse::<i32>().expect("checked");
+        let bytes = || value.parse::<usize>().expect("checked");
         match name {
-            "max.message.bytes" => {
-                let bytes = value
-                    .parse::<i32>()
-                    .ok()
-                    .and_then(|n| usize::try_from(n).ok());
-                self.max_message_bytes = bytes.ok_or_else(|| illegal("0 to 2147483647"))?;
-            }
+            "max.message.bytes" => self.max_message_bytes = bytes(),
+            "segment.bytes" => self.segment_bytes = bytes(),
             "message.timestamp.type" => {
                 self.timestamp_type = match value {
-                    "CreateTime" => TimestampType::CreateTime,
                     "LogAppendTime" => TimestampType::LogAppendTime,
-                    _ => return Err(illegal("CreateTime or LogAppendTime")),
+                    _ => TimestampType::CreateTime,
                 };
             }
-            "retention.ms" => self.retention_ms = from_minus_one()?,
-            "retention.bytes" => self.retention_bytes = from_minus_one()?,
-            "cleanup.policy" => {
-                let legal = |word: &str| matches!(word.trim(), "delete" | "compact");
-                if value.is_empty() || !value.split(',').all(legal) {
-                    return Err(illegal("delete, compact or both, separated by a comma"));
-                }
-                value.clone_into(&mut self.cleanup_policy);
-            }
-            "compression.type" => {
-                const TYPES: &[&str] =
-                    &["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"];
-                if !TYPES.contains(&value) {
-                    return Err(illegal("producer, uncompressed, gzip, snappy, lz4 or zstd"));
-                }
-                value.clone_into(&mut self.compression_type);
-            }
-            _ if ACCEPTED_WITHOUT_EFFECT.contains(&name) => {}
-            _ => return Err(InvalidTopicConfig::Unknown(name.to_owned())),
+            "message.timestamp.before.max.ms" => self.timestamp_before_max_ms = long(),
+            "message.timestamp.after.max.ms" => self.timestamp_after_max_ms = long(),
+            "retention.ms" => self.retention_ms = long(),
+            "retention.bytes" => self.retention_bytes = long(),
+            "cleanup.policy" => value.clone_into(&mut self.cleanup_policy),
+            "compression.type" => self.compression = codec(value),
+            "compression.gzip.level" => self.compression_levels.gzip = int(),
+            "compression.lz4.level" => self.compression_levels.lz4 = int(),
+            "compression.zstd.level" => self.compression_levels.zstd = int(),
+            "min.compaction.lag.ms" => self.min_compaction_lag_ms = long(),
+            "max.compaction.lag.ms" => self.max_compaction_lag_ms = long(),
+            // What it asks for holds anyway, or the log cleaner reads it.
+            _ => {}
         }
         Ok(())
+    }
+
+    fn check_compaction_lag(&self) -> Result<(), InvalidTopicConfig> {
+        let (min_ms, max_ms) = (self.min_compaction_lag_ms, self.max_compaction_lag_ms);
+        match min_ms > max_ms {
+            true => Err(InvalidTopicConfig::CompactionLag { min_ms, max_ms }),
+            false => Ok(()),
+        }
     }
 
     /// Whether old records are deleted: `cleanup.policy` names `delete`. Compaction is not built:
     /// a topic that names `compact` alone keeps every record.
     #[must_use]
     pub fn deletes(&self) -> bool {
-        let mut words = self.cleanup_policy.split(',').map(str::trim);
-        words.any(|word| word == "delete")
+        elements(&self.cleanup_policy).any(|word| word == "delete")
     }
 
-    /// The configurations that take effect, as Kafka names and prints them.
+    /// What a batch that was sent with `sent` is compressed with, and at which level; `None` where it stays as it is.
+    #[must_use]
+    pub fn recompression(&self, sent: Compression) -> Option<(Compression, Option<i32>)> {
+        let target = self.compression.filter(|&target| target != sent)?;
+        let levels = self.compression_levels;
+        let level = match target {
+            Compression::Gzip => Some(levels.gzip).filter(|&level| level >= 0),
+            Compression::Lz4 => Some(levels.lz4).filter(|&level| level != LZ4_LEVEL_DEFAULT),
+            Compression::Zstd => Some(levels.zstd),
+            Compression::None | Compression::Snappy => None,
+        };
+        Some((target, level))
+    }
+
+    /// The configurations that the broker may have a default for, as Kafka names and prints them.
     #[must_use]
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         vec![
             ("cleanup.policy", self.cleanup_policy.clone()),
-            ("compression.type", self.compression_type.clone()),
             ("max.message.bytes", self.max_message_bytes.to_string()),
             (
                 "message.timestamp.type",
@@ -212,6 +281,18 @@ impl TopicConfig {
             ("retention.bytes", self.retention_bytes.to_string()),
             ("retention.ms", self.retention_ms.to_string()),
         ]
+    }
+}
+
+/// Kafka's words for codecs; `None` is the producer's.
+fn codec(name: &str) -> Option<Compression> {
+    match name {
+        "uncompressed" => Some(Compression::None),
+        "gzip" => Some(Compression::Gzip),
+        "snappy" => Some(Compression::Snappy),
+        "lz4" => Some(Compression::Lz4),
+        "zstd" => Some(Compression::Zstd),
+        _ => None,
     }
 }
 
@@ -256,7 +337,6 @@ mod tests {
             ("max.message.bytes", "-1"),
             ("retention.ms", "-2"),
             ("retention.bytes", "1k"),
-            ("cleanup.policy", ""),
             ("cleanup.policy", "compact,burn"),
             ("compression.type", "rar"),
             ("message.timestamp.type", "Now"),
@@ -268,6 +348,58 @@ mod tests {
             resolve("colour", "red"),
             Err(InvalidTopicConfig::Unknown("colour".into()))
         );
+    }
+
+    #[test]
+    fn without_a_policy_records_are_kept() {
+        assert!(!resolve("cleanup.policy", "").expect("legal").deletes());
+    }
+
+    #[test]
+    fn compaction_lags_must_not_conflict() {
+        let overrides = [
+            ("min.compaction.lag.ms", "2"),
+            ("max.compaction.lag.ms", "1"),
+        ];
+        let overrides = overrides.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let overrides = BTreeMap::from(overrides);
+        let conflict = TopicConfig::resolve(&LogDefaults::default(), &overrides);
+        let error = InvalidTopicConfig::CompactionLag {
+            min_ms: 2,
+            max_ms: 1,
+        };
+        assert_eq!(conflict, Err(error));
+    }
+
+    #[test]
+    fn the_brokers_defaults_hold_under_the_topics_own() {
+        let defaults = LogDefaults {
+            topic: BTreeMap::from([
+                ("compression.type", "zstd".to_owned()),
+                ("compression.zstd.level", "7".to_owned()),
+            ]),
+            ..LogDefaults::default()
+        };
+        let overrides = BTreeMap::from([("compression.zstd.level".to_owned(), "9".to_owned())]);
+        for (overrides, level) in [(BTreeMap::new(), 7), (overrides, 9)] {
+            let config = TopicConfig::resolve(&defaults, &overrides).expect("legal");
+            let expected = Some((Compression::Zstd, Some(level)));
+            assert_eq!(config.recompression(Compression::Lz4), expected);
+            assert_eq!(config.recompression(Compression::Zstd), None);
+        }
+    }
+
+    #[test]
+    fn what_an_older_broker_stored_is_skipped_where_it_is_not_legal() {
+        let stored = [
+            ("message.format.version", "3.0"),
+            ("preallocate", "true"),
+            ("retention.ms", "5"),
+        ];
+        let stored = stored.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let (config, skipped) =
+            TopicConfig::resolve_stored(&LogDefaults::default(), &BTreeMap::from(stored));
+        assert_eq!((config.retention_ms, skipped.len()), (5, 2));
     }
 
     #[test]

@@ -24,12 +24,45 @@ pub enum AppendError {
         /// The topic's bound.
         limit: usize,
     },
-    /// A client sent what only a broker may write: a control batch. Fix the client.
+    /// A control batch among data: markers are written by themselves, and only for coordinators. Fix the client.
     #[error("clients must not write control batches")]
     ControlBatch,
-    /// The batch belongs to a transaction, which this broker does not run yet.
-    #[error("transactional batches are not supported")]
-    Transactional,
+    /// The batch would open a transaction, and its coordinator has not verified that it is ongoing, or it has ended since. Verify
+    /// again.
+    #[error(
+        "producer {producer_id} has no ongoing transaction that was verified for this partition"
+    )]
+    NotVerified {
+        /// The batch's producer.
+        producer_id: i64,
+    },
+    /// The batch does not belong to a transaction, but its producer has one open. Fix the client.
+    #[error("producer {producer_id} has an open transaction, but the batch is not transactional")]
+    TransactionOpen {
+        /// The batch's producer.
+        producer_id: i64,
+    },
+    /// A coordinator of a newer epoch has written a marker for this producer. The one that asks has been replaced.
+    #[error(
+        "the last marker for producer {producer_id} has coordinator epoch {current}, this one has {marker}"
+    )]
+    CoordinatorFenced {
+        /// The marker's producer.
+        producer_id: i64,
+        /// The epoch of the coordinator that wrote last.
+        current: i32,
+        /// The marker's epoch.
+        marker: i32,
+    },
+    /// The batch would open a transaction, and the partition has as many as it may. Retry later: transactions end, and
+    /// retention deletes those that were aborted.
+    #[error("the partition has as many {bound} as it may, which is {max}")]
+    TooManyTransactions {
+        /// Which are counted.
+        bound: &'static str,
+        /// The bound.
+        max: usize,
+    },
     /// A batch carries a producer id but no sequence, or an impossible one. Fix the client.
     #[error("producer {producer_id} sent an invalid epoch or sequence")]
     InvalidSequence {
@@ -88,14 +121,17 @@ pub enum AppendError {
 impl Classified for AppendError {
     fn class(&self) -> FailureClass {
         match self {
-            Self::Overloaded(_) => FailureClass::Transient,
+            Self::Overloaded(_) | Self::TooManyTransactions { .. } => FailureClass::Transient,
             Self::Closed => FailureClass::Gone,
-            Self::InvalidProducerEpoch { .. } => FailureClass::Fenced,
+            Self::InvalidProducerEpoch { .. } | Self::CoordinatorFenced { .. } => {
+                FailureClass::Fenced
+            }
             Self::Offline(cause) | Self::Storage(cause) => cause.class(),
             Self::Empty
             | Self::BatchTooLarge { .. }
             | Self::ControlBatch
-            | Self::Transactional
+            | Self::NotVerified { .. }
+            | Self::TransactionOpen { .. }
             | Self::InvalidSequence { .. }
             | Self::OutOfOrderSequence { .. }
             | Self::TooManyProducers { .. } => FailureClass::Rejected,
@@ -267,14 +303,6 @@ pub enum OpenError {
         /// Why.
         source: ReadError,
     },
-    /// A stored topic configuration is not legal any more.
-    #[error("topic {topic}: {source}")]
-    Config {
-        /// The topic.
-        topic: TopicName,
-        /// Which configuration.
-        source: InvalidTopicConfig,
-    },
 }
 
 impl Classified for OpenError {
@@ -284,7 +312,6 @@ impl Classified for OpenError {
             Self::Streams(error) => error.class(),
             Self::Checkpoint { source, .. } => source.class(),
             Self::Replay { source, .. } => source.class(),
-            Self::Config { .. } => FailureClass::Rejected,
         }
     }
 }

@@ -12,11 +12,12 @@
 //! | `topic` | a topic as the broker sees it |
 //! | `committed` | a partition that another broker leads, as far as it is in objects |
 //! | `partition` | one partition: append, read, trim |
-//! | `producers` | sequence checks of idempotent producers |
+//! | `producers` | sequence checks of idempotent producers, and which of them have a transaction open |
+//! | `transactions` | the last stable offset, and the aborted transactions |
 //! | `time_index` | timestamp → offset |
 //! | `segments` | bytes by offset, and where the log may be cut |
 //! | `leader_epochs` | leader epoch → its last offset |
-//! | `checkpoint` | the persistent form of the four above |
+//! | `checkpoint` | the persistent form of the five above |
 //! | `replay_debt` | what a restart would replay, and when a checkpoint is due for it |
 //! | `config` | topic configurations over the broker's defaults |
 //! | `error` | one enum per operation |
@@ -33,17 +34,29 @@ mod replay_debt;
 mod segments;
 mod time_index;
 mod topic;
+mod transactions;
 
 pub use checkpoint::InvalidCheckpoint;
 pub use committed::CommittedLog;
-pub use config::{LogDefaults, TopicConfig};
+pub use config::{ConfigKind, LogDefaults, TopicConfig, TopicConfigDefinition};
 pub use leader_epochs::EpochEnd;
 pub use manager::{LogManager, LogParts, PARTITION_BYTES, Shared};
 pub use partition::{
-    AppendOrigin, AppendTicket, Appended, PartitionLog, ReadResult, TimestampOffset, Usage,
+    AppendOrigin, AppendTicket, Appended, Isolation, PartitionLog, ReadResult, TimestampOffset,
+    Usage,
 };
-pub use producers::PRODUCER_BYTES;
+pub use producers::{PRODUCER_BYTES, ProducerStatus, Verification, VerificationGuard};
 pub use topic::{Arrival, Partition, Topic};
+pub use transactions::{AbortedTransaction, TransactionMarker};
 
 /// The topic in which consumer groups keep their state (Kafka's own name).
 pub const CONSUMER_OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// The topic in which transactions keep their state (Kafka's own name).
+pub const TRANSACTION_STATE_TOPIC: &str = "__transaction_state";
+
+/// Whether the broker keeps its own state in a topic of this name.
+#[must_use]
+pub fn is_internal(topic: &str) -> bool {
+    topic == CONSUMER_OFFSETS_TOPIC || topic == TRANSACTION_STATE_TOPIC
+}

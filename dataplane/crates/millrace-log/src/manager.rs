@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::leadership::Shared;
 use self::{leadership::Following, opening::Opening, registry::Registry};
 use crate::{
-    CONSUMER_OFFSETS_TOPIC,
+    TRANSACTION_STATE_TOPIC,
     config::{InvalidTopicConfig, LogDefaults, TopicConfig},
     error::{
         CreatePartitionsError, CreateTopicError, DeleteTopicError, OpenError, SetTopicConfigsError,
@@ -268,21 +268,25 @@ impl LogManager {
         if requested == 0 || requested > max {
             return Err(CreateTopicError::InvalidPartitions { requested, max });
         }
-        // Groups cannot do without their topic, however many partitions there are.
-        if name.as_str() != CONSUMER_OFFSETS_TOPIC {
+        // Coordinators cannot do without their topics, however many partitions there are.
+        if !crate::is_internal(name.as_str()) {
             self.inner.check_partitions(requested)?;
         }
         self.validate_topic_configs(configs)?;
         Ok(())
     }
 
-    /// The internal topic of consumer groups, created when it is missing.
+    /// An internal topic, created when it is missing.
     ///
     /// # Errors
     /// See [`CreateTopicError`].
-    pub async fn consumer_offsets(&self) -> Result<Arc<Topic>, CreateTopicError> {
-        let name = TopicName::new(CONSUMER_OFFSETS_TOPIC).expect("Kafka's own name is legal");
-        let partitions = self.inner.defaults.offsets_topic_partitions;
+    pub async fn internal_topic(&self, name: &str) -> Result<Arc<Topic>, CreateTopicError> {
+        let defaults = &self.inner.defaults;
+        let partitions = match name {
+            TRANSACTION_STATE_TOPIC => defaults.transaction_topic_partitions,
+            _ => defaults.offsets_topic_partitions,
+        };
+        let name = TopicName::new(name).expect("Kafka's own names are legal");
         // The coordinator compacts it itself; tools like to see the policy.
         let configs = BTreeMap::from([("cleanup.policy".to_owned(), "compact".to_owned())]);
         match self.topic(&name) {
@@ -597,12 +601,7 @@ impl Inner {
             .map_or_else(Vec::new, |known| known.partitions.clone());
         // Its configurations may have changed since it was recorded.
         let overrides = known.map_or(topic.configs, |known| known.overrides.clone());
-        let config = TopicConfig::resolve(&self.defaults, &overrides);
-        let config = config.map_err(|source| OpenError::Config {
-            topic: topic.name.clone(),
-            source,
-        })?;
-        let config = Arc::new(config);
+        let config = Arc::new(self.stored_config(&topic.name, &overrides));
         let missing = &topic.partitions[partitions.len().min(topic.partitions.len())..];
         // One by one, 10,000 partitions would be 10,000 transactions, and longer than clients wait.
         let streams = streams_of(missing);
@@ -627,6 +626,19 @@ impl Inner {
             config,
             partitions,
         }))
+    }
+
+    /// What a topic lives by whose overrides are stored.
+    fn stored_config(
+        &self,
+        topic: &TopicName,
+        overrides: &BTreeMap<String, String>,
+    ) -> TopicConfig {
+        let (config, skipped) = TopicConfig::resolve_stored(&self.defaults, overrides);
+        for error in skipped {
+            tracing::warn!(%topic, %error, "a stored configuration has no effect any more");
+        }
+        config
     }
 
     async fn open_partition(

@@ -2,6 +2,7 @@
 //!
 //! - this file: what it is, and what others ask of it
 //! - `append`: check, assign offsets, stamp, write
+//! - `transact`: markers, verification, the last stable offset
 //! - `read`: whole batches by offset, records by timestamp
 //! - `retain`: delete what is old or too much
 //! - `usage`: what clients write to it and read from it
@@ -11,11 +12,12 @@ mod append;
 mod persist;
 mod read;
 mod retain;
+mod transact;
 mod usage;
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -30,7 +32,7 @@ use parking_lot::{Mutex, RwLock};
 use self::usage::UsageCounters;
 pub use self::{
     append::{AppendOrigin, AppendTicket, Appended},
-    read::{ReadResult, TimestampOffset},
+    read::{Isolation, ReadResult, TimestampOffset},
     usage::Usage,
 };
 pub(crate) use self::{persist::Patience, retain::DeletionMetrics};
@@ -41,6 +43,7 @@ use crate::{
     replay_debt::ReplayDebt,
     segments::Segments,
     time_index::TimeIndex,
+    transactions::Transactions,
 };
 
 /// Called with the new high watermark after it has moved. Must be quick and must not block.
@@ -81,6 +84,9 @@ pub struct PartitionLog {
     deletions: Arc<DeletionMetrics>,
     tasks: Supervisor,
     state: Mutex<State>,
+    /// False where no transaction is open and all markers are durable. Is set before a transaction's first batch is appended,
+    /// so that who reads the high watermark first and this then needs no lock to know that all below is stable.
+    is_unstable: AtomicBool,
     /// What the producers cost here. Locked under `state`.
     producer_charge: Mutex<Charge>,
     /// Held while a checkpoint is written: they are written one after the other.
@@ -98,6 +104,7 @@ pub struct PartitionLog {
 #[derive(Debug, Default)]
 struct State {
     producers: Producers,
+    transactions: Transactions,
     time_index: TimeIndex,
     segments: Segments,
     leader_epochs: LeaderEpochs,
@@ -216,8 +223,12 @@ impl PartitionLog {
 
     /// Refuses all work from now on. Whoever waits for new records looks again, and learns it.
     pub(crate) fn shut(&self) {
-        self.closed.get_or_init(|| self.clock.now());
+        self.refuse_work();
         self.data.wake_listeners();
+    }
+
+    fn refuse_work(&self) {
+        self.closed.get_or_init(|| self.clock.now());
     }
 
     /// Whether all work is refused.

@@ -5,6 +5,9 @@
 //! original offset; any other must continue where the last one ended. An unknown producer (new,
 //! expired, or with deleted records) may start at any sequence.
 //!
+//! A producer has at most one open transaction per partition: its first transactional batch opens it, and a marker of the
+//! transaction coordinator ends it. Which batch may open one is checked with a [`VerificationGuard`] (KIP-890).
+//!
 //! Checks run before the batch is durable, on state that includes batches in flight: otherwise the
 //! second of two pipelined batches could not be validated. If one of those is lost, the whole store
 //! has failed, and a restart rebuilds the state from durable batches.
@@ -14,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use millrace_model::Offset;
 use millrace_record::BatchHeader;
 
-use crate::error::AppendError;
+use crate::{error::AppendError, transactions::TransactionMarker};
 
 /// Batches that are remembered of each producer: Kafka's number, which is also the most that an
 /// idempotent client keeps in flight.
@@ -45,14 +48,81 @@ pub(crate) struct Producer {
     pub(crate) epoch: i16,
     /// The last batches of this epoch, oldest first.
     pub(crate) batches: VecDeque<WrittenBatch>,
-    /// When it wrote last, milliseconds of the broker's wall clock.
+    /// When it wrote last, or a marker was written for it, milliseconds of the broker's wall clock.
     pub(crate) written_at_ms: i64,
+    /// The coordinator epoch of its last marker; -1 before the first.
+    pub(crate) coordinator_epoch: i32,
+    /// Offset of the first batch of its open transaction.
+    pub(crate) transaction: Option<Offset>,
+    /// One past its last marker since the partition was opened, or 0. Guards from before are void.
+    pub(crate) verifiable_from: Offset,
 }
 
 /// The producers of one partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Producers {
     by_id: HashMap<i64, Producer>,
+    /// Guards from before are void, whoever's they are: markers from before may be forgotten.
+    verifiable_from: Offset,
+}
+
+/// What a producer is known to have done in a partition, for operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProducerStatus {
+    /// Its id.
+    pub producer_id: i64,
+    /// Its epoch.
+    pub epoch: i16,
+    /// The sequence of its last record; -1 where it has none.
+    pub last_sequence: i32,
+    /// When it wrote last, or a marker was written for it, milliseconds of the broker's wall clock.
+    pub last_timestamp: i64,
+    /// The coordinator epoch of its last marker; -1 before the first.
+    pub coordinator_epoch: i32,
+    /// Offset of the first batch of its open transaction.
+    pub transaction_start: Option<Offset>,
+}
+
+/// Says that a producer had no open transaction in a partition at some time. Whoever has the transaction's coordinator verify,
+/// after that time, that the partition belongs to an ongoing transaction may open it there, unless a marker has been written for
+/// the producer meanwhile: the transaction that was verified may be the one that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerificationGuard {
+    producer_id: i64,
+    epoch: i16,
+    /// The end of the log at that time.
+    at: Offset,
+    starts_at_zero: bool,
+}
+
+/// Whether the coordinator has to verify a producer's transaction before a batch is appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verification {
+    /// The transaction is open here, so it was verified.
+    NotNeeded,
+    /// The batch may be appended with this guard once the coordinator has verified the transaction.
+    Needed(VerificationGuard),
+}
+
+impl VerificationGuard {
+    pub(crate) fn new(producer_id: i64, epoch: i16, at: Offset) -> Self {
+        Self {
+            producer_id,
+            epoch,
+            at,
+            starts_at_zero: false,
+        }
+    }
+
+    /// The guard of a client whose epoch rises with every transaction (transaction version 2): a producer that is not known
+    /// must start at sequence 0, so that its second batch is refused where its first one is missing.
+    #[must_use]
+    pub fn with_epoch_bump(self) -> Self {
+        Self {
+            starts_at_zero: true,
+            ..self
+        }
+    }
 }
 
 /// The answer to "may this batch be appended?".
@@ -69,18 +139,22 @@ pub(crate) enum Verdict {
 pub(crate) struct Sequenced {
     pub(crate) producer_id: i64,
     pub(crate) epoch: i16,
+    /// -1 in batches that coordinators write, like `last`.
     pub(crate) first: i32,
     pub(crate) last: i32,
+    pub(crate) is_transactional: bool,
 }
 
 impl Sequenced {
-    /// `None` where the batch is not an idempotent producer's.
+    /// `None` where the batch is not an idempotent producer's, or a marker.
     pub(crate) fn of(header: &BatchHeader) -> Option<Self> {
-        header.has_producer_id().then(|| Self {
+        let is_data = header.has_producer_id() && !header.is_control();
+        is_data.then(|| Self {
             producer_id: header.producer_id,
             epoch: header.producer_epoch,
             first: header.base_sequence,
             last: header.last_sequence(),
+            is_transactional: header.is_transactional(),
         })
     }
 }
@@ -91,75 +165,101 @@ fn after(last: i32) -> i32 {
 }
 
 impl Producer {
-    fn check(&self, batch: &Sequenced) -> Result<Verdict, AppendError> {
-        let &Sequenced {
-            producer_id,
+    fn new(epoch: i16) -> Self {
+        Self {
             epoch,
-            first,
-            last,
-        } = batch;
-        if epoch < self.epoch {
-            let (current, batch) = (self.epoch, epoch);
-            return Err(AppendError::InvalidProducerEpoch {
-                producer_id,
-                current,
-                batch,
-            });
-        }
-        if epoch > self.epoch {
-            // A new epoch restarts its sequences.
-            return match first {
-                0 => Ok(Verdict::Append),
-                got => Err(AppendError::OutOfOrderSequence {
-                    producer_id,
-                    epoch,
-                    expected: 0,
-                    got,
-                }),
-            };
-        }
-        let same = |written: &&WrittenBatch| {
-            written.first_sequence == first && written.last_sequence == last
-        };
-        if let Some(&written) = self.batches.iter().find(same) {
-            return Ok(Verdict::Duplicate(written));
-        }
-        match self
-            .batches
-            .back()
-            .map(|written| after(written.last_sequence))
-        {
-            Some(expected) if expected != first => Err(AppendError::OutOfOrderSequence {
-                producer_id,
-                epoch,
-                expected,
-                got: first,
-            }),
-            _ => Ok(Verdict::Append),
+            batches: VecDeque::with_capacity(BATCHES_KEPT),
+            written_at_ms: 0,
+            coordinator_epoch: -1,
+            transaction: None,
+            verifiable_from: 0,
         }
     }
 
-    fn write(&mut self, epoch: i16, batch: WrittenBatch, now_ms: i64) {
+    fn duplicate_of(&self, batch: &Sequenced) -> Option<WrittenBatch> {
+        let same = |written: &&WrittenBatch| {
+            written.first_sequence == batch.first && written.last_sequence == batch.last
+        };
+        let is_current = batch.epoch == self.epoch;
+        self.batches
+            .iter()
+            .find(same)
+            .copied()
+            .filter(|_| is_current)
+    }
+
+    fn check_epoch(&self, batch: &Sequenced) -> Result<(), AppendError> {
+        if batch.epoch < self.epoch {
+            return Err(AppendError::InvalidProducerEpoch {
+                producer_id: batch.producer_id,
+                current: self.epoch,
+                batch: batch.epoch,
+            });
+        }
+        Ok(())
+    }
+
+    fn check_sequence(&self, batch: &Sequenced) -> Result<(), AppendError> {
+        // A new epoch restarts its sequences.
+        let last = self.batches.back().filter(|_| batch.epoch == self.epoch);
+        batch.starts_at(last.map_or(0, |written| after(written.last_sequence)))
+    }
+
+    /// While a transaction is open, its producer writes nothing else.
+    fn check_kind(&self, batch: &Sequenced) -> Result<(), AppendError> {
+        if self.transaction.is_some() && !batch.is_transactional {
+            let producer_id = batch.producer_id;
+            return Err(AppendError::TransactionOpen { producer_id });
+        }
+        Ok(())
+    }
+
+    fn is_within_transaction(&self, epoch: i16) -> bool {
+        self.transaction.is_some() && self.epoch == epoch
+    }
+
+    fn set_epoch(&mut self, epoch: i16) {
         if epoch != self.epoch {
             self.epoch = epoch;
             self.batches.clear();
         }
+    }
+
+    fn push(&mut self, batch: WrittenBatch) {
         if self.batches.len() == BATCHES_KEPT {
             self.batches.pop_front();
         }
         self.batches.push_back(batch);
-        self.written_at_ms = now_ms;
+    }
+}
+
+impl Sequenced {
+    fn starts_at(&self, expected: i32) -> Result<(), AppendError> {
+        if self.first == expected {
+            return Ok(());
+        }
+        Err(AppendError::OutOfOrderSequence {
+            producer_id: self.producer_id,
+            epoch: self.epoch,
+            expected,
+            got: self.first,
+        })
     }
 }
 
 impl Producers {
     pub(crate) fn from_parts(by_id: HashMap<i64, Producer>) -> Self {
-        Self { by_id }
+        Self {
+            by_id,
+            verifiable_from: 0,
+        }
     }
 
-    /// Those that have written since `since_ms`, by id.
+    /// Those that have written since `since_ms` or have an open transaction, by id.
     pub(crate) fn since(&self, since_ms: i64) -> BTreeMap<i64, &Producer> {
-        let recent = |(_, producer): &(&i64, &Producer)| producer.written_at_ms >= since_ms;
+        let recent = |(_, producer): &(&i64, &Producer)| {
+            producer.written_at_ms >= since_ms || producer.transaction.is_some()
+        };
         self.by_id
             .iter()
             .filter(recent)
@@ -175,7 +275,45 @@ impl Producers {
         };
         Self {
             by_id: batches.filter_map(known).collect(),
+            verifiable_from: self.verifiable_from,
         }
+    }
+
+    /// All of them, by id.
+    pub(crate) fn statuses(&self) -> Vec<ProducerStatus> {
+        let status = |(&producer_id, known): (&i64, &Producer)| ProducerStatus {
+            producer_id,
+            epoch: known.epoch,
+            last_sequence: known.batches.back().map_or(-1, |last| last.last_sequence),
+            last_timestamp: known.written_at_ms,
+            coordinator_epoch: known.coordinator_epoch,
+            transaction_start: known.transaction,
+        };
+        let mut all: Vec<_> = self.by_id.iter().map(status).collect();
+        all.sort_unstable_by_key(|status| status.producer_id);
+        all
+    }
+
+    /// The first offsets of all open transactions.
+    pub(crate) fn open_transactions(&self) -> impl Iterator<Item = Offset> {
+        self.by_id.values().filter_map(|known| known.transaction)
+    }
+
+    /// Voids the guards from before `offset`, whoever's they are.
+    pub(crate) fn void_guards_before(&mut self, offset: Offset) {
+        self.verifiable_from = self.verifiable_from.max(offset);
+    }
+
+    /// Whether the producer's transaction of this epoch is open.
+    pub(crate) fn is_within_transaction(&self, producer_id: i64, epoch: i16) -> bool {
+        let known = self.by_id.get(&producer_id);
+        known.is_some_and(|known| known.is_within_transaction(epoch))
+    }
+
+    /// Whether a batch that is appended opens a transaction.
+    pub(crate) fn is_opened_by(&self, batch: &Sequenced) -> bool {
+        let known = self.by_id.get(&batch.producer_id);
+        batch.is_transactional && known.is_none_or(|known| known.transaction.is_none())
     }
 
     /// How many of the producers of `batches` are not known, each counted once.
@@ -190,62 +328,194 @@ impl Producers {
         self.by_id.len() as u64 * PRODUCER_BYTES
     }
 
-    /// Checks a batch against what has been written.
-    pub(crate) fn check(&self, batch: &Sequenced) -> Result<Verdict, AppendError> {
+    /// Checks a client's batch against what has been written.
+    pub(crate) fn check(
+        &self,
+        batch: &Sequenced,
+        guard: Option<&VerificationGuard>,
+    ) -> Result<Verdict, AppendError> {
         if batch.epoch < 0 || batch.first < 0 {
             return Err(AppendError::InvalidSequence {
                 producer_id: batch.producer_id,
             });
         }
-        self.by_id
-            .get(&batch.producer_id)
-            .map_or(Ok(Verdict::Append), |known| known.check(batch))
+        let known = self.by_id.get(&batch.producer_id);
+        if let Some(written) = known.and_then(|known| known.duplicate_of(batch)) {
+            return Ok(Verdict::Duplicate(written));
+        }
+        known.map_or(Ok(()), |known| known.check_epoch(batch))?;
+        self.check_verified(batch, guard)?;
+        match known {
+            Some(known) => {
+                known.check_sequence(batch)?;
+                known.check_kind(batch)?;
+            }
+            None if guard.is_some_and(|guard| guard.starts_at_zero) => batch.starts_at(0)?,
+            None => {}
+        }
+        Ok(Verdict::Append)
     }
 
-    /// Takes note of a batch that was checked as [`Verdict::Append`], or that is in the log already.
-    pub(crate) fn write(&mut self, batch: &Sequenced, base_offset: Offset, stamped: Stamped) {
-        let written = WrittenBatch {
-            first_sequence: batch.first,
-            last_sequence: batch.last,
-            base_offset,
-            last_offset: stamped.last_offset,
-            log_append_time: stamped.log_append_time,
+    /// Checks a batch that a coordinator writes for a producer. It has no sequence, and whether it is verified is the
+    /// coordinator's business unless it has a guard.
+    pub(crate) fn check_coordinated(
+        &self,
+        batch: &Sequenced,
+        guard: Option<&VerificationGuard>,
+    ) -> Result<(), AppendError> {
+        if let Some(known) = self.by_id.get(&batch.producer_id) {
+            known.check_epoch(batch)?;
+            known.check_kind(batch)?;
+        }
+        guard.map_or(Ok(()), |guard| self.check_verified(batch, Some(guard)))
+    }
+
+    /// A transactional batch belongs to a transaction that is open here, or that the coordinator has verified.
+    fn check_verified(
+        &self,
+        batch: &Sequenced,
+        guard: Option<&VerificationGuard>,
+    ) -> Result<(), AppendError> {
+        let known = self.by_id.get(&batch.producer_id);
+        let is_open = known.is_some_and(|known| known.is_within_transaction(batch.epoch));
+        if !batch.is_transactional || is_open {
+            return Ok(());
+        }
+        let from = known.map_or(0, |known| known.verifiable_from);
+        let from = from.max(self.verifiable_from);
+        let is_good = |guard: &VerificationGuard| {
+            let is_its_own = (guard.producer_id, guard.epoch) == (batch.producer_id, batch.epoch);
+            is_its_own && guard.at >= from
         };
+        if guard.is_some_and(is_good) {
+            return Ok(());
+        }
+        let producer_id = batch.producer_id;
+        Err(AppendError::NotVerified { producer_id })
+    }
+
+    /// Checks a marker against what has been written.
+    pub(crate) fn check_marker(&self, marker: &TransactionMarker) -> Result<(), AppendError> {
+        let Some(known) = self.by_id.get(&marker.producer_id) else {
+            return Ok(());
+        };
+        let is_late = match marker.transaction_version {
+            // A marker that was written already, and is now written again because its answer was lost, does no harm.
+            2.. => marker.producer_epoch == known.epoch && known.transaction.is_some(),
+            _ => false,
+        };
+        if is_late || marker.producer_epoch < known.epoch {
+            return Err(AppendError::InvalidProducerEpoch {
+                producer_id: marker.producer_id,
+                current: known.epoch,
+                batch: marker.producer_epoch,
+            });
+        }
+        if marker.coordinator_epoch < known.coordinator_epoch {
+            return Err(AppendError::CoordinatorFenced {
+                producer_id: marker.producer_id,
+                current: known.coordinator_epoch,
+                marker: marker.coordinator_epoch,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes note of a batch that was checked as [`Verdict::Append`], or that is in the log already. Gives whether it opens a
+    /// transaction.
+    pub(crate) fn write(
+        &mut self,
+        batch: &Sequenced,
+        base_offset: Offset,
+        stamped: Stamped,
+    ) -> bool {
+        let producer = self.written_to((batch.producer_id, batch.epoch), stamped.now_ms);
+        if batch.first >= 0 {
+            producer.push(WrittenBatch {
+                first_sequence: batch.first,
+                last_sequence: batch.last,
+                base_offset,
+                last_offset: stamped.last_offset,
+                log_append_time: stamped.log_append_time,
+            });
+        }
+        let opens = batch.is_transactional && producer.transaction.is_none();
+        if opens {
+            producer.transaction = Some(base_offset);
+        }
+        self.bound();
+        opens
+    }
+
+    /// Takes note of a marker at `offset`. Gives the first offset of the transaction that it ends.
+    pub(crate) fn end_transaction(
+        &mut self,
+        producer: (i64, i16),
+        coordinator_epoch: i32,
+        offset: Offset,
+        now_ms: i64,
+    ) -> Option<Offset> {
+        let producer = self.written_to(producer, now_ms);
+        producer.coordinator_epoch = coordinator_epoch;
+        producer.verifiable_from = offset + 1;
+        let ended = producer.transaction.take();
+        self.bound();
+        ended
+    }
+
+    /// The producer, as it is once something is written for it under `epoch`.
+    fn written_to(&mut self, (producer_id, epoch): (i64, i16), now_ms: i64) -> &mut Producer {
         let producer = self
             .by_id
-            .entry(batch.producer_id)
-            .or_insert_with(|| Producer {
-                epoch: batch.epoch,
-                batches: VecDeque::with_capacity(BATCHES_KEPT),
-                written_at_ms: stamped.now_ms,
-            });
-        producer.write(batch.epoch, written, stamped.now_ms);
+            .entry(producer_id)
+            .or_insert_with(|| Producer::new(epoch));
+        producer.set_epoch(epoch);
+        producer.written_at_ms = now_ms;
+        producer
+    }
+
+    fn bound(&mut self) {
         if self.by_id.len() > PRODUCERS_MAX {
             self.forget_silent();
         }
     }
 
     /// Forgets the tenth of the producers that has been silent longest: rarely, so that the cost of
-    /// finding them is spread over many appends.
+    /// finding them is spread over many appends. Those with an open transaction stay.
     fn forget_silent(&mut self) {
-        let mut times: Vec<i64> = self
+        let idle = self
             .by_id
             .values()
-            .map(|known| known.written_at_ms)
-            .collect();
-        let (_, &mut cut, _) = times.select_nth_unstable(PRODUCERS_MAX / 10);
+            .filter(|known| known.transaction.is_none());
+        let mut times: Vec<i64> = idle.map(|known| known.written_at_ms).collect();
         let mut excess = self.by_id.len() - PRODUCERS_MAX / 10 * 9;
-        self.by_id.retain(|_, producer| {
+        let Some(last) = excess.min(times.len()).checked_sub(1) else {
+            return;
+        };
+        let (_, &mut cut, _) = times.select_nth_unstable(last);
+        self.forget(|producer| {
             let forget = excess > 0 && producer.written_at_ms <= cut;
             excess -= usize::from(forget);
-            !forget
+            forget
         });
     }
 
     /// Forgets those that have not written since `since_ms`.
     pub(crate) fn expire(&mut self, since_ms: i64) {
-        self.by_id
-            .retain(|_, producer| producer.written_at_ms >= since_ms);
+        self.forget(|producer| producer.written_at_ms < since_ms);
+    }
+
+    /// Forgets those that are silent and have no open transaction, whose last records would be read as stable otherwise.
+    fn forget(&mut self, mut is_silent: impl FnMut(&Producer) -> bool) {
+        let mut void_before = 0;
+        self.by_id.retain(|_, producer| {
+            let goes = producer.transaction.is_none() && is_silent(producer);
+            if goes {
+                void_before = void_before.max(producer.verifiable_from);
+            }
+            !goes
+        });
+        self.void_guards_before(void_before);
     }
 
     #[cfg(test)]
@@ -265,171 +535,4 @@ pub(crate) struct Stamped {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn batch(epoch: i16, first: i32, last: i32) -> Sequenced {
-        Sequenced {
-            producer_id: 7,
-            epoch,
-            first,
-            last,
-        }
-    }
-
-    fn write(producers: &mut Producers, batch: &Sequenced, base_offset: Offset) {
-        assert_eq!(producers.check(batch), Ok(Verdict::Append), "{batch:?}");
-        let count = batch.last.wrapping_sub(batch.first) as u32 & 0x7fff_ffff;
-        let last_offset = base_offset + u64::from(count);
-        producers.write(
-            batch,
-            base_offset,
-            Stamped {
-                last_offset,
-                log_append_time: -1,
-                now_ms: 0,
-            },
-        );
-    }
-
-    fn out_of_order(expected: i32, got: i32, epoch: i16) -> Result<Verdict, AppendError> {
-        Err(AppendError::OutOfOrderSequence {
-            producer_id: 7,
-            epoch,
-            expected,
-            got,
-        })
-    }
-
-    #[test]
-    fn sequences_go_on_and_gaps_are_refused() {
-        let mut producers = Producers::default();
-        write(&mut producers, &batch(0, 0, 9), 100);
-        write(&mut producers, &batch(0, 10, 10), 110);
-        assert_eq!(producers.check(&batch(0, 12, 12)), out_of_order(11, 12, 0));
-        assert_eq!(producers.check(&batch(0, 10, 11)), out_of_order(11, 10, 0));
-        write(&mut producers, &batch(0, 11, 20), 111);
-    }
-
-    #[test]
-    fn the_last_five_batches_are_known_again() {
-        let mut producers = Producers::default();
-        for n in 0..7 {
-            write(&mut producers, &batch(0, n * 10, n * 10 + 9), n as u64 * 10);
-        }
-        for n in 2..7 {
-            let verdict = producers
-                .check(&batch(0, n * 10, n * 10 + 9))
-                .expect("known");
-            let Verdict::Duplicate(written) = verdict else {
-                panic!("batch {n} is a duplicate")
-            };
-            assert_eq!(
-                (written.base_offset, written.last_offset),
-                (n as u64 * 10, n as u64 * 10 + 9)
-            );
-        }
-        assert_eq!(producers.check(&batch(0, 10, 19)), out_of_order(70, 10, 0));
-    }
-
-    #[test]
-    fn an_unknown_producer_begins_anywhere_and_a_new_epoch_at_zero() {
-        let mut producers = Producers::default();
-        write(&mut producers, &batch(3, 55, 56), 0);
-        assert_eq!(producers.check(&batch(4, 57, 57)), out_of_order(0, 57, 4));
-        write(&mut producers, &batch(4, 0, 0), 2);
-        let zombie = AppendError::InvalidProducerEpoch {
-            producer_id: 7,
-            current: 4,
-            batch: 3,
-        };
-        assert_eq!(producers.check(&batch(3, 57, 57)), Err(zombie));
-        // The batches of the old epoch are no duplicates any more.
-        assert_eq!(producers.check(&batch(4, 55, 56)), out_of_order(1, 55, 4));
-    }
-
-    #[test]
-    fn sequences_wrap() {
-        let mut producers = Producers::default();
-        write(&mut producers, &batch(0, i32::MAX - 1, i32::MAX), 0);
-        write(&mut producers, &batch(0, 0, 4), 2);
-        let mut producers = Producers::default();
-        write(&mut producers, &batch(0, i32::MAX, 2), 0);
-        write(&mut producers, &batch(0, 3, 3), 4);
-    }
-
-    #[test]
-    fn impossible_numbers_are_refused() {
-        for sequenced in [batch(-1, 0, 0), batch(0, -1, -1)] {
-            let error = AppendError::InvalidSequence { producer_id: 7 };
-            assert_eq!(Producers::default().check(&sequenced), Err(error));
-        }
-    }
-
-    #[test]
-    fn silent_producers_are_forgotten() {
-        let mut producers = Producers::default();
-        let total = PRODUCERS_MAX as i64 + 1;
-        for id in 0..total {
-            let sequenced = Sequenced {
-                producer_id: id,
-                epoch: 0,
-                first: 0,
-                last: 0,
-            };
-            let stamped = Stamped {
-                last_offset: 0,
-                log_append_time: -1,
-                now_ms: id,
-            };
-            producers.write(&sequenced, 0, stamped);
-        }
-        assert_eq!(producers.len(), PRODUCERS_MAX / 10 * 9);
-        let kept = producers.since(i64::MIN);
-        assert!(
-            kept.keys().all(|&id| id > PRODUCERS_MAX as i64 / 10),
-            "the newest stay"
-        );
-        producers.expire(total - 1);
-        assert_eq!(producers.len(), 1);
-    }
-
-    proptest! {
-        /// A client that sends again whatever was not answered, in order, up to five in flight: each
-        /// of its batches is written once, in order.
-        #[test]
-        fn resending_never_duplicates(
-            sizes in prop::collection::vec(1i32..5, 1..30),
-            // How far the client goes back before each batch.
-            rewinds in prop::collection::vec(0usize..5, 30),
-        ) {
-            let mut producers = Producers::default();
-            let mut starts = vec![0];
-            for size in &sizes {
-                starts.push(starts.last().expect("one") + size);
-            }
-            let mut written: Vec<(i32, Offset)> = Vec::new();
-            for (n, _) in sizes.iter().enumerate() {
-                for resend in n.saturating_sub(rewinds[n])..=n {
-                    let sequenced = batch(0, starts[resend], starts[resend + 1] - 1);
-                    match producers.check(&sequenced).expect("in order or known") {
-                        Verdict::Duplicate(known) => {
-                            prop_assert_eq!(known.base_offset, written[resend].1);
-                        }
-                        Verdict::Append => {
-                            prop_assert_eq!(resend, written.len());
-                            let base = starts[resend] as u64;
-                            let last_offset = starts[resend + 1] as u64 - 1;
-                            let stamped = Stamped { last_offset, log_append_time: -1, now_ms: 0 };
-                            producers.write(&sequenced, base, stamped);
-                            written.push((starts[resend], base));
-                        }
-                    }
-                }
-            }
-            prop_assert_eq!(written.len(), sizes.len());
-        }
-    }
-}
+mod tests;

@@ -9,9 +9,7 @@ use std::{
 use millrace_meta::{Leader, PartitionStreams};
 use millrace_model::{TopicId, TopicName};
 
-use crate::{
-    CONSUMER_OFFSETS_TOPIC, committed::CommittedLog, config::TopicConfig, partition::PartitionLog,
-};
+use crate::{committed::CommittedLog, config::TopicConfig, partition::PartitionLog};
 
 /// A topic as it is now. A snapshot: look it up again to see later changes.
 #[derive(Debug, Clone)]
@@ -60,7 +58,7 @@ impl Topic {
     /// Whether the broker keeps its own state in it.
     #[must_use]
     pub fn is_internal(&self) -> bool {
-        self.name.as_str() == CONSUMER_OFFSETS_TOPIC
+        crate::is_internal(self.name.as_str())
     }
 
     /// The log of a partition; `None` where this broker does not serve it.

@@ -74,7 +74,8 @@ pub trait ClusterStore: MetaStore {
     /// Gives partitions to other nodes, their leads and their streams at once, all in one transaction. The owner must have stopped
     /// appending, and everything must be in the bucket: what is not is lost. Returns the partitions that `from` does not
     /// own any more; among them are those that an earlier call gave away whose answer was lost. The others stay as they are: they
-    /// were deleted, their move was cancelled or planned to another node, or the node that they were to go to may not lead.
+    /// were deleted, their move was cancelled or planned to another node, or the node that they were to go to may
+    /// not lead: then their move is cancelled.
     ///
     /// # Errors
     /// See [`ClusterError`].

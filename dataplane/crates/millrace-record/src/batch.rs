@@ -1,13 +1,16 @@
 //! A record batch: unique bytes, validated and re-stamped in place.
 
+use std::ops::RangeInclusive;
+
 use bytes::{Bytes, BytesMut};
 use millrace_model::{Offset, limits::BATCH_BYTES_MAX};
 
 use crate::{
+    compression::{Compression, DECOMPRESSED_BYTES_MAX},
     error::InvalidBatch,
     header::{
-        ATTRIBUTES_AT, BatchHeader, CRC_AT, HEADER_BYTES, LEADER_EPOCH_AT, LOG_APPEND_TIME_BIT,
-        MAX_TIMESTAMP_AT, TimestampType, header_of,
+        ATTRIBUTES_AT, BatchHeader, COMPRESSION_MASK, CRC_AT, HEADER_BYTES, LEADER_EPOCH_AT,
+        LENGTH_END, LOG_APPEND_TIME_BIT, MAX_TIMESTAMP_AT, TimestampType, header_of,
     },
     records::{RecordsSummary, summarize},
 };
@@ -146,11 +149,59 @@ impl Batch {
     /// Says which record is wrong, or why the records cannot be decompressed;
     /// [`InvalidBatch::DecompressedTooLarge`] where they are more than `bytes_max`.
     pub fn inspect_records(&self, bytes_max: usize) -> Result<RecordsSummary, InvalidBatch> {
+        self.inspect_records_of(bytes_max, &(i64::MIN..=i64::MAX))
+    }
+
+    /// As [`Self::inspect_records`], and notes the records whose timestamps are outside of `timestamps`.
+    ///
+    /// # Errors
+    /// As [`Self::inspect_records`].
+    pub fn inspect_records_of(
+        &self,
+        bytes_max: usize,
+        timestamps: &RangeInclusive<i64>,
+    ) -> Result<RecordsSummary, InvalidBatch> {
         summarize(
             &self.header,
             self.bytes.get(HEADER_BYTES..).unwrap_or_default(),
             bytes_max,
+            timestamps,
         )
+    }
+
+    /// The same records with another compression, at this level or the default one, in a buffer of their own. Up to
+    /// [`crate::DECOMPRESSED_BYTES_MAX`] bytes are in memory twice meanwhile. The batch has passed [`Batch::validate`].
+    ///
+    /// # Errors
+    /// The records cannot be decompressed.
+    pub fn recompressed(
+        &self,
+        compression: Compression,
+        level: Option<i32>,
+    ) -> Result<Self, InvalidBatch> {
+        let packed = self.bytes.get(HEADER_BYTES..).unwrap_or_default();
+        let from = self.header.compression()?;
+        let records = from.decompress(packed, DECOMPRESSED_BYTES_MAX)?;
+        let header = self.bytes.get(..HEADER_BYTES).unwrap_or_default().to_vec();
+        let mut bytes = compression
+            .compress_onto(&records, header, level)
+            .map_err(|_| InvalidBatch::DecompressedTooLarge)?;
+        // Compressors ask for more room than they need, which would stay with the batch.
+        bytes.shrink_to_fit();
+        let bytes = BytesMut::from(Bytes::from(bytes));
+        let length = i32::try_from(bytes.len() - LENGTH_END);
+        let mut header = self.header;
+        header.length = length.map_err(|_| InvalidBatch::DecompressedTooLarge)?;
+        header.attributes = (header.attributes & !COMPRESSION_MASK) | compression as i16;
+        let mut batch = Self {
+            header,
+            buffer_bytes: bytes.len(),
+            bytes,
+        };
+        batch.write(LENGTH_END - 4, header.length.to_be_bytes());
+        batch.write(ATTRIBUTES_AT, header.attributes.to_be_bytes());
+        batch.sign();
+        Ok(batch)
     }
 
     /// Writes what the broker assigned into the batch's own bytes: the first offset, the leader's
@@ -174,7 +225,8 @@ impl Batch {
     /// Corrects the header's largest timestamp to the one that the records have, keeping their
     /// create times.
     pub fn set_max_timestamp(&mut self, max_timestamp: i64) {
-        if self.header.max_timestamp != max_timestamp {
+        let is_stamped = self.header.timestamp_type() == TimestampType::LogAppendTime;
+        if is_stamped || self.header.max_timestamp != max_timestamp {
             self.set_times(TimestampType::CreateTime, max_timestamp);
         }
     }
@@ -193,6 +245,11 @@ impl Batch {
         self.header.max_timestamp = max_timestamp;
         self.write(ATTRIBUTES_AT, self.header.attributes.to_be_bytes());
         self.write(MAX_TIMESTAMP_AT, max_timestamp.to_be_bytes());
+        self.sign();
+    }
+
+    /// Writes the checksum of what it covers.
+    fn sign(&mut self) {
         self.header.crc = self.checksum();
         self.write(CRC_AT, self.header.crc.to_be_bytes());
     }

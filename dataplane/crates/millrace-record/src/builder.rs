@@ -215,7 +215,7 @@ impl BatchBuilder {
             Compression::None => (self.buffer, None),
             packing => {
                 let room = vec![0; HEADER_BYTES];
-                let packed = packing.compress_onto(&self.buffer[HEADER_BYTES..], room);
+                let packed = packing.compress_onto(&self.buffer[HEADER_BYTES..], room, None);
                 let packed = Bytes::from(packed.expect("writing to memory"));
                 (BytesMut::from(packed), Some(self.buffer))
             }

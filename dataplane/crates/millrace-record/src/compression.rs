@@ -16,6 +16,13 @@ pub const DECOMPRESSED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// come out. Frames that need more exist only at the highest levels with far larger inputs.
 const ZSTD_WINDOW_LOG_MAX: u32 = DECOMPRESSED_BYTES_MAX.ilog2();
 
+/// The window of a compression at a level that was asked for, as a power of two. The tables of the highest levels grow with
+/// it: to about 20 MiB with this one, and to hundreds of mebibytes without a bound.
+const ZSTD_LEVEL_WINDOW_LOG: u32 = 20;
+
+/// The highest level of gzip.
+const GZIP_LEVEL_MAX: u32 = 9;
+
 /// Snappy's blocks inside the framing that Kafka's Java client writes.
 const SNAPPY_BLOCK_BYTES: usize = 32 * 1024;
 /// What that framing begins with: its name, version 1, compatible with version 1.
@@ -80,15 +87,24 @@ impl Compression {
         decompressed.map(Cow::Owned)
     }
 
-    /// Compresses as Kafka's Java client does, behind what `out` already holds.
-    pub(crate) fn compress_onto(self, bytes: &[u8], mut out: Vec<u8>) -> io::Result<Vec<u8>> {
+    /// Compresses as Kafka's Java client does, behind what `out` already holds; at the default level where none is given.
+    pub(crate) fn compress_onto(
+        self,
+        bytes: &[u8],
+        mut out: Vec<u8>,
+        level: Option<i32>,
+    ) -> io::Result<Vec<u8>> {
+        // gzip and LZ4 have no negative levels.
+        let positive = level.and_then(|level| u32::try_from(level).ok());
         match self {
             Self::None => {
                 out.extend_from_slice(bytes);
                 Ok(out)
             }
             Self::Gzip => {
-                let level = flate2::Compression::default();
+                let level = positive.map_or_else(flate2::Compression::default, |level| {
+                    flate2::Compression::new(level.min(GZIP_LEVEL_MAX))
+                });
                 let mut encoder = flate2::write::GzEncoder::new(out, level);
                 encoder.write_all(bytes)?;
                 encoder.finish()
@@ -97,12 +113,21 @@ impl Compression {
             Self::Lz4 => {
                 let mut encoder = lz4::EncoderBuilder::new()
                     .block_mode(lz4::BlockMode::Independent)
+                    .level(positive.unwrap_or(0))
                     .build(out)?;
                 encoder.write_all(bytes)?;
                 let (out, result) = encoder.finish();
                 result.map(|()| out)
             }
-            Self::Zstd => zstd_onto(bytes, out),
+            Self::Zstd => match level {
+                None | Some(zstd::DEFAULT_COMPRESSION_LEVEL) => zstd_onto(bytes, out),
+                Some(level) => {
+                    let mut context = zstd::bulk::Compressor::new(level)?;
+                    let window = zstd::zstd_safe::CParameter::WindowLog(ZSTD_LEVEL_WINDOW_LOG);
+                    context.set_parameter(window)?;
+                    zstd_with(&mut context, bytes, out)
+                }
+            },
         }
     }
 }
@@ -113,7 +138,7 @@ thread_local! {
     static ZSTD: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
-fn zstd_onto(bytes: &[u8], mut out: Vec<u8>) -> io::Result<Vec<u8>> {
+fn zstd_onto(bytes: &[u8], out: Vec<u8>) -> io::Result<Vec<u8>> {
     ZSTD.with_borrow_mut(|context| {
         let context = match context {
             Some(context) => context,
@@ -121,13 +146,21 @@ fn zstd_onto(bytes: &[u8], mut out: Vec<u8>) -> io::Result<Vec<u8>> {
                 zstd::DEFAULT_COMPRESSION_LEVEL,
             )?),
         };
-        let start = out.len();
-        out.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
-        let mut cursor = Cursor::new(out);
-        cursor.set_position(start as u64);
-        context.compress_to_buffer(bytes, &mut cursor)?;
-        Ok(cursor.into_inner())
+        zstd_with(context, bytes, out)
     })
+}
+
+fn zstd_with(
+    context: &mut zstd::bulk::Compressor<'_>,
+    bytes: &[u8],
+    mut out: Vec<u8>,
+) -> io::Result<Vec<u8>> {
+    let start = out.len();
+    out.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+    let mut cursor = Cursor::new(out);
+    cursor.set_position(start as u64);
+    context.compress_to_buffer(bytes, &mut cursor)?;
+    Ok(cursor.into_inner())
 }
 
 fn read_bounded(reader: impl Read, bytes_max: usize) -> Result<Vec<u8>, InvalidBatch> {

@@ -7,7 +7,7 @@
 //! header:  key length varint | key | value length varint (negative: null) | value
 //! ```
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::RangeInclusive};
 
 use bytes::Bytes;
 
@@ -45,8 +45,20 @@ pub struct Header {
     pub value: Option<Bytes>,
 }
 
-/// What a look at every record found.
+/// How many records with illegal timestamps are noted of one batch.
+pub const MISTIMED_RECORDS_MAX: usize = 128;
+
+/// A record whose timestamp is not legal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mistimed {
+    /// Its position in the batch, from 0.
+    pub index: i32,
+    /// Milliseconds since 1970.
+    pub timestamp: i64,
+}
+
+/// What a look at every record found.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordsSummary {
     /// The largest timestamp, milliseconds.
     pub max_timestamp: i64,
@@ -54,6 +66,9 @@ pub struct RecordsSummary {
     pub max_timestamp_offset_delta: i32,
     /// Whether some record has no key, which a compacted topic refuses.
     pub keyless: bool,
+    /// The first [`MISTIMED_RECORDS_MAX`] records whose timestamps are outside of the range that was given. A record without
+    /// a timestamp, which is -1, is not one of them.
+    pub mistimed: Vec<Mistimed>,
 }
 
 /// The records of one batch, in order. Ends after the first error.
@@ -150,11 +165,12 @@ pub fn records_within(batch: &Bytes, bytes_max: usize) -> Result<Records, Invali
 }
 
 /// Reads every record of a batch whose records, still compressed, are `packed`, as long as they
-/// decompress to at most `bytes_max`.
+/// decompress to at most `bytes_max`. Timestamps outside of `timestamps` are noted.
 pub(crate) fn summarize(
     header: &BatchHeader,
     packed: &[u8],
     bytes_max: usize,
+    timestamps: &RangeInclusive<i64>,
 ) -> Result<RecordsSummary, InvalidBatch> {
     let data = header.compression()?.decompress(packed, bytes_max)?;
     let mut rest = &data[..];
@@ -162,6 +178,7 @@ pub(crate) fn summarize(
         max_timestamp: -1,
         max_timestamp_offset_delta: 0,
         keyless: false,
+        mistimed: Vec::new(),
     };
     for index in 0..header.count {
         let malformed = |reason| InvalidBatch::Record { index, reason };
@@ -179,6 +196,10 @@ pub(crate) fn summarize(
             summary.max_timestamp_offset_delta = index;
         }
         summary.keyless |= record.key.is_none();
+        let is_legal = timestamp == -1 || timestamps.contains(&timestamp);
+        if !is_legal && summary.mistimed.len() < MISTIMED_RECORDS_MAX {
+            summary.mistimed.push(Mistimed { index, timestamp });
+        }
     }
     if rest.is_empty() {
         return Ok(summary);

@@ -105,6 +105,14 @@ tasks! {
     TopicChanges = "topic-changes",
     /// Opens new partitions once the metadata is backed up.
     TopicOpening = "topic-opening",
+    /// Writes the markers that end transactions.
+    TransactionEnd = "transaction-end",
+    /// Follows which logs of transactions this broker leads, and reads them.
+    TransactionLoad = "transaction-load",
+    /// Forgets unused transactional ids.
+    TransactionSweep = "transaction-sweep",
+    /// Writes the state of one partition of transactions.
+    TransactionWriter = "transaction-writer",
     /// Uploads and commits blocks.
     Upload = "upload",
     /// Sets the pace of uploads.

@@ -113,6 +113,20 @@ impl PostgresServer {
         self.signal(Signal::CONT);
     }
 
+    /// The processes that serve brokers' connections to the database at `address` stand still, until [`Self::thaw`]. New connections
+    /// are served.
+    pub async fn silence(&self, address: &str) {
+        let mut connection = PgConnection::connect(address).await.expect("connects");
+        let query = "SELECT pid FROM pg_stat_activity
+                     WHERE datname = current_database() AND application_name = 'millrace broker'";
+        let serving: Vec<i32> = sqlx::query_scalar(query)
+            .fetch_all(&mut connection)
+            .await
+            .expect("the server's own view");
+        connection.close().await.expect("closes");
+        send(Signal::STOP, serving);
+    }
+
     /// Ids of its processes, the server's own first; none while it is halted.
     #[must_use]
     pub fn processes(&self) -> Vec<i32> {
@@ -128,10 +142,7 @@ impl PostgresServer {
     }
 
     fn signal(&self, signal: Signal) {
-        for id in self.processes() {
-            // A child may have ended since it was listed.
-            let _ = Pid::from_raw(id).map(|id| kill_process(id, signal));
-        }
+        send(signal, self.processes());
     }
 
     /// What the server has counted for the database at `address` so far.
@@ -210,6 +221,13 @@ impl Drop for PostgresServer {
         if !self.processes().is_empty() {
             self.halt();
         }
+    }
+}
+
+fn send(signal: Signal, processes: Vec<i32>) {
+    for id in processes {
+        // A child may have ended since it was listed.
+        let _ = Pid::from_raw(id).map(|id| kill_process(id, signal));
     }
 }
 

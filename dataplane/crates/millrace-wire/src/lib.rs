@@ -21,8 +21,9 @@ mod response;
 pub mod service;
 mod shape;
 mod throttle;
+mod topic_ids;
 
-pub use api::{ApiSupport, SUPPORTED, advertised_versions, support_of};
+pub use api::{ApiSupport, SUPPORTED, advertised_versions, codec_version, support_of};
 pub use fetch::{
     AbortedTransaction, FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
 };

@@ -12,8 +12,9 @@ use kafka_protocol::{
 };
 
 use crate::{
-    api::support_of,
+    api::{codec_version, support_of},
     shape::{self, MalformedBody, Reader},
+    topic_ids,
 };
 
 /// One request: its header, and its body still as bytes.
@@ -119,6 +120,9 @@ pub fn parse_request(mut frame: Bytes) -> Result<Request, MalformedRequest> {
 /// Reads the body of a request as its message. Bytes after the message are ignored, as Kafka
 /// does. Strings and byte fields of the message share the request's bytes.
 ///
+/// OffsetCommit and OffsetFetch from version 10 on name topics by id, which the codec's messages have no field for: the
+/// id's text stands in the place of the name.
+///
 /// # Errors
 /// [`MalformedRequest::Body`].
 pub fn decode<M: protocol::Request>(request: &Request) -> Result<M, MalformedRequest> {
@@ -133,9 +137,17 @@ pub fn decode<M: protocol::Request>(request: &Request) -> Result<M, MalformedReq
     if M::KEY != api_key as i16 {
         return Err(malformed(MalformedBody::OtherApi));
     }
-    shape::check(api_key, version, &request.body).map_err(malformed)?;
-    let mut body = request.body.clone();
-    M::decode(&mut body, version).map_err(|_| malformed(MalformedBody::Schema))
+    let (written, mut body) = match topic_ids::rewritten_version(api_key, version) {
+        Some(older) => {
+            let rewritten = topic_ids::rewrite(api_key, version, &request.body);
+            (older, rewritten.map_err(malformed)?)
+        }
+        None => {
+            shape::check(api_key, version, &request.body).map_err(malformed)?;
+            (codec_version(api_key, version), request.body.clone())
+        }
+    };
+    M::decode(&mut body, written).map_err(|_| malformed(MalformedBody::Schema))
 }
 
 #[cfg(test)]

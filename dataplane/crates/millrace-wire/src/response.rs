@@ -6,7 +6,10 @@ use kafka_protocol::{
     protocol::{Encodable, HeaderVersion},
 };
 
-use crate::{api::advertised_versions, error_code::ErrorCode};
+use crate::{
+    api::{advertised_versions, codec_version},
+    error_code::ErrorCode,
+};
 
 /// A frame to send, in the order of its segments. Segments let record bytes travel from the log
 /// to the socket without a copy.
@@ -113,12 +116,13 @@ pub fn encode<M: Encodable + HeaderVersion>(
         version,
         reason: error.to_string(),
     };
+    let written = codec_version(api_key, version);
     let size = message
-        .compute_size(version)
+        .compute_size(written)
         .map_err(|error| field(&error))?;
     let mut out = begin_frame(api_key, version, correlation_id, size);
     message
-        .encode(&mut out, version)
+        .encode(&mut out, written)
         .map_err(|error| field(&error))?;
     let length = length_prefix(out.len())?;
     out[..LENGTH_BYTES].copy_from_slice(&length);

@@ -9,9 +9,11 @@
 use kafka_protocol::messages::ApiKey;
 
 mod fields;
+mod producers;
 mod reader;
 mod requests;
 mod responses;
+mod transactions;
 
 pub(crate) use reader::Reader;
 
@@ -127,24 +129,57 @@ fn measure(
     body: &[u8],
     elements_max: usize,
 ) -> Result<usize, MalformedBody> {
-    let mut walk = Walk {
-        reader: Reader::new(body),
-        version,
-        flexible: version >= shape.flexible_from,
-        elements_left: elements_max,
-    };
+    let mut walk = Walk::new(shape, version, body, elements_max);
     walk.structure(shape.schema)?;
-    Ok(body.len() - walk.reader.remaining())
+    Ok(walk.place())
 }
+
+/// Walks the body of a request, and gives the places of its ids.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_ids(
+    api_key: ApiKey,
+    version: i16,
+    body: &[u8],
+) -> Result<Vec<usize>, MalformedBody> {
+    let shape = requests::shape_of(api_key).ok_or(MalformedBody::OtherApi)?;
+    let mut walk = Walk::new(shape, version, body, REQUEST_ELEMENTS_MAX);
+    walk.ids = Some(Vec::new());
+    walk.structure(shape.schema)?;
+    Ok(walk.ids.unwrap_or_default())
+}
+
+/// Bytes of an id.
+pub(crate) const ID_BYTES: usize = 16;
 
 struct Walk<'a> {
     reader: Reader<'a>,
+    body_bytes: usize,
     version: i16,
     flexible: bool,
     elements_left: usize,
+    /// Where ids are, if somebody wants to know.
+    ids: Option<Vec<usize>>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(shape: MessageShape, version: i16, body: &'a [u8], elements_max: usize) -> Self {
+        Self {
+            reader: Reader::new(body),
+            body_bytes: body.len(),
+            version,
+            flexible: version >= shape.flexible_from,
+            elements_left: elements_max,
+            ids: None,
+        }
+    }
+
+    /// How far it has come, in bytes.
+    fn place(&self) -> usize {
+        self.body_bytes - self.reader.remaining()
+    }
+
     fn structure(&mut self, schema: &Schema) -> Result<(), MalformedBody> {
         for field in schema.fields {
             if (field.since..=field.until).contains(&self.version) {
@@ -160,7 +195,13 @@ impl Walk<'_> {
 
     fn value(&mut self, kind: &Kind) -> Result<(), MalformedBody> {
         match kind {
-            Kind::Fixed(len) => self.reader.skip(*len),
+            Kind::Fixed(len) => {
+                let place = self.place();
+                if let Some(ids) = self.ids.as_mut().filter(|_| *len == ID_BYTES) {
+                    ids.push(place);
+                }
+                self.reader.skip(*len)
+            }
             Kind::Text => {
                 let len = if self.flexible {
                     self.reader.compact_len()?

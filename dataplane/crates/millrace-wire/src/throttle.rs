@@ -29,8 +29,16 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         ApiKey::OffsetDelete => return Some((0, Place::AfterError)),
         ApiKey::DeleteRecords
         | ApiKey::InitProducerId
+        | ApiKey::AddPartitionsToTxn
+        | ApiKey::AddOffsetsToTxn
+        | ApiKey::EndTxn
+        | ApiKey::TxnOffsetCommit
+        | ApiKey::DescribeAcls
+        | ApiKey::CreateAcls
+        | ApiKey::DeleteAcls
         | ApiKey::DescribeConfigs
         | ApiKey::AlterConfigs
+        | ApiKey::AlterReplicaLogDirs
         | ApiKey::DescribeLogDirs
         | ApiKey::CreatePartitions
         | ApiKey::DeleteGroups
@@ -38,14 +46,17 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::IncrementalAlterConfigs
         | ApiKey::AlterPartitionReassignments
         | ApiKey::ListPartitionReassignments
-        | ApiKey::DescribeAcls
-        | ApiKey::CreateAcls
-        | ApiKey::DeleteAcls
         | ApiKey::DescribeClientQuotas
         | ApiKey::AlterClientQuotas
         | ApiKey::DescribeUserScramCredentials
         | ApiKey::AlterUserScramCredentials
-        | ApiKey::DescribeCluster => 0,
+        | ApiKey::UpdateFeatures
+        | ApiKey::DescribeCluster
+        | ApiKey::DescribeProducers
+        | ApiKey::DescribeTransactions
+        | ApiKey::ListTransactions
+        | ApiKey::ListConfigResources
+        | ApiKey::DescribeTopicPartitions => 0,
         ApiKey::Fetch
         | ApiKey::FindCoordinator
         | ApiKey::Heartbeat
@@ -116,7 +127,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{SUPPORTED, encode, support_of};
+    use crate::{SUPPORTED, codec_version, encode, support_of};
 
     /// Decodes what is left of a response behind its header.
     fn decoded<M: Decodable + HeaderVersion>(response: &Response, version: i16) -> M {
@@ -134,10 +145,11 @@ mod tests {
         M: Encodable + Decodable + HeaderVersion + Default + PartialEq + std::fmt::Debug,
     {
         let plain = encode(api_key, version, 7, &M::default()).expect("encodable");
-        let unthrottled = decoded::<M>(&plain, version);
+        let written = codec_version(api_key, version);
+        let unthrottled = decoded::<M>(&plain, written);
         let throttled = plain.with_throttle_time(api_key, version, 77);
         let throttled = throttled.with_throttle_time(api_key, version, 5);
-        let mut message = decoded::<M>(&throttled, version);
+        let mut message = decoded::<M>(&throttled, written);
         let since = place(api_key).map(|(since, _)| since);
         let expected = if since.is_some_and(|since| version >= since) {
             77
@@ -167,7 +179,11 @@ mod tests {
                                 &mut message.throttle_time_ms
                             }),)*
                             // They have none, or say nothing of it.
-                            ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions => {
+                            ApiKey::SaslHandshake
+                            | ApiKey::SaslAuthenticate
+                            | ApiKey::ApiVersions
+                            | ApiKey::DescribeQuorum
+                            | ApiKey::WriteTxnMarkers => {
                                 assert_eq!(place(support.api_key), None);
                             }
                             other => panic!("{other:?} is served and not tested"),
@@ -200,6 +216,12 @@ mod tests {
             DescribeLogDirs DescribeLogDirsResponse,
             CreatePartitions CreatePartitionsResponse,
             DeleteGroups DeleteGroupsResponse,
+            AddPartitionsToTxn AddPartitionsToTxnResponse,
+            AddOffsetsToTxn AddOffsetsToTxnResponse,
+            EndTxn EndTxnResponse,
+            TxnOffsetCommit TxnOffsetCommitResponse,
+            DescribeTransactions DescribeTransactionsResponse,
+            ListTransactions ListTransactionsResponse,
             OffsetDelete OffsetDeleteResponse,
             ElectLeaders ElectLeadersResponse,
             IncrementalAlterConfigs IncrementalAlterConfigsResponse,
@@ -213,6 +235,11 @@ mod tests {
             DescribeUserScramCredentials DescribeUserScramCredentialsResponse,
             AlterUserScramCredentials AlterUserScramCredentialsResponse,
             DescribeCluster DescribeClusterResponse,
+            AlterReplicaLogDirs AlterReplicaLogDirsResponse,
+            DescribeTopicPartitions DescribeTopicPartitionsResponse,
+            UpdateFeatures UpdateFeaturesResponse,
+            DescribeProducers DescribeProducersResponse,
+            ListConfigResources ListConfigResourcesResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

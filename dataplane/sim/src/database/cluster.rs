@@ -14,7 +14,7 @@ use crate::planted::Planted;
 /// How long a judge must have held its own lease, in times of a lease.
 const JUDGE_TTLS: u32 = 2;
 
-/// A renewal that comes later than after this part of a lease ends what the judge has held.
+/// A renewal that comes later than after this part of a lease starts the judge's waiting time again.
 const GAP_PARTS: u32 = 2;
 
 impl Tables {
@@ -249,16 +249,21 @@ impl Tables {
         let own = self.node_of(from).ok();
         let planned = self.leader_mut(topic, partition.partition);
         let is_planned = planned.is_some_and(|leader| leader.moving_to == Some(to));
+        let may_lead = self.able().any(|able| able == to);
+        if own != Some(to) && is_planned && !may_lead {
+            // Its leader would try again for ever.
+            if let Some(leader) = self.leader_mut(topic, partition.partition) {
+                leader.moving_to = None;
+            }
+            self.changed([topic], false);
+            return false;
+        }
         let ids = [streams.data, streams.meta];
         let is_owned = |id: &StreamId| {
             let stream = self.streams.get(id);
             stream.is_some_and(|stream| stream.owner == Some(from))
         };
-        if own == Some(to)
-            || !is_planned
-            || !self.able().any(|able| able == to)
-            || !ids.iter().all(is_owned)
-        {
+        if own == Some(to) || !is_planned || !may_lead || !ids.iter().all(is_owned) {
             return false;
         }
         let target = self.nodes.get(&to).map(|node| node.epoch);

@@ -39,7 +39,8 @@ export class SeveralBrokers {
 
   /**
    * Makes all brokers as the deployment says. New ones start first; then brokers that need it restart. Throws
-   * `ProvisionError` `start_failed`, `not_ready_in_time` where a broker does not serve: the next ones stay as they are.
+   * `ProvisionError` `start_failed` or `not_ready_in_time` where a broker does not serve, `aborted` where the signal of the
+   * options ends the wait: the next ones stay as they are.
    */
   async apply(options: RunOptions): Promise<void> {
     const restarts: LocalBroker[] = [];
@@ -82,7 +83,7 @@ export class SeveralBrokers {
 
   /**
    * Gives away what a broker leads and stops it; nothing of it is needed any more when this returns. Throws
-   * `ProvisionError` `not_drained_in_time`.
+   * `ProvisionError` `not_drained_in_time`, `aborted`.
    */
   async retire(broker: LocalBroker, options: RunOptions): Promise<void> {
     if (broker.isRunning()) {

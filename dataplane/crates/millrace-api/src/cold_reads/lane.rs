@@ -256,7 +256,9 @@ mod tests {
     fn nothing() -> Result<ReadResult, ColdReadError> {
         Ok(ReadResult {
             batches: Vec::new(),
+            aborted_transactions: None,
             high_watermark: 0,
+            last_stable_offset: 0,
             log_start: 0,
         })
     }

@@ -27,7 +27,7 @@ use std::{
 
 use metrics::Counter;
 use millrace_limiter::{Limiter, Tier};
-use millrace_log::ReadResult;
+use millrace_log::{Isolation, ReadResult};
 use millrace_model::Offset;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
@@ -108,6 +108,7 @@ struct Key {
     /// The address of the partition's log. The read holds the log, so nothing else has it.
     log: usize,
     offset: Offset,
+    isolation: Isolation,
 }
 
 #[derive(Debug)]
@@ -152,6 +153,7 @@ impl ColdReads {
             connection,
             log: 0,
             offset: 0,
+            isolation: Isolation::ReadUncommitted,
         };
         let its_own = first(connection)..first(connection.saturating_add(1));
         let mut reads = self.shared.reads.lock();
@@ -252,6 +254,7 @@ impl Key {
             connection,
             log: source.log.address(),
             offset: source.offset,
+            isolation: source.isolation,
         }
     }
 }
@@ -300,10 +303,10 @@ impl Shared {
         mut place: Tallied,
         is_local: bool,
     ) -> Option<(Found, Tallied)> {
-        let Source { log, offset } = &read.source;
+        let source = &read.source;
         if is_local {
             let entered = self.enter(&self.local, (key, read)).await?;
-            let found = log.read_local(*offset, entered.bytes_max).await;
+            let found = source.read_local(entered.bytes_max).await;
             if let Some(found) = found {
                 return Some((entered.leave(found), place));
             }
@@ -311,9 +314,9 @@ impl Shared {
             place = self.objects.place(key.connection)?;
         }
         // A read must not hold a turn while it waits for the metadata.
-        log.prepare(*offset).await;
+        source.log.prepare(source.offset).await;
         let entered = self.enter(&self.objects, (key, read)).await?;
-        let found = log.read(*offset, entered.bytes_max).await;
+        let found = source.read(entered.bytes_max).await;
         Some((entered.leave(found), place))
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millrace_log::{
-    CommittedLog, PartitionLog, ReadResult,
+    CommittedLog, Isolation, PartitionLog, ReadResult,
     error::{ReadCommittedError, ReadError},
 };
 use millrace_model::{Offset, TopicPartition};
@@ -14,6 +14,60 @@ use millrace_wire::messages::BrokerId;
 pub(crate) struct Source {
     pub(crate) log: SourceLog,
     pub(crate) offset: Offset,
+    /// Which records the client wants. Committed ones are only read where the partition is led.
+    pub(crate) isolation: Isolation,
+}
+
+impl Source {
+    /// Reads from memory; `None` where this broker does not lead the partition, or would have to read objects.
+    pub(crate) fn read_memory(
+        &self,
+        bytes_max: usize,
+        at_least_one: bool,
+    ) -> Option<Result<ReadResult, ReadError>> {
+        let log = self.log.led()?;
+        log.try_read_cached(self.isolation, self.offset, bytes_max, at_least_one)
+            .transpose()
+    }
+
+    /// A read that has found nothing, with the log's bounds as they are now; `None` where they are not known.
+    pub(crate) fn nothing(&self) -> Option<ReadResult> {
+        match &self.log {
+            SourceLog::Led(log) => {
+                // In this order, so that it is not above the high watermark.
+                let last_stable_offset = log.last_stable_offset();
+                let is_committed = self.isolation == Isolation::ReadCommitted;
+                Some(ReadResult {
+                    batches: Vec::new(),
+                    aborted_transactions: is_committed.then(Vec::new),
+                    high_watermark: log.high_watermark(),
+                    last_stable_offset,
+                    log_start: log.start_offset(),
+                })
+            }
+            // Where the leader's log ends is not known here.
+            SourceLog::Committed { .. } => None,
+        }
+    }
+
+    pub(super) async fn read_local(
+        &self,
+        bytes_max: usize,
+    ) -> Option<Result<ReadResult, ColdReadError>> {
+        let log = self.log.led()?;
+        let read = log.read_local(self.isolation, self.offset, bytes_max, true);
+        read.await.map_err(ColdReadError::from).transpose()
+    }
+
+    pub(super) async fn read(&self, bytes_max: usize) -> Result<ReadResult, ColdReadError> {
+        match &self.log {
+            SourceLog::Led(log) => {
+                let read = log.read_isolated(self.isolation, self.offset, bytes_max, true);
+                Ok(read.await?)
+            }
+            SourceLog::Committed { log, .. } => Ok(log.read(self.offset, bytes_max).await?),
+        }
+    }
 }
 
 /// Whose records these are.
@@ -63,19 +117,6 @@ impl SourceLog {
         }
     }
 
-    /// A read that has found nothing, with the log's bounds as they are now; `None` where they are not known.
-    pub(crate) fn nothing(&self) -> Option<ReadResult> {
-        match self {
-            Self::Led(log) => Some(ReadResult {
-                batches: Vec::new(),
-                high_watermark: log.high_watermark(),
-                log_start: log.start_offset(),
-            }),
-            // Where the leader's log ends is not known here.
-            Self::Committed { .. } => None,
-        }
-    }
-
     /// Whether a batch at `offset` would be read without objects, now.
     pub(super) fn is_local(&self, offset: Offset) -> bool {
         self.led().is_some_and(|log| log.is_local(offset))
@@ -88,30 +129,11 @@ impl SourceLog {
         }
     }
 
-    pub(super) async fn read_local(
-        &self,
-        offset: Offset,
-        bytes_max: usize,
-    ) -> Option<Result<ReadResult, ColdReadError>> {
-        let read = self.led()?.read_local(offset, bytes_max, true).await;
-        read.map_err(ColdReadError::from).transpose()
-    }
-
-    pub(super) async fn read(
-        &self,
-        offset: Offset,
-        bytes_max: usize,
-    ) -> Result<ReadResult, ColdReadError> {
-        match self {
-            Self::Led(log) => Ok(log.read(offset, bytes_max, true).await?),
-            Self::Committed { log, .. } => Ok(log.read(offset, bytes_max).await?),
-        }
-    }
-
     /// A result that was found a while ago, as it is answered now.
     pub(super) fn refreshed(&self, read: ReadResult) -> ReadResult {
         match self {
             Self::Led(log) => ReadResult {
+                last_stable_offset: log.last_stable_offset(),
                 high_watermark: log.high_watermark(),
                 log_start: log.start_offset(),
                 ..read

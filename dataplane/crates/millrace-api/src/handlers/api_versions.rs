@@ -1,4 +1,4 @@
-//! ApiVersions: the supported APIs. The service itself answers an unsupported version of it.
+//! ApiVersions: the supported APIs and features. The service itself answers an unsupported version of it.
 
 use std::sync::Arc;
 
@@ -11,10 +11,13 @@ use millrace_wire::{
 use crate::{
     call::{Call, Outcome},
     context::Context,
+    features,
 };
 
 /// The first version in which clients tell their name and version (KIP-511).
 const FIRST_WITH_SOFTWARE_NAME: i16 = 3;
+/// The first version whose answer tells features (KIP-584).
+const FIRST_WITH_FEATURES: i16 = 3;
 
 pub(crate) async fn handle(_context: &Arc<Context>, call: Call) -> Outcome {
     let request: ApiVersionsRequest = decode(&call.request)?;
@@ -29,6 +32,13 @@ pub(crate) async fn handle(_context: &Arc<Context>, call: Call) -> Outcome {
         );
     }
     let response = ApiVersionsResponse::default().with_api_keys(advertised_versions());
+    let response = match call.version() {
+        FIRST_WITH_FEATURES.. => response
+            .with_supported_features(features::supported(call.version()))
+            .with_finalized_features_epoch(features::FINALIZED_EPOCH)
+            .with_finalized_features(features::finalized()),
+        _ => response,
+    };
     call.reply().now(&response, NONE)
 }
 

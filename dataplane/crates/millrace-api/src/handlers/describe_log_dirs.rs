@@ -1,4 +1,5 @@
-//! DescribeLogDirs: the sizes of partitions. There is one "directory", the bucket.
+//! DescribeLogDirs: the sizes of partitions. There is one "directory", the bucket. As in Kafka, what this broker does
+//! not serve is left out, whether it exists or not.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::{
 };
 
 /// What stands in the place of a directory. A bucket's own name is not told: it may be a secret.
-const LOG_DIR: &str = "object-storage";
+pub(super) const LOG_DIR: &str = "object-storage";
 
 /// The first version with an error of the whole request (KIP-784).
 const FIRST_WITH_ERROR: i16 = 3;
@@ -44,7 +45,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             .logs
             .topics()
             .iter()
-            .map(|topic| describe(topic, 0..topic.partitions.len()))
+            .filter_map(|topic| describe(topic, 0..topic.partitions.len()))
             .collect(),
         Some(asked) => asked
             .iter()
@@ -61,16 +62,16 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     )
 }
 
-/// What is asked for of one topic. What does not exist is left out, as in Kafka.
+/// What is asked for of one topic.
 fn find(context: &Context, asked: &DescribableLogDirTopic) -> Option<DescribeLogDirsTopic> {
     let name = TopicName::new(asked.topic.as_str()).ok()?;
     let topic = context.logs.topic(&name)?;
     let indexes = asked.partitions.iter();
     let indexes = indexes.filter_map(|&index| usize::try_from(index).ok());
-    Some(describe(&topic, indexes))
+    describe(&topic, indexes)
 }
 
-fn describe(topic: &Topic, indexes: impl Iterator<Item = usize>) -> DescribeLogDirsTopic {
+fn describe(topic: &Topic, indexes: impl Iterator<Item = usize>) -> Option<DescribeLogDirsTopic> {
     let partitions = indexes.filter_map(|index| {
         // Those of other brokers are in their answers.
         let log = topic.log(index)?;
@@ -79,7 +80,9 @@ fn describe(topic: &Topic, indexes: impl Iterator<Item = usize>) -> DescribeLogD
             .with_partition_size(i64::try_from(log.size_bytes()).unwrap_or(i64::MAX));
         Some(described)
     });
-    DescribeLogDirsTopic::default()
+    let partitions: Vec<_> = partitions.collect();
+    let described = DescribeLogDirsTopic::default()
         .with_name(WireTopic(text(topic.name.as_str())))
-        .with_partitions(partitions.collect())
+        .with_partitions(partitions);
+    (!described.partitions.is_empty()).then_some(described)
 }

@@ -1,10 +1,9 @@
-//! FindCoordinator: the broker that leads the group's partition of `__consumer_offsets`.
+//! FindCoordinator: the broker that leads the group's partition of `__consumer_offsets`, or the transactional id's of
+//! `__transaction_state`.
 
 use std::sync::Arc;
 
-use millrace_coordinator::partition_of;
-use millrace_log::CONSUMER_OFFSETS_TOPIC;
-use millrace_model::TopicName;
+use millrace_log::{CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes, decode,
@@ -58,7 +57,7 @@ async fn answer(
     };
     let coordinator = |(allowed, key): (Result<(), Refused>, StrBytes)| {
         let found = allowed.and_then(|()| found.clone());
-        let found = found.and_then(|()| locate(context, peer, &key));
+        let found = found.and_then(|()| locate(context, peer, kind, &key));
         coordinator(key, found)
     };
     let coordinators: Vec<Coordinator> = checked.into_iter().map(coordinator).collect();
@@ -93,10 +92,10 @@ async fn find(context: &Context, key_type: i8) -> Result<(), Refused> {
             tracing::warn!(%error, "consumer groups are not ready");
             Refused::from(ErrorCode::CoordinatorNotAvailable)
         }),
-        TRANSACTION => {
-            let message = "transactions are not supported by this broker";
-            Err(Refused::new(ErrorCode::InvalidRequest, message))
-        }
+        TRANSACTION => context.transactions.ready().await.map_err(|error| {
+            tracing::warn!(%error, "transactions are not ready");
+            Refused::from(ErrorCode::CoordinatorNotAvailable)
+        }),
         other => {
             let message = format!("coordinator type {other} is not supported");
             Err(Refused::new(ErrorCode::InvalidRequest, message))
@@ -104,16 +103,14 @@ async fn find(context: &Context, key_type: i8) -> Result<(), Refused> {
     }
 }
 
-/// The broker that keeps a group.
-fn locate(context: &Context, peer: &Peer, group: &str) -> Result<Member, Refused> {
-    let name = TopicName::new(CONSUMER_OFFSETS_TOPIC).expect("Kafka's own name is legal");
-    let topic = context.logs.topic(&name);
-    let partition = topic.as_ref().and_then(|topic| {
-        let partitions = &topic.partitions;
-        partitions.get(partition_of(group, partitions.len()))
-    });
-    let leader = partition.and_then(|partition| context.leader_of(partition));
-    let member = leader.and_then(|(leader, _)| context.member(leader, peer));
+/// The broker that keeps a group or a transactional id.
+fn locate(context: &Context, peer: &Peer, kind: i8, key: &str) -> Result<Member, Refused> {
+    let topic = match kind {
+        TRANSACTION => TRANSACTION_STATE_TOPIC,
+        _ => CONSUMER_OFFSETS_TOPIC,
+    };
+    let leader = context.coordinator_of(topic, key);
+    let member = leader.and_then(|leader| context.member(leader, peer));
     member.ok_or_else(|| Refused::from(ErrorCode::CoordinatorNotAvailable))
 }
 

@@ -1,9 +1,11 @@
-//! ListOffsets: the first and last offset, and offsets by timestamp.
+//! ListOffsets: the first and last offset, and offsets by timestamp. Consumers of committed records are
+//! told of nothing at or above the last stable offset.
 
 use std::{collections::HashMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
-use millrace_log::{PartitionLog, TimestampOffset};
+use millrace_log::{Isolation, PartitionLog, TimestampOffset};
+use millrace_model::Offset;
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
@@ -21,19 +23,22 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::Context,
-    topics::{check_leader_epoch, find, partition, wire_offset},
+    topics::{check_leader_epoch, find, isolation, partition, wire_offset},
 };
 
-/// Instead of a timestamp: the high watermark.
+/// Instead of a timestamp: the high watermark, or the last stable offset.
 const LATEST: i64 = -1;
 /// The log start offset.
 const EARLIEST: i64 = -2;
 /// The record with the largest timestamp (KIP-734), from version 7.
 const MAX_TIMESTAMP: i64 = -3;
-/// The first offset on the broker's own disk (KIP-405), from version 8. We have no other place.
+/// The first offset on the broker's own disk (KIP-405), from version 8. What has been uploaded may leave the broker's log
+/// at any time, so that is the first that has not.
 const EARLIEST_LOCAL: i64 = -4;
-/// The last offset in remote storage (KIP-1005), from version 9. There is none apart.
+/// The last offset in remote storage (KIP-1005), from version 9: in objects.
 const LATEST_TIERED: i64 = -5;
+/// The first offset that is not in remote storage yet (KIP-1023), from version 11.
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
 
 /// Lookups of one request that run at one time; each may read an object.
 const LOOKUPS_MAX: usize = 8;
@@ -65,6 +70,7 @@ async fn answer(
             *asked.entry(key).or_default() += 1;
         }
     }
+    let isolation = isolation(request.isolation_level);
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let allowed = rights.topic(Operation::Describe, &topic.name);
@@ -77,7 +83,13 @@ async fn answer(
                 (Ok(()), true) => Some(ErrorCode::InvalidRequest),
                 (Ok(()), false) => None,
             };
-            lookups.push(one(context, reply, &topic.name, partition, fault));
+            lookups.push(one(
+                (context, isolation),
+                reply,
+                &topic.name,
+                partition,
+                fault,
+            ));
         }
         let partitions: Vec<_> = stream::iter(lookups).buffered(LOOKUPS_MAX).collect().await;
         topics.push(
@@ -92,7 +104,7 @@ async fn answer(
 }
 
 async fn one(
-    context: &Context,
+    (context, isolation): (&Context, Isolation),
     reply: Reply,
     topic: &WireTopic,
     asked: &ListOffsetsPartition,
@@ -100,7 +112,7 @@ async fn one(
 ) -> ListOffsetsPartitionResponse {
     let found = match fault {
         Some(code) => Err(code),
-        None => look_up(context, reply, topic, asked).await,
+        None => look_up((context, isolation), reply, topic, asked).await,
     };
     let response = ListOffsetsPartitionResponse::default()
         .with_partition_index(asked.partition_index)
@@ -122,7 +134,7 @@ async fn one(
 }
 
 async fn look_up(
-    context: &Context,
+    (context, isolation): (&Context, Isolation),
     reply: Reply,
     topic: &WireTopic,
     asked: &ListOffsetsPartition,
@@ -130,11 +142,24 @@ async fn look_up(
     let topic = find(&context.logs, false, topic, Uuid::nil())?;
     let log = partition(&topic, asked.partition_index)?;
     check_leader_epoch(log, asked.current_leader_epoch)?;
-    let found = at(log, reply.version, asked.timestamp).await?;
+    let found = at((log, isolation), reply.version, asked.timestamp).await?;
     Ok((found, log.leader_epoch()))
 }
 
-async fn at(log: &PartitionLog, version: i16, timestamp: i64) -> Result<Found, ErrorCode> {
+/// The first offset that is in no object.
+fn not_uploaded(log: &PartitionLog) -> Offset {
+    log.committed_offset().max(log.start_offset())
+}
+
+async fn at(
+    (log, isolation): (&PartitionLog, Isolation),
+    version: i16,
+    timestamp: i64,
+) -> Result<Found, ErrorCode> {
+    let end = match isolation {
+        Isolation::ReadUncommitted => log.high_watermark(),
+        Isolation::ReadCommitted => log.last_stable_offset(),
+    };
     let offset = |offset| {
         Ok(Some(TimestampOffset {
             offset,
@@ -142,14 +167,20 @@ async fn at(log: &PartitionLog, version: i16, timestamp: i64) -> Result<Found, E
         }))
     };
     let lookup = match timestamp {
-        // Without transactions, both isolation levels end at the high watermark.
-        LATEST => return offset(log.high_watermark()),
+        LATEST => return offset(end),
         EARLIEST => return offset(log.start_offset()),
-        EARLIEST_LOCAL if version >= 8 => return offset(log.start_offset()),
-        LATEST_TIERED if version >= 9 => return Ok(None),
+        EARLIEST_LOCAL if version >= 8 => return offset(not_uploaded(log)),
+        LATEST_TIERED if version >= 9 => {
+            let uploaded = log.start_offset()..not_uploaded(log);
+            return uploaded.last().map_or(Ok(None), offset);
+        }
+        EARLIEST_PENDING_UPLOAD if version >= 11 => return offset(not_uploaded(log)),
         MAX_TIMESTAMP if version >= 7 => log.max_timestamp().await,
         ..0 => return Err(ErrorCode::UnsupportedVersion),
         _ => log.offset_for_timestamp(timestamp).await,
     };
-    lookup.map_err(|error| code::of_lookup(&error))
+    let found = lookup.map_err(|error| code::of_lookup(&error))?;
+    // A record that became durable during the lookup may be told, one that may still be aborted not.
+    let stable_only = isolation == Isolation::ReadCommitted;
+    Ok(found.filter(|found| !stable_only || found.offset < end))
 }

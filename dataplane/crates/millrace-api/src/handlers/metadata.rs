@@ -280,7 +280,8 @@ fn describe(context: &Context, topic: &Topic) -> MetadataResponseTopic {
         .with_partitions(partitions.collect())
 }
 
-fn describe_partition(
+/// Who leads a partition and where it is, added to what is said of it.
+pub(super) fn describe_partition(
     context: &Context,
     partition: &Partition,
     described: MetadataResponsePartition,

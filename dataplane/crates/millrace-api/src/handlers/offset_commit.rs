@@ -1,33 +1,40 @@
 //! OffsetCommit: answered when the offsets are durable.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use millrace_coordinator::messages::{Caller, CommittedOffset, PartitionOffsets};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_security::acl::Operation;
 use millrace_wire::{
-    decode,
+    StrBytes, decode,
     error_code::{ErrorCode, NONE},
     messages::{
-        OffsetCommitRequest, OffsetCommitResponse,
+        OffsetCommitRequest, OffsetCommitResponse, TopicName as WireTopic,
         offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
         offset_commit_response::{OffsetCommitResponsePartition, OffsetCommitResponseTopic},
     },
 };
+use uuid::Uuid;
 
 use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
-    context::Context,
+    context::{Context, text},
+    topics::{FIRST_OFFSETS_BY_ID, find_by_written_id},
 };
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
-    let request: OffsetCommitRequest = decode(&call.request)?;
+    let mut request: OffsetCommitRequest = decode(&call.request)?;
     let reply = call.reply();
     let rights = context.rights(&call);
+    let ids = match reply.version {
+        FIRST_OFFSETS_BY_ID.. => Some(TopicIds::take(context, &mut request.topics)),
+        _ => None,
+    };
+    let answer = move |topics, code| answer(reply, topics, ids, code);
     if let Err(code) = rights.group(Operation::Read, &request.group_id) {
         let topics = request.topics.into_iter().map(refused_topic).collect();
-        return Ok(Taken::Now(answer(reply, topics, code.code())));
+        return Ok(Taken::Now(answer(topics, code.code())));
     }
     let mut offsets = PartitionOffsets::new();
     let retention_ms = request.retention_time_ms;
@@ -40,7 +47,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         })
         .collect();
     if offsets.is_empty() && !request.topics.is_empty() {
-        return Ok(Taken::Now(answer(reply, topics, NONE)));
+        return Ok(Taken::Now(answer(topics, NONE)));
     }
     let caller = Caller {
         member_id: request.member_id.to_string(),
@@ -50,8 +57,53 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let committing = context.groups.commit(&request.group_id, &caller, offsets);
     Taken::later(async move {
         let committed = committing.await.map_err(|error| code::of_commit(&error));
-        answer(reply, topics, code_of(&committed))
+        answer(topics, code_of(&committed))
     })
+}
+
+/// The ids of a request's topics, which its answer repeats instead of their names.
+#[derive(Debug)]
+struct TopicIds {
+    of_names: HashMap<WireTopic, Uuid>,
+    /// What is answered for those of no topic.
+    unknown: Vec<OffsetCommitResponseTopic>,
+}
+
+impl TopicIds {
+    /// Names the topics of a request that has ids in the place of names, and takes out of it those that there are not.
+    fn take(context: &Context, topics: &mut Vec<OffsetCommitRequestTopic>) -> Self {
+        let mut ids = Self {
+            of_names: HashMap::new(),
+            unknown: Vec::new(),
+        };
+        topics.retain_mut(
+            |asked| match find_by_written_id(&context.logs, &asked.name) {
+                Ok(topic) => {
+                    asked.name = WireTopic(text(topic.name.as_str()));
+                    ids.of_names.insert(asked.name.clone(), topic.id.0);
+                    true
+                }
+                Err(id) => {
+                    let mut unknown = refused_topic(asked.clone()).with_topic_id(id);
+                    unknown.name = WireTopic::default();
+                    for partition in &mut unknown.partitions {
+                        partition.error_code = ErrorCode::UnknownTopicId.code();
+                    }
+                    ids.unknown.push(unknown);
+                    false
+                }
+            },
+        );
+        ids
+    }
+
+    fn put(self, topics: &mut Vec<OffsetCommitResponseTopic>) {
+        for topic in topics.iter_mut() {
+            let name = std::mem::take(&mut topic.name);
+            topic.topic_id = self.of_names.get(&name).copied().unwrap_or_default();
+        }
+        topics.extend(self.unknown);
+    }
 }
 
 /// A topic of whose partitions nothing is looked at; the result of the commit is theirs.
@@ -74,8 +126,14 @@ fn validate_topic(
 ) -> OffsetCommitResponseTopic {
     let name = TopicName::new(topic.name.as_str()).ok();
     let partition = |asked: &OffsetCommitRequestPartition| {
+        let offset = AskedOffset {
+            index: asked.partition_index,
+            offset: asked.committed_offset,
+            leader_epoch: asked.committed_leader_epoch,
+            metadata: asked.committed_metadata.as_ref(),
+        };
         let validated =
-            allowed.and_then(|()| validate(context, name.as_ref(), asked, retention_ms));
+            allowed.and_then(|()| validate(context, name.as_ref(), offset, retention_ms));
         let error = code_of(&validated);
         offsets.extend(validated.ok());
         OffsetCommitResponsePartition::default()
@@ -88,14 +146,24 @@ fn validate_topic(
         .with_partitions(partitions)
 }
 
-fn validate(
+/// An offset to be committed, as the wire has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedOffset<'a> {
+    pub(super) index: i32,
+    pub(super) offset: i64,
+    pub(super) leader_epoch: i32,
+    pub(super) metadata: Option<&'a StrBytes>,
+}
+
+/// Checks an offset that is to be committed.
+pub(super) fn validate(
     context: &Context,
     name: Option<&TopicName>,
-    asked: &OffsetCommitRequestPartition,
+    asked: AskedOffset<'_>,
     retention_ms: i64,
 ) -> Result<(TopicPartition, CommittedOffset), ErrorCode> {
     let unknown = ErrorCode::UnknownTopicOrPartition;
-    let index = u32::try_from(asked.partition_index).map_err(|_| unknown)?;
+    let index = u32::try_from(asked.index).map_err(|_| unknown)?;
     let partition = TopicPartition {
         topic: name.ok_or(unknown)?.clone(),
         partition: index,
@@ -104,20 +172,15 @@ fn validate(
     if !context.logs.exists(&partition) {
         return Err(unknown);
     }
-    let metadata = asked
-        .committed_metadata
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let metadata = asked.metadata.map(ToString::to_string).unwrap_or_default();
     if metadata.len() > context.groups.config().offset_metadata_bytes_max {
         return Err(ErrorCode::OffsetMetadataTooLarge);
     }
-    let offset =
-        u64::try_from(asked.committed_offset).map_err(|_| ErrorCode::InvalidCommitOffsetSize)?;
+    let offset = u64::try_from(asked.offset).map_err(|_| ErrorCode::InvalidCommitOffsetSize)?;
     let commit_ms = context.clock.wall_ms();
     let committed = CommittedOffset {
         offset,
-        leader_epoch: asked.committed_leader_epoch,
+        leader_epoch: asked.leader_epoch,
         metadata,
         commit_ms,
         expire_ms: (retention_ms >= 0).then(|| commit_ms.saturating_add(retention_ms)),
@@ -126,10 +189,18 @@ fn validate(
 }
 
 /// Partitions that had nothing wrong with them get the result of the commit.
-fn answer(reply: Reply, mut topics: Vec<OffsetCommitResponseTopic>, committed: i16) -> Answer {
+fn answer(
+    reply: Reply,
+    mut topics: Vec<OffsetCommitResponseTopic>,
+    ids: Option<TopicIds>,
+    committed: i16,
+) -> Answer {
     let partitions = topics.iter_mut().flat_map(|topic| &mut topic.partitions);
     for partition in partitions.filter(|partition| partition.error_code == NONE) {
         partition.error_code = committed;
+    }
+    if let Some(ids) = ids {
+        ids.put(&mut topics);
     }
     let all = topics.iter().flat_map(|topic| &topic.partitions);
     let error = first_error(all.map(|partition| partition.error_code));

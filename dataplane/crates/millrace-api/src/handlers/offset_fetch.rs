@@ -17,13 +17,14 @@ use millrace_wire::{
         },
     },
 };
+use uuid::Uuid;
 
 use crate::{
     authorization::Rights,
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::{Context, text},
-    topics::wire_offset,
+    topics::{FIRST_OFFSETS_BY_ID, find_by_written_id, wire_offset},
 };
 
 /// The first version with an error of the whole request; before, each partition repeats it.
@@ -72,16 +73,18 @@ fn answer(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answ
     if reply.version >= FIRST_BATCHED {
         return many(asking, reply, request);
     }
+    let stable = request.require_stable;
     let asked: Option<Vec<Asked>> = request.topics.map(|topics| {
         topics
             .into_iter()
             .map(|t| (t.name, t.partition_indexes))
             .collect()
     });
-    one(asking, reply, &request.group_id, asked)
+    one(asking, reply, &request.group_id, (asked, stable))
 }
 
 fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer {
+    let stable = request.require_stable;
     let groups: Vec<OffsetFetchResponseGroup> = request
         .groups
         .into_iter()
@@ -92,7 +95,10 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
                     .map(|t| (t.name, t.partition_indexes))
                     .collect()
             });
-            of_group(asking, group.group_id, asked)
+            match reply.version {
+                FIRST_OFFSETS_BY_ID.. => of_group_by_id(asking, group.group_id, (asked, stable)),
+                _ => of_group(asking, group.group_id, (asked, stable)),
+            }
         })
         .collect();
     let error = first_error(groups.iter().map(|group| group.error_code));
@@ -102,7 +108,7 @@ fn many(asking: Asking<'_>, reply: Reply, request: OffsetFetchRequest) -> Answer
 fn of_group(
     asking: Asking<'_>,
     group_id: GroupId,
-    asked: Option<Vec<Asked>>,
+    asked: (Option<Vec<Asked>>, bool),
 ) -> OffsetFetchResponseGroup {
     let partition = |(index, committed): (i32, Result<Option<CommittedOffset>, ErrorCode>)| {
         let denied = code_of(&committed);
@@ -132,9 +138,61 @@ fn of_group(
     }
 }
 
-fn one(asking: Asking<'_>, reply: Reply, group_id: &GroupId, asked: Option<Vec<Asked>>) -> Answer {
+/// The same for a request that has ids in the place of names. What is committed in topics that are no more has no id, and
+/// is left out where all is asked for.
+fn of_group_by_id(
+    asking: Asking<'_>,
+    group_id: GroupId,
+    (asked, stable): (Option<Vec<Asked>>, bool),
+) -> OffsetFetchResponseGroup {
+    let logs = &asking.0.logs;
+    let mut unknown = Vec::new();
+    let named = asked.map(|asked| {
+        let mut named = Vec::with_capacity(asked.len());
+        for (written, indexes) in asked {
+            match find_by_written_id(logs, &written) {
+                Ok(topic) => named.push((WireTopic(text(topic.name.as_str())), indexes)),
+                Err(id) => unknown.push(unknown_id(id, &indexes)),
+            }
+        }
+        named
+    });
+    let mut response = of_group(asking, group_id, (named, stable));
+    response.topics.retain_mut(|topic| {
+        let name = std::mem::take(&mut topic.name);
+        let found = TopicName::new(name.as_str()).ok();
+        let found = found.and_then(|name| logs.topic(&name));
+        topic.topic_id = found.as_ref().map_or_else(Uuid::nil, |found| found.id.0);
+        found.is_some()
+    });
+    if response.error_code == NONE {
+        response.topics.append(&mut unknown);
+    }
+    response
+}
+
+fn unknown_id(id: Uuid, indexes: &[i32]) -> OffsetFetchResponseTopics {
+    let partition = |&index: &i32| {
+        OffsetFetchResponsePartitions::default()
+            .with_partition_index(index)
+            .with_committed_offset(-1)
+            .with_committed_leader_epoch(-1)
+            .with_metadata(Some(text("")))
+            .with_error_code(ErrorCode::UnknownTopicId.code())
+    };
+    OffsetFetchResponseTopics::default()
+        .with_topic_id(id)
+        .with_partitions(indexes.iter().map(partition).collect())
+}
+
+fn one(
+    asking: Asking<'_>,
+    reply: Reply,
+    group_id: &GroupId,
+    (asked, stable): (Option<Vec<Asked>>, bool),
+) -> Answer {
     let top_error = reply.version >= FIRST_WITH_TOP_ERROR;
-    let (found, error) = match find(asking, group_id, asked.clone()) {
+    let (found, error) = match find(asking, group_id, (asked.clone(), stable)) {
         Ok(found) => (found, NONE),
         Err(error) => {
             let none = |(name, indexes): Asked| {
@@ -192,17 +250,21 @@ fn offset_of(committed: Option<&CommittedOffset>) -> i64 {
 fn find(
     (context, rights): Asking<'_>,
     group_id: &str,
-    asked: Option<Vec<Asked>>,
+    (asked, stable): (Option<Vec<Asked>>, bool),
 ) -> Result<Vec<Found>, ErrorCode> {
     rights.group(Operation::Describe, group_id)?;
     let Some(asked) = asked else {
-        return all((context, rights), group_id).map_err(|error| code::of_group(&error));
+        let all = all((context, rights), group_id, stable);
+        return all.map_err(|error| code::of_group(&error));
     };
     let find = |(name, indexes): Asked| {
         let allowed = rights.topic(Operation::Describe, &name);
         let topic = TopicName::new(name.as_str()).ok();
         let one = |index: i32| match allowed {
-            Ok(()) => Ok((index, Ok(offset(context, group_id, topic.as_ref(), index)?))),
+            Ok(()) => {
+                let found = offset(context, (group_id, stable), topic.as_ref(), index)?;
+                Ok((index, found))
+            }
             Err(code) => Ok((index, Err(code))),
         };
         let found: Result<Vec<_>, GroupError> = indexes.into_iter().map(one).collect();
@@ -213,33 +275,45 @@ fn find(
 
 fn offset(
     context: &Context,
-    group_id: &str,
+    (group_id, stable): (&str, bool),
     topic: Option<&TopicName>,
     index: i32,
-) -> Result<Option<CommittedOffset>, GroupError> {
+) -> Result<Result<Option<CommittedOffset>, ErrorCode>, GroupError> {
     let (Some(topic), Ok(partition)) = (topic, u32::try_from(index)) else {
-        return Ok(None);
+        return Ok(Ok(None));
     };
     let partition = TopicPartition {
         topic: topic.clone(),
         partition,
     };
+    if stable && context.groups.has_pending(group_id, &partition)? {
+        return Ok(Err(ErrorCode::UnstableOffsetCommit));
+    }
     let mut found = context.groups.offsets(group_id, &[partition])?;
-    Ok(found.pop().flatten())
+    Ok(Ok(found.pop().flatten()))
 }
 
 /// All offsets of the group, without those of topics that the client may not describe.
-fn all((context, rights): Asking<'_>, group_id: &str) -> Result<Vec<Found>, GroupError> {
+fn all(
+    (context, rights): Asking<'_>,
+    group_id: &str,
+    stable: bool,
+) -> Result<Vec<Found>, GroupError> {
     let mut topics: Vec<Found> = Vec::new();
     // They come in the order of their topics.
     for (partition, committed) in context.groups.all_offsets(group_id)? {
         let index = i32::try_from(partition.partition).unwrap_or(i32::MAX);
+        let is_unstable = stable && context.groups.has_pending(group_id, &partition)?;
+        let committed = match is_unstable {
+            true => Err(ErrorCode::UnstableOffsetCommit),
+            false => Ok(Some(committed)),
+        };
         let name = partition.topic.as_str();
         match topics.last_mut() {
             Some((last, partitions)) if last.as_str() == name => {
-                partitions.push((index, Ok(Some(committed))));
+                partitions.push((index, committed));
             }
-            _ => topics.push((WireTopic(text(name)), vec![(index, Ok(Some(committed)))])),
+            _ => topics.push((WireTopic(text(name)), vec![(index, committed)])),
         }
     }
     topics

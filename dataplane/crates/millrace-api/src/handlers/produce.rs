@@ -1,6 +1,8 @@
 //! Produce: offsets are assigned in stage 1, in the order of the connection's requests; the answer
 //! comes when the records are durable. Partitions succeed and fail each by itself.
 
+mod timestamps;
+
 use std::{
     pin::{Pin, pin},
     sync::Arc,
@@ -21,7 +23,8 @@ use millrace_wire::{
         ProduceRequest, ProduceResponse, TransactionalId,
         produce_request::{PartitionProduceData, TopicProduceData},
         produce_response::{
-            LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
+            BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse,
+            TopicProduceResponse,
         },
     },
     service::{CloseReason, Peer},
@@ -33,14 +36,14 @@ use crate::{
     authorization::Rights,
     call::{Call, Outcome, Reply, Taken, first_error},
     code,
-    context::Context,
-    inspection::Inspection,
+    context::{Context, text},
     members::Member,
     planned_moves::{self, ArrivalDeadline},
     quota::throttle_time_ms,
     topics::{
         FIRST_WITH_TOPIC_IDS, Refused, find, find_allowed, is_internal, partition, wire_offset,
     },
+    transactions::{Candidate, verify},
 };
 
 /// The first version that says which broker leads instead (KIP-951).
@@ -56,6 +59,18 @@ const WAIT_MAX: Duration = Duration::from_secs(120);
 /// How much of that may go by until there is room for all of its records: the connection's next
 /// requests wait as well, and their clients give up after 30 s.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// A partition's records, not validated and not appended yet.
+struct Prepared {
+    index: i32,
+    batch: Result<Candidate, Refused>,
+}
+
+/// One topic of the request, with the records of its partitions.
+struct PreparedTopic {
+    topic: TopicProduceData,
+    partitions: Vec<Prepared>,
+}
 
 /// How far one partition has come in stage 1.
 struct Started {
@@ -94,25 +109,26 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let mut room = pin!(sleep(wait.min(ROOM_WAIT_MAX)));
     let legal = check(&rights, transactional_id.as_ref(), acks);
     let mut arrival = ArrivalDeadline::default();
-    let mut started = Vec::with_capacity(topic_data.len());
+    let mut prepared = Vec::with_capacity(topic_data.len());
     for (mut topic, records) in topic_data.into_iter().zip(records) {
         let data = std::mem::take(&mut topic.partition_data);
         let partitions = match legal {
             Ok(()) => {
-                start_topic(
-                    (context, &rights),
-                    reply,
-                    &topic,
-                    data.into_iter().zip(records),
-                    (frame_bytes, room.as_mut()),
-                    &mut arrival,
-                )
-                .await
+                let data = data.into_iter().zip(records);
+                prepare_topic((context, &rights), reply, &topic, data, &mut arrival).await
             }
             Err(code) => data.iter().map(|data| refuse(data, code.into())).collect(),
         };
-        started.push(StartedTopic { topic, partitions });
+        prepared.push(PreparedTopic { topic, partitions });
     }
+    let batches = prepared.iter_mut().flat_map(|topic| &mut topic.partitions);
+    let batches = batches.map(|partition| &mut partition.batch);
+    let asked = (
+        transactional_id.as_ref().map(|id| id.as_str()),
+        reply.version,
+    );
+    verify(context, asked, batches).await;
+    let started = append_all(context, prepared, frame_bytes, room.as_mut()).await;
     if acks == 0 {
         return unacknowledged(started, deadline);
     }
@@ -246,23 +262,21 @@ fn unacknowledged(started: Vec<StartedTopic>, deadline: Instant) -> Outcome {
     })))
 }
 
-fn refuse(data: &PartitionProduceData, refused: Refused) -> Started {
-    Started {
+fn refuse(data: &PartitionProduceData, refused: Refused) -> Prepared {
+    Prepared {
         index: data.index,
-        progress: Err(refused),
+        batch: Err(refused),
     }
 }
 
-/// Appends one topic's records, partition after partition: this is what orders them. They are parts of
-/// a frame of `frame_bytes`; `room` is when the request has waited for room long enough.
-async fn start_topic(
+/// Takes one topic's records out of the request.
+async fn prepare_topic(
     (context, rights): (&Context, &Rights),
     reply: Reply,
     topic: &TopicProduceData,
     data: impl ExactSizeIterator<Item = (PartitionProduceData, BytesMut)>,
-    (frame_bytes, mut room): (usize, Pin<&mut Sleep>),
     arrival: &mut ArrivalDeadline,
-) -> Vec<Started> {
+) -> Vec<Prepared> {
     let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
     let right = (rights, Operation::Write);
     let found = find_allowed(&context.logs, right, by_id, &topic.name, topic.topic_id);
@@ -277,16 +291,37 @@ async fn start_topic(
     let data: Vec<_> = data.collect();
     let indexes = data.iter().map(|(data, _)| data.index);
     let found = planned_moves::wait_for_arrival(context, found, indexes, arrival).await;
-    let mut started = Vec::with_capacity(data.len());
+    let mut prepared = Vec::with_capacity(data.len());
     for (data, records) in data {
-        let room = room.as_mut();
-        let progress = match batch_for(context, &found, reply, data.index, records).await {
-            Ok((log, batch)) => append(log, batch.in_buffer(frame_bytes), room).await,
-            Err(refused) => Err(refused),
-        };
-        started.push(Started {
+        prepared.push(Prepared {
             index: data.index,
-            progress,
+            batch: batch_for(&found, reply, data.index, records),
+        });
+    }
+    prepared
+}
+
+/// Appends the records, partition after partition: this is what orders them. They are parts of a frame of
+/// `frame_bytes`; `room` is when the request has waited for room long enough.
+async fn append_all(
+    context: &Context,
+    prepared: Vec<PreparedTopic>,
+    frame_bytes: usize,
+    mut room: Pin<&mut Sleep>,
+) -> Vec<StartedTopic> {
+    let mut started = Vec::with_capacity(prepared.len());
+    for PreparedTopic { topic, partitions } in prepared {
+        let mut appended = Vec::with_capacity(partitions.len());
+        for Prepared { index, batch } in partitions {
+            let progress = match batch {
+                Ok(candidate) => append_valid(context, candidate, frame_bytes, room.as_mut()).await,
+                Err(refused) => Err(refused),
+            };
+            appended.push(Started { index, progress });
+        }
+        started.push(StartedTopic {
+            topic,
+            partitions: appended,
         });
     }
     started
@@ -300,30 +335,56 @@ fn check_writable(topic: Arc<Topic>) -> Result<Arc<Topic>, Refused> {
     Ok(topic)
 }
 
-/// Validates what is to be appended to a partition.
-async fn batch_for<'a>(
-    context: &Context,
-    topic: &'a Topic,
+/// Takes a partition's records out of the request.
+fn batch_for(
+    topic: &Arc<Topic>,
     reply: Reply,
     index: i32,
     records: BytesMut,
-) -> Result<(&'a PartitionLog, Batch), Refused> {
-    let log = partition(topic, index)?;
-    let batch = only_batch(records, reply.version)?;
-    let batch = validate(&context.inspection, topic, batch).await?;
-    Ok((log, batch))
+) -> Result<Candidate, Refused> {
+    Ok(Candidate {
+        log: Arc::clone(partition(topic, index)?),
+        topic: Arc::clone(topic),
+        batch: only_batch(records, reply.version)?,
+        origin: AppendOrigin::Client,
+    })
+}
+
+/// Validates a batch, compresses it as its topic wants, and appends it.
+async fn append_valid(
+    context: &Context,
+    candidate: Candidate,
+    frame_bytes: usize,
+    room: Pin<&mut Sleep>,
+) -> Result<AppendTicket, Refused> {
+    let Candidate {
+        log,
+        topic,
+        batch,
+        origin,
+    } = candidate;
+    let batch = validate(context, &topic, batch).await?;
+    let sent = batch.header().compression();
+    let sent = sent.map_err(|error| refused_batch(&error))?;
+    let Some(to) = topic.config.recompression(sent) else {
+        return append(&log, (batch.in_buffer(frame_bytes), origin), room).await;
+    };
+    let recompressed = context.inspection.recompress(batch, to).await;
+    // The place is let go once the log cache counts the batch.
+    let (batch, _place) = recompressed.map_err(|error| refused_batch(&error))?;
+    append(&log, (batch, origin), room).await
 }
 
 /// Appends where there is room at once, or before the request has waited long enough. What waits
 /// for room has not been given a place, so that nothing is lost by giving it up.
 async fn append(
     log: &PartitionLog,
-    batch: Batch,
+    (batch, origin): (Batch, AppendOrigin),
     room: Pin<&mut Sleep>,
 ) -> Result<AppendTicket, Refused> {
     tokio::select! {
         biased;
-        ticket = log.append(vec![batch], AppendOrigin::Client) => {
+        ticket = log.append(vec![batch], origin) => {
             ticket.map_err(|error| refused_append(&error))
         }
         () = room => {
@@ -362,20 +423,28 @@ fn refused_batch(error: &millrace_record::InvalidBatch) -> Refused {
 
 /// Validates the batch and every record in it, as Kafka does, so that no consumer meets a record that
 /// it cannot read.
-async fn validate(inspection: &Inspection, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
+async fn validate(context: &Context, topic: &Topic, batch: Batch) -> Result<Batch, Refused> {
+    let config = &topic.config;
     let limits = BatchLimits {
-        bytes_max: topic.config.max_message_bytes,
+        bytes_max: config.max_message_bytes,
         control: false,
     };
     batch
         .validate(&limits)
         .map_err(|error| refused_batch(&error))?;
-    let inspected = inspection.inspect(batch).await;
+    let (bytes, max) = (batch.bytes().len(), config.segment_bytes);
+    if bytes > max {
+        let message = format!("The batch has {bytes} bytes; segment.bytes allows {max}.");
+        return Err(Refused::new(ErrorCode::RecordListTooLarge, message));
+    }
+    let timestamps = timestamps::legal(config, context.clock.wall_ms());
+    let inspected = context.inspection.inspect(batch, timestamps.clone()).await;
     let (mut batch, summary) = inspected.map_err(|error| refused_batch(&error))?;
-    if summary.keyless && topic.config.cleanup_policy.contains("compact") {
+    if summary.keyless && config.cleanup_policy.contains("compact") {
         let message = "Compacted topic cannot accept message without key.";
         return Err(Refused::new(ErrorCode::InvalidRecord, message));
     }
+    timestamps::check(batch.header(), config, (&summary, &timestamps))?;
     batch.set_max_timestamp(summary.max_timestamp);
     Ok(batch)
 }
@@ -396,6 +465,10 @@ async fn finish(started: Started, deadline: Instant) -> PartitionProduceResponse
     };
     let (error, message): (i16, Option<StrBytes>) = Refused::parts(&finished);
     let response = PartitionProduceResponse::default().with_index(started.index);
+    let response = match &finished {
+        Err(refused) => response.with_record_errors(record_errors(refused)),
+        Ok(_) => response,
+    };
     match finished {
         Ok(appended) => response
             .with_error_code(NONE)
@@ -409,6 +482,15 @@ async fn finish(started: Started, deadline: Instant) -> PartitionProduceResponse
             .with_log_append_time_ms(-1)
             .with_log_start_offset(-1),
     }
+}
+
+fn record_errors(refused: &Refused) -> Vec<BatchIndexAndErrorMessage> {
+    let error = |(index, message): &(i32, String)| {
+        BatchIndexAndErrorMessage::default()
+            .with_batch_index(*index)
+            .with_batch_index_error_message(Some(text(message.clone())))
+    };
+    refused.records.iter().map(error).collect()
 }
 
 async fn durable(ticket: AppendTicket, deadline: Instant) -> Result<Appended, Refused> {

@@ -28,6 +28,8 @@ const GROUP_DENIED: i16 = 30;
 const CLUSTER_DENIED: i16 = 31;
 const TRANSACTIONAL_ID_DENIED: i16 = 53;
 const TOKEN_DENIED: i16 = 65;
+const INVALID_PRODUCER_ID_MAPPING: i16 = 49;
+const NO_TRANSACTION: i16 = 105;
 const UNKNOWN_TOPIC_ID: i16 = 100;
 
 const ALICE: &str = "User:alice";
@@ -57,18 +59,25 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
     use Operation::*;
     let topic = |operation| Some((vec![vec![on_topic(operation)]], TOPIC_DENIED));
     let group = |operation| Some((vec![vec![on_group(operation)]], GROUP_DENIED));
-    let cluster = |operation| Some((vec![vec![on_cluster(operation)]], CLUSTER_DENIED));
+    let transactional_id = |operation| {
+        let right = (ResourceType::TransactionalId, "tx", operation);
+        Some((vec![vec![right]], TRANSACTIONAL_ID_DENIED))
+    };
     match key {
         ApiKey::ApiVersions
         | ApiKey::SaslHandshake
         | ApiKey::SaslAuthenticate
         | ApiKey::DescribeCluster
+        // Those that the client may describe are listed.
+        | ApiKey::ListTransactions
         // Who the owner and the renewers are decides.
         | ApiKey::RenewDelegationToken
         | ApiKey::ExpireDelegationToken => None,
         ApiKey::Produce => topic(Write),
-        ApiKey::Fetch => topic(Read),
-        ApiKey::ListOffsets | ApiKey::Metadata => topic(Describe),
+        ApiKey::Fetch | ApiKey::DescribeProducers => topic(Read),
+        ApiKey::ListOffsets | ApiKey::Metadata | ApiKey::DescribeTopicPartitions => {
+            topic(Describe)
+        }
         ApiKey::OffsetForLeaderEpoch => Some((
             vec![vec![on_topic(Describe)], vec![on_cluster(ClusterAction)]],
             TOPIC_DENIED,
@@ -102,6 +111,21 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             vec![vec![on_topic(Write)], vec![on_cluster(IdempotentWrite)]],
             CLUSTER_DENIED,
         )),
+        ApiKey::AddOffsetsToTxn => {
+            let write = (ResourceType::TransactionalId, "tx", Write);
+            Some((vec![vec![write, on_group(Read)]], TRANSACTIONAL_ID_DENIED))
+        }
+        ApiKey::TxnOffsetCommit => {
+            let write = (ResourceType::TransactionalId, "tx", Write);
+            let all = vec![write, on_group(Read), on_topic(Read)];
+            Some((vec![all], TRANSACTIONAL_ID_DENIED))
+        }
+        ApiKey::EndTxn => transactional_id(Write),
+        ApiKey::DescribeTransactions => transactional_id(Describe),
+        ApiKey::WriteTxnMarkers => Some((
+            vec![vec![on_cluster(ClusterAction)], vec![on_cluster(Alter)]],
+            CLUSTER_DENIED,
+        )),
         ApiKey::CreateDelegationToken => Some((
             vec![vec![(ResourceType::User, OTHER, CreateTokens)]],
             TOKEN_DENIED,
@@ -113,19 +137,32 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             ],
             TOKEN_DENIED,
         )),
-        ApiKey::AlterClientQuotas => cluster(AlterConfigs),
-        ApiKey::DescribeClientQuotas => cluster(DescribeConfigs),
+        other => needs_on_cluster(other).map(|operation| {
+            (vec![vec![on_cluster(operation)]], CLUSTER_DENIED)
+        }),
+    }
+}
+
+/// What an API needs on the cluster and on nothing else.
+fn needs_on_cluster(key: ApiKey) -> Option<Operation> {
+    use Operation::*;
+    Some(match key {
+        ApiKey::AddPartitionsToTxn => ClusterAction,
+        ApiKey::AlterClientQuotas => AlterConfigs,
+        ApiKey::DescribeClientQuotas | ApiKey::ListConfigResources => DescribeConfigs,
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {
-            cluster(Describe)
+            Describe
         }
-        ApiKey::ListPartitionReassignments => cluster(Describe),
+        ApiKey::ListPartitionReassignments | ApiKey::DescribeQuorum => Describe,
         ApiKey::CreateAcls
         | ApiKey::DeleteAcls
         | ApiKey::AlterUserScramCredentials
         | ApiKey::AlterPartitionReassignments
-        | ApiKey::ElectLeaders => cluster(Alter),
+        | ApiKey::ElectLeaders
+        | ApiKey::UpdateFeatures
+        | ApiKey::AlterReplicaLogDirs => Alter,
         other => panic!("{other:?} is served; enter what it needs"),
-    }
+    })
 }
 
 fn list_groups_error(response: &ListGroupsResponse) -> i16 {
@@ -213,6 +250,9 @@ async fn errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Ve
 
 async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
     match key {
+        ApiKey::DescribeProducers => ask!(world as peer, 0, describe_producers(topic), |a| vec![
+            a.topics[0].partitions[0].error_code
+        ]),
         ApiKey::OffsetCommit => ask!(world as peer, 9, offset_commit("g", topic), |a| vec![
             a.topics[0].partitions[0].error_code
         ]),
@@ -266,11 +306,55 @@ async fn group_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str)
             commit_as_admin(world).await;
             answer
         }
-        _ => cluster_errors(world, peer, key).await,
+        _ => transaction_errors(world, peer, key, topic).await,
     }
 }
 
-/// The same of requests that concern leaders.
+/// The same of the APIs of transactions. Errors that say that there is no such transaction are none here.
+async fn transaction_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
+    let mut codes = match key {
+        ApiKey::AddPartitionsToTxn => {
+            ask!(world as peer, 5, add_partitions_to_txn(5, topic), |a| vec![
+                a.error_code
+            ])
+        }
+        ApiKey::AddOffsetsToTxn => {
+            ask!(world as peer, 4, add_offsets_to_txn(), |a| vec![
+                a.error_code
+            ])
+        }
+        ApiKey::TxnOffsetCommit => {
+            ask!(world as peer, 5, txn_offset_commit(topic), |a| vec![
+                a.topics[0].partitions[0].error_code
+            ])
+        }
+        ApiKey::EndTxn => ask!(world as peer, 5, end_txn(), |a| vec![a.error_code]),
+        ApiKey::WriteTxnMarkers => {
+            ask!(world as peer, 1, write_txn_markers(topic), |a| vec![
+                a.markers[0].topics[0].partitions[0].error_code
+            ])
+        }
+        ApiKey::DescribeTransactions => {
+            ask!(world as peer, 0, describe_transactions(), |a| vec![
+                a.transaction_states[0].error_code
+            ])
+        }
+        // Only those that may be described are listed; there are none.
+        ApiKey::ListTransactions => {
+            ask!(
+                world as peer,
+                2,
+                ListTransactionsRequest::default(),
+                |a| vec![a.error_code]
+            )
+        }
+        _ => return cluster_errors(world, peer, key, topic).await,
+    };
+    codes.retain(|code| ![0, INVALID_PRODUCER_ID_MAPPING, NO_TRANSACTION].contains(code));
+    codes
+}
+
+/// The same of requests that concern leaders or configs.
 async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
     match key {
         ApiKey::AlterPartitionReassignments => {
@@ -294,11 +378,15 @@ async fn leader_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16>
                 a.error_code
             ])
         }
-        other => panic!("{other:?} does not concern leaders"),
+        ApiKey::ListConfigResources => {
+            let request = ListConfigResourcesRequest::default();
+            ask!(world as peer, 1, request, |a| vec![a.error_code])
+        }
+        other => panic!("{other:?} does not concern leaders or configs"),
     }
 }
 
-async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
     match key {
         ApiKey::ListGroups => ask!(world as peer, 5, ListGroupsRequest::default(), |a| vec![
             list_groups_error(&a)
@@ -345,6 +433,7 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
         }
         ApiKey::AlterPartitionReassignments
         | ApiKey::ListPartitionReassignments
+        | ApiKey::ListConfigResources
         | ApiKey::ElectLeaders => leader_errors(world, peer, key).await,
         ApiKey::CreateDelegationToken => {
             ask!(world as peer, 3, create_token(OTHER, &[]), |a| vec![
@@ -362,6 +451,36 @@ async fn cluster_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16
                 vec![if is_shown { 0 } else { TOKEN_DENIED }]
             })
         }
+        other => broker_errors(world, peer, other, topic).await,
+    }
+}
+
+/// The same of requests that concern brokers and what they run.
+async fn broker_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
+    match key {
+        ApiKey::UpdateFeatures => {
+            let request = UpdateFeaturesRequest::default();
+            ask!(world as peer, 2, request, |a| vec![a.error_code])
+        }
+        ApiKey::DescribeQuorum => {
+            ask!(world as peer, 2, describe_quorum(), |a| vec![a.error_code])
+        }
+        ApiKey::AlterReplicaLogDirs => {
+            ask!(
+                world as peer,
+                2,
+                alter_replica_log_dirs("/", topic, 0),
+                |a| vec![a.results[0].partitions[0].error_code]
+            )
+        }
+        ApiKey::DescribeTopicPartitions => {
+            ask!(
+                world as peer,
+                0,
+                describe_topic_partitions(&[topic], 9),
+                |a| vec![a.topics[0].error_code]
+            )
+        }
         other => panic!("{other:?} is served; enter how it is asked"),
     }
 }
@@ -374,7 +493,7 @@ fn metadata(topic: &str) -> MetadataRequest {
         .with_allow_auto_topic_creation(false)
 }
 
-fn offset_fetch_of(topic: &str) -> OffsetFetchRequest {
+pub(crate) fn offset_fetch_of(topic: &str) -> OffsetFetchRequest {
     let topic = offset_fetch_request::OffsetFetchRequestTopics::default()
         .with_name(topic_name(topic))
         .with_partition_indexes(vec![0]);

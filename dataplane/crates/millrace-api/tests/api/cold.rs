@@ -79,7 +79,9 @@ async fn a_silent_bucket_does_not_hold_up_those_who_read_what_the_log_has() {
     };
     let log = world.logs.partition(&new).expect("is there");
     // The oldest are on their way to the bucket, the newest are in memory.
-    let in_log = |offset: &u64| matches!(log.try_read_cached(*offset, 1, true), Ok(None));
+    let uncommitted = millrace_log::Isolation::ReadUncommitted;
+    let in_log =
+        |offset: &u64| matches!(log.try_read_cached(uncommitted, *offset, 1, true), Ok(None));
     let offset = (0..30)
         .find(in_log)
         .expect("some have been left to the log");

@@ -4,12 +4,13 @@ use kafka_protocol::{
     error::ResponseError as Code,
     messages::{
         AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
-        alter_configs_request,
+        ListConfigResourcesRequest, alter_configs_request,
         describe_configs_request::DescribeConfigsResource,
         describe_configs_response::DescribeConfigsResourceResult,
         incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig},
     },
 };
+use millrace_log::TopicConfigDefinition;
 use millrace_meta::MetaStore;
 use millrace_model::TopicName;
 
@@ -271,7 +272,7 @@ async fn what_is_named_twice_is_not_changed() {
     let twice = [(DYNAMIC, SET, Some("1")), (DYNAMIC, DELETE, None)];
     assert_eq!(
         alter(&world, BROKER, "5", &twice).await.0,
-        Code::InvalidConfig.code()
+        Code::InvalidRequest.code()
     );
     let one = resource(BROKER, "5", &[(DYNAMIC, SET, Some("1"))]);
     let request = IncrementalAlterConfigsRequest::default().with_resources(vec![
@@ -327,4 +328,113 @@ async fn what_bounds_replication_can_be_deleted_and_not_set() {
     let set = [("leader.replication.throttled.rate", SET, Some("1"))];
     let refused = alter(&world, BROKER, "5", &set).await.0;
     assert_eq!(refused, Code::InvalidConfig.code());
+}
+
+#[tokio::test]
+async fn every_topic_configuration_is_described_in_full() {
+    let world = World::new().await;
+    world.create("t", 1, &[("compression.type", "zstd")]).await;
+    let configs = describe(&world, TOPIC, "t").await;
+    assert_eq!(configs.len(), TopicConfigDefinition::all().len());
+    for (config, definition) in configs.iter().zip(TopicConfigDefinition::all()) {
+        assert_eq!(config.name.as_str(), definition.name);
+        let documentation = config.documentation.clone().unwrap_or_default();
+        assert_eq!(documentation.as_str(), definition.documentation);
+        assert!(config.config_type > 0 && !config.read_only && !config.is_sensitive);
+        let own = config.name.as_str() == "compression.type";
+        assert_eq!(config.config_source == 1, own, "{}", config.name);
+    }
+    let compression = configs
+        .iter()
+        .find(|c| c.name.as_str() == "compression.type");
+    let synonyms = &compression.expect("described").synonyms;
+    let synonyms: Vec<_> = synonyms
+        .iter()
+        .map(|s| (s.value.clone().unwrap_or_default().to_string(), s.source))
+        .collect();
+    assert_eq!(
+        synonyms,
+        [("zstd".to_owned(), 1), ("producer".to_owned(), 5)]
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_hold_is_refused_with_a_reason() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    for (name, value, reason) in [
+        ("preallocate", "true", "no segment files"),
+        (
+            "remote.storage.enable",
+            "true",
+            "tiered storage is disabled",
+        ),
+        ("local.retention.ms", "1000", "no local copy"),
+        ("message.format.version", "3.0", "unknown topic config name"),
+        (
+            "message.downconversion.enable",
+            "true",
+            "unknown topic config name",
+        ),
+        (
+            "message.timestamp.difference.max.ms",
+            "1",
+            "unknown topic config name",
+        ),
+        ("compression.zstd.level", "23", "from -131072 to 22"),
+        ("min.insync.replicas", "0", "from 1 to 2147483647"),
+        ("cleanup.policy", "compact,compact", "each at most once"),
+    ] {
+        let (code, message) = alter(&world, TOPIC, "t", &[(name, SET, Some(value))]).await;
+        assert_eq!(code, Code::InvalidConfig.code(), "{name}");
+        assert!(
+            message.contains(reason) && message.contains(name),
+            "{message}"
+        );
+    }
+    let conflict = [
+        ("min.compaction.lag.ms", SET, Some("2")),
+        ("max.compaction.lag.ms", SET, Some("1")),
+    ];
+    let (code, message) = alter(&world, TOPIC, "t", &conflict).await;
+    assert_eq!(code, Code::InvalidConfig.code(), "{message}");
+    assert_eq!(overrides(&world, "t"), BTreeMap::new());
+}
+
+#[tokio::test]
+async fn resources_without_configurations_are_refused_in_words() {
+    let world = World::new().await;
+    for (kind, reason) in [
+        (8, "Log levels"),
+        (16, "push no metrics"),
+        (32, "server.properties"),
+        (7, "Unknown resource type 7"),
+    ] {
+        let (code, message) = alter(&world, kind, "x", &[("a", SET, Some("1"))]).await;
+        assert_eq!(code, Code::InvalidRequest.code(), "{kind}");
+        assert!(message.contains(reason), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn brokers_and_topics_are_listed_as_having_configurations() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let list = async |version, types: &[i8]| {
+        let request = ListConfigResourcesRequest::default().with_resource_types(types.to_vec());
+        let answer = world.ask(version, &request).await;
+        let resources = answer.config_resources.into_iter();
+        let resources: Vec<_> = resources
+            .map(|r| (r.resource_type, r.resource_name.to_string()))
+            .collect();
+        (answer.error_code, resources)
+    };
+    let (code, all) = list(1, &[]).await;
+    assert_eq!(code, 0);
+    assert!(all.contains(&(TOPIC, "t".to_owned())), "{all:?}");
+    assert_eq!(all.iter().filter(|(kind, _)| *kind == BROKER).count(), 1);
+    let (_, brokers) = list(1, &[BROKER]).await;
+    assert_eq!(brokers.len(), 1);
+    assert_eq!(list(0, &[]).await, (0, Vec::new()), "no client metrics");
+    assert_eq!(list(1, &[3]).await.0, Code::UnsupportedVersion.code());
 }

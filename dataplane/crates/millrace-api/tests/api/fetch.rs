@@ -224,22 +224,6 @@ async fn leader_epochs_are_checked() {
 }
 
 #[tokio::test]
-async fn sessions_are_declined() {
-    let world = World::new().await;
-    world.create("t", 1, &[]).await;
-    let begin = fetch_request("t", &[(0, 0)])
-        .with_session_id(0)
-        .with_session_epoch(0);
-    let response = world.ask(NAMED_FETCH, &begin).await;
-    assert_eq!((response.error_code, response.session_id), (0, 0));
-    let go_on = FetchRequest::default()
-        .with_session_id(77)
-        .with_session_epoch(1);
-    let response = world.ask(NAMED_FETCH, &go_on).await;
-    assert_eq!(response.error_code, Code::FetchSessionIdNotFound.code());
-}
-
-#[tokio::test]
 async fn sizes_are_bounded_but_one_batch_always_comes() {
     let world = World::new().await;
     world.create("t", 2, &[]).await;
@@ -411,6 +395,11 @@ async fn offsets_are_found_by_end_and_by_time() {
     assert_eq!(look(7, -3).await, (0, 1, 30));
     assert_eq!(look(8, -4).await, (0, 0, -1));
     assert_eq!(look(9, -5).await, (0, -1, -1));
+    assert_eq!(look(11, -6).await, (0, 0, -1));
+    assert_eq!(
+        look(10, -6).await,
+        (Code::UnsupportedVersion.code(), -1, -1)
+    );
     assert_eq!(look(6, -3).await, (Code::UnsupportedVersion.code(), -1, -1));
     assert_eq!(look(10, 0).await, (0, 0, 10));
     assert_eq!(look(10, 11).await, (0, 1, 30));

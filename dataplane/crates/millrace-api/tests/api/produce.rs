@@ -1,16 +1,17 @@
 use bytes::BytesMut;
 use kafka_protocol::{
     error::ResponseError as Code,
-    messages::{InitProducerIdRequest, ProduceRequest, TransactionalId},
+    messages::{InitProducerIdRequest, ProduceRequest},
 };
 use millrace_log::LogDefaults;
 use millrace_model::{TopicName, TopicPartition};
 use millrace_record::{BatchBuilder, Compression};
+use millrace_time::SystemClock;
 use millrace_wire::service::CloseReason;
 
 use crate::{
     calls::{NAMED_PRODUCE, batch, only_partition, produce_request, values},
-    world::{Sent, Settings, World, answer, frame, text},
+    world::{Sent, Settings, World, answer, frame},
 };
 
 #[tokio::test]
@@ -236,20 +237,6 @@ async fn idempotent_producers_are_checked() {
 }
 
 #[tokio::test]
-async fn transactions_are_refused_in_words() {
-    let world = World::new().await;
-    let id = Some(TransactionalId(text("tx")));
-    let refused = world
-        .ask(
-            4,
-            &InitProducerIdRequest::default().with_transactional_id(id),
-        )
-        .await;
-    assert_eq!(refused.error_code, Code::UnsupportedVersion.code());
-    assert_eq!((refused.producer_id.0, refused.producer_epoch), (-1, -1));
-}
-
-#[tokio::test]
 async fn topics_are_named_by_id_from_version_13() {
     let world = World::new().await;
     world.create("t", 1, &[]).await;
@@ -366,4 +353,127 @@ async fn more_producers_than_may_be_remembered_are_refused_and_the_others_go_on(
     );
     let metrics = world.logs.metrics();
     assert_eq!((metrics.producers, metrics.producers_max), (2, 2));
+}
+
+#[tokio::test]
+async fn create_times_stay_within_the_topics_bounds() {
+    let world = World::new().await;
+    let configs = [("message.timestamp.before.max.ms", "60000")];
+    world.create("t", 1, &configs).await;
+    let now = SystemClock::shared().wall_ms();
+    let produce = async |version, timestamps: &[i64]| {
+        let mut builder = BatchBuilder::new(Compression::Lz4);
+        for timestamp in timestamps {
+            builder.push(*timestamp, Some(b"k"), Some(b"v"), &[]);
+        }
+        let request = produce_request("t", &[(0, builder.build())], -1);
+        only_partition(world.ask(version, &request).await)
+    };
+    let refused = produce(9, &[now, now - 120_000, -1, now + 7_200_000]).await;
+    assert_eq!(refused.error_code, Code::InvalidTimestamp.code());
+    let records = &refused.record_errors;
+    let indexes: Vec<_> = records.iter().map(|record| record.batch_index).collect();
+    assert_eq!(indexes, [1, 3]);
+    let message = records[0].batch_index_error_message.clone();
+    let message = message.unwrap_or_default();
+    assert!(
+        message.contains(&format!("Timestamp {}", now - 120_000)),
+        "{message}"
+    );
+    // Older responses have no room for single records.
+    let refused = produce(7, &[now + 7_200_000]).await;
+    assert_eq!(refused.error_code, Code::InvalidTimestamp.code());
+    let kept = produce(9, &[-1, now - 30_000, now + 1_800_000]).await;
+    assert_eq!(kept.error_code, 0, "{:?}", kept.error_message);
+}
+
+#[tokio::test]
+async fn append_times_are_the_brokers_whatever_was_sent() {
+    let world = World::new().await;
+    let configs = [("message.timestamp.type", "LogAppendTime")];
+    world.create("t", 1, &configs).await;
+    let now = SystemClock::shared().wall_ms();
+    let mut builder = BatchBuilder::new(Compression::None);
+    builder.push(now + 7_200_000, None, Some(b"v"), &[]);
+    let produced = world.produce("t", 0, builder.build()).await;
+    assert_eq!(produced.error_code, 0, "{:?}", produced.error_message);
+    assert!((now..now + 60_000).contains(&produced.log_append_time_ms));
+}
+
+#[tokio::test]
+async fn a_topic_compresses_what_was_sent_with_another_codec() {
+    let world = World::new().await;
+    let all = [
+        ("uncompressed", Compression::None),
+        ("gzip", Compression::Gzip),
+        ("snappy", Compression::Snappy),
+        ("lz4", Compression::Lz4),
+        ("zstd", Compression::Zstd),
+    ];
+    let mut largest = Vec::new();
+    for (name, target) in all {
+        let configs = [
+            ("compression.type", name),
+            ("compression.gzip.level", "9"),
+            ("compression.lz4.level", "12"),
+            ("compression.zstd.level", "19"),
+        ];
+        world.create(name, 1, &configs).await;
+        for (at, (_, sent)) in all.into_iter().enumerate() {
+            let mut builder = BatchBuilder::new(sent);
+            let value = "x".repeat(500);
+            builder.push(5, Some(b"k"), Some(value.as_bytes()), &[("h", Some(b"v"))]);
+            let produced = world.produce(name, 0, builder.build()).await;
+            assert_eq!(
+                produced.error_code, 0,
+                "{name}: {:?}",
+                produced.error_message
+            );
+            let fetched = world.fetch_from(name, 0, produced.base_offset).await;
+            assert_eq!(values(&fetched), [(at as i64, value)]);
+            let batch = fetched.records.expect("records");
+            let header = millrace_record::header_of(&batch).expect("a batch");
+            assert_eq!(header.compression(), Ok(target));
+            largest.push(batch.len());
+        }
+    }
+    assert!(largest.iter().any(|bytes| *bytes > 500) && largest.iter().any(|bytes| *bytes < 200));
+}
+
+#[tokio::test]
+async fn the_largest_batch_is_what_is_sent_and_what_is_stored() {
+    let world = World::new().await;
+    let configs = [
+        ("max.message.bytes", "1000"),
+        ("compression.type", "uncompressed"),
+    ];
+    world.create("t", 1, &configs).await;
+    let batch_of = |bytes: usize, compression| {
+        let mut builder = BatchBuilder::new(compression);
+        builder.push(5, None, Some("x".repeat(bytes).as_bytes()), &[]);
+        builder.build()
+    };
+    let too_large = Code::MessageTooLarge.code();
+    let sent = world
+        .produce("t", 0, batch_of(2_000, Compression::None))
+        .await;
+    assert_eq!(sent.error_code, too_large);
+    // Small as it is sent, too large as it would be stored.
+    let stored = world
+        .produce("t", 0, batch_of(2_000, Compression::Zstd))
+        .await;
+    assert_eq!(stored.error_code, too_large);
+    let fits = world
+        .produce("t", 0, batch_of(500, Compression::Zstd))
+        .await;
+    assert_eq!(fits.error_code, 0);
+    let configs = [
+        ("max.message.bytes", "4000000"),
+        ("segment.bytes", "1048576"),
+    ];
+    world.create("s", 1, &configs).await;
+    let beyond = world
+        .produce("s", 0, batch_of(2_000_000, Compression::None))
+        .await;
+    assert_eq!(beyond.error_code, Code::RecordListTooLarge.code());
 }

@@ -72,6 +72,7 @@ async fn every_version_advertised_is_served() {
         }
         ask_all(&world, |_| create_partitions(name)).await;
         ask_all(&world, |_| delete_records(name)).await;
+        ask_all(&world, |_| describe_producers(name)).await;
         ask_all(&world, |_| offset_for_leader_epoch(name)).await;
         ask_all(&world, |_| describe_log_dirs(Some(name))).await;
     }
@@ -96,12 +97,60 @@ async fn every_version_advertised_is_served() {
         DescribeClusterRequest::default().with_endpoint_type(1)
     })
     .await;
+    ask_all(&world, |_| ListConfigResourcesRequest::default()).await;
     ask_all(&world, |version| create_topics(&format!("made-{version}"))).await;
     ask_all(&world, |_| create_topics("t")).await;
     ask_all(&world, |version| {
         delete_topics(&format!("made-{}", version.max(2)), version)
     })
     .await;
+}
+
+#[tokio::test]
+async fn every_version_of_the_apis_of_brokers_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    for level in [29, 30] {
+        ask_all(&world, |_| update_features("metadata.version", level)).await;
+    }
+    ask_all(&world, |_| describe_quorum()).await;
+    ask_all(&world, |_| DescribeQuorumRequest::default()).await;
+    ask_all(&world, |_| alter_replica_log_dirs("object-storage", "t", 0)).await;
+    ask_all(&world, |_| {
+        describe_topic_partitions(&["t", "none", "/"], 9)
+    })
+    .await;
+    ask_all(&world, |_| describe_topic_partitions(&[], -1)).await;
+}
+
+#[tokio::test]
+async fn features_are_told_and_stay_as_they_are() {
+    let world = World::new().await;
+    let request = ApiVersionsRequest::default()
+        .with_client_software_name(text("test"))
+        .with_client_software_version(text("1"));
+    for (version, level_0) in [(3, false), (4, true)] {
+        let told = world.ask(version, &request).await;
+        assert!(told.finalized_features_epoch >= 0 && !told.zk_migration_ready);
+        for feature in &told.finalized_features {
+            assert_eq!(feature.min_version_level, feature.max_version_level);
+            let request = update_features(&feature.name, feature.max_version_level);
+            assert_eq!(world.ask(2, &request).await.error_code, 0);
+            let request = update_features(&feature.name, feature.max_version_level + 1);
+            let refused = world.ask(2, &request.with_validate_only(true)).await;
+            assert_eq!(refused.error_code, 95, "INVALID_UPDATE_VERSION");
+        }
+        let mins = told.supported_features.iter().map(|told| told.min_version);
+        assert_eq!(mins.min() == Some(0), level_0);
+    }
+    let metadata = update_features("metadata.version", 29);
+    let results = world.ask(1, &metadata).await.results;
+    assert_eq!((results.len(), results[0].error_code), (1, 0));
+    let mut lower = update_features("metadata.version", 28);
+    lower.feature_updates[0].upgrade_type = 2;
+    let refused = world.ask(1, &lower).await;
+    assert_eq!(refused.error_code, 96, "FEATURE_UPDATE_FAILED");
+    assert!(refused.error_message.is_some() && refused.results.is_empty());
 }
 
 #[tokio::test]
@@ -114,6 +163,21 @@ async fn every_version_of_the_apis_of_leaders_is_served() {
     })
     .await;
     ask_all(&world, |_| elect("t")).await;
+}
+
+#[tokio::test]
+async fn every_version_of_the_apis_of_transactions_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    for topic in ["t", "none"] {
+        ask_all(&world, |version| add_partitions_to_txn(version, topic)).await;
+        ask_all(&world, |_| write_txn_markers(topic)).await;
+        ask_all(&world, |_| txn_offset_commit(topic)).await;
+    }
+    ask_all(&world, |_| add_offsets_to_txn()).await;
+    ask_all(&world, |_| end_txn()).await;
+    ask_all(&world, |_| describe_transactions()).await;
+    ask_all(&world, |_| ListTransactionsRequest::default()).await;
 }
 
 #[tokio::test]
@@ -221,8 +285,17 @@ async fn every_version_of_the_group_apis_is_served() {
         }
     })
     .await;
-    ask_all(&world, |_| offset_commit("o", "t")).await;
-    ask_all(&world, |_| offset_commit("o", "none")).await;
+    for (name, id) in [
+        ("t", world.logs.topics()[0].id.0),
+        ("none", uuid::Uuid::from_u128(1)),
+    ] {
+        // Where topics are named by id, its text stands in the place of the name.
+        let id = id.to_string();
+        ask_all(&world, |version| {
+            offset_commit("o", if version >= 10 { &id } else { name })
+        })
+        .await;
+    }
     for id in ["o", "none"] {
         ask_all(&world, |version| offset_fetch(id, version)).await;
         ask_all(&world, |_| {
@@ -373,6 +446,13 @@ fn elect(name: &str) -> ElectLeadersRequest {
         .with_timeout_ms(1_000)
 }
 
+pub(crate) fn describe_producers(name: &str) -> DescribeProducersRequest {
+    let topic = describe_producers_request::TopicRequest::default()
+        .with_name(topic_name(name))
+        .with_partition_indexes(vec![0]);
+    DescribeProducersRequest::default().with_topics(vec![topic])
+}
+
 pub(crate) fn delete_records(name: &str) -> DeleteRecordsRequest {
     let partition = delete_records_request::DeleteRecordsPartition::default();
     let topic = delete_records_request::DeleteRecordsTopic::default()
@@ -461,6 +541,47 @@ pub(crate) fn offset_delete(group_id: &str, topic: &str, partition: i32) -> Offs
         .with_topics(vec![topic])
 }
 
+pub(crate) fn describe_quorum() -> DescribeQuorumRequest {
+    let topic = describe_quorum_request::TopicData::default()
+        .with_topic_name(topic_name("__cluster_metadata"))
+        .with_partitions(vec![describe_quorum_request::PartitionData::default()]);
+    DescribeQuorumRequest::default().with_topics(vec![topic])
+}
+
+pub(crate) fn alter_replica_log_dirs(
+    dir: &str,
+    topic: &str,
+    partition: i32,
+) -> AlterReplicaLogDirsRequest {
+    let topic = alter_replica_log_dirs_request::AlterReplicaLogDirTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![partition]);
+    let dir = alter_replica_log_dirs_request::AlterReplicaLogDir::default()
+        .with_path(text(dir))
+        .with_topics(vec![topic]);
+    AlterReplicaLogDirsRequest::default().with_dirs(vec![dir])
+}
+
+pub(crate) fn describe_topic_partitions(
+    topics: &[&str],
+    limit: i32,
+) -> DescribeTopicPartitionsRequest {
+    let topic = |name: &&str| {
+        describe_topic_partitions_request::TopicRequest::default().with_name(topic_name(name))
+    };
+    DescribeTopicPartitionsRequest::default()
+        .with_topics(topics.iter().map(topic).collect())
+        .with_response_partition_limit(limit)
+        .with_cursor(None)
+}
+
+fn update_features(feature: &str, level: i16) -> UpdateFeaturesRequest {
+    let update = update_features_request::FeatureUpdateKey::default()
+        .with_feature(text(feature))
+        .with_max_version_level(level);
+    UpdateFeaturesRequest::default().with_feature_updates(vec![update])
+}
+
 fn offset_fetch(group_id: &str, version: i16) -> OffsetFetchRequest {
     if version >= 8 {
         let asked = offset_fetch_request::OffsetFetchRequestGroup::default()
@@ -474,4 +595,63 @@ fn offset_fetch(group_id: &str, version: i16) -> OffsetFetchRequest {
     OffsetFetchRequest::default()
         .with_group_id(group(group_id))
         .with_topics(Some(vec![topic]))
+}
+
+fn transactional_id() -> TransactionalId {
+    TransactionalId(text("tx"))
+}
+
+/// In the older versions, for a client; in the newer ones, for another broker.
+pub(crate) fn add_partitions_to_txn(version: i16, topic: &str) -> AddPartitionsToTxnRequest {
+    use add_partitions_to_txn_request::{AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction};
+    let topic = AddPartitionsToTxnTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![0]);
+    let request = AddPartitionsToTxnRequest::default();
+    match version {
+        ..4 => request
+            .with_v3_and_below_transactional_id(transactional_id())
+            .with_v3_and_below_topics(vec![topic]),
+        _ => {
+            let transaction = AddPartitionsToTxnTransaction::default()
+                .with_transactional_id(transactional_id())
+                .with_topics(vec![topic]);
+            request.with_transactions(vec![transaction])
+        }
+    }
+}
+
+pub(crate) fn add_offsets_to_txn() -> AddOffsetsToTxnRequest {
+    AddOffsetsToTxnRequest::default()
+        .with_transactional_id(transactional_id())
+        .with_group_id(group("g"))
+}
+
+pub(crate) fn end_txn() -> EndTxnRequest {
+    EndTxnRequest::default().with_transactional_id(transactional_id())
+}
+
+pub(crate) fn write_txn_markers(topic: &str) -> WriteTxnMarkersRequest {
+    let topic = write_txn_markers_request::WritableTxnMarkerTopic::default()
+        .with_name(topic_name(topic))
+        .with_partition_indexes(vec![0]);
+    let marker = write_txn_markers_request::WritableTxnMarker::default().with_topics(vec![topic]);
+    WriteTxnMarkersRequest::default().with_markers(vec![marker])
+}
+
+pub(crate) fn txn_offset_commit(topic: &str) -> TxnOffsetCommitRequest {
+    let partition = txn_offset_commit_request::TxnOffsetCommitRequestPartition::default()
+        .with_committed_metadata(Some(text("")));
+    let topic = txn_offset_commit_request::TxnOffsetCommitRequestTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![partition]);
+    TxnOffsetCommitRequest::default()
+        .with_transactional_id(transactional_id())
+        .with_group_id(group("g"))
+        .with_generation_id(-1)
+        .with_topics(vec![topic])
+}
+
+pub(crate) fn describe_transactions() -> DescribeTransactionsRequest {
+    DescribeTransactionsRequest::default().with_transactional_ids(vec![transactional_id()])
 }

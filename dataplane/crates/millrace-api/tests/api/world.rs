@@ -16,11 +16,14 @@ use kafka_protocol::{
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, QuotaConfig, Security, authorizer,
-    client_quotas, delegation_tokens, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, ProducerIds,
+    QuotaConfig, Security, authorizer, client_quotas, delegation_tokens, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
-use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator};
+use millrace_coordinator::{
+    CoordinatorParts, GroupConfig, GroupCoordinator, TransactionConfig, TransactionCoordinator,
+    TransactionParts,
+};
 use millrace_limiter::{Network, NetworkConfig};
 use millrace_log::{LogDefaults, LogManager, LogParts};
 use millrace_meta::{
@@ -40,7 +43,7 @@ use millrace_testkit::{FaultyBucket, SimDisk};
 use millrace_time::{SeededRandom, SharedClock, SharedRandom, SystemClock};
 use millrace_wal::{Wal, WalConfig};
 use millrace_wire::{
-    Response,
+    ApiKey, Response, codec_version,
     service::{Accepted, BoxFuture, CloseReason, Peer, Service},
 };
 use tempfile::TempDir;
@@ -59,6 +62,7 @@ pub(crate) struct World {
     /// Who sends all requests.
     pub(crate) peer: Arc<Peer>,
     groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
     store: StreamStore,
     disk: SimDisk,
     pub(crate) meta: SqliteMeta,
@@ -119,6 +123,7 @@ pub(crate) enum Sent {
 struct Running {
     logs: LogManager,
     groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
     store: StreamStore,
     service: ApiService,
     network: Network,
@@ -142,6 +147,7 @@ impl World {
         let Running {
             logs,
             groups,
+            transactions,
             store,
             service,
             network,
@@ -154,6 +160,7 @@ impl World {
             network,
             peer: peer(1),
             groups,
+            transactions,
             store,
             disk,
             meta,
@@ -168,6 +175,7 @@ impl World {
     /// Stops everything in order and starts it again on the same disk, bucket and metadata.
     pub(crate) async fn restart(self) -> Self {
         self.service.stop_waiting();
+        self.transactions.close().await;
         self.groups.close().await;
         self.logs.close().await;
         self.store.close().await;
@@ -186,6 +194,7 @@ impl World {
         let Running {
             logs,
             groups,
+            transactions,
             store,
             service,
             network,
@@ -197,6 +206,7 @@ impl World {
             network,
             peer: peer(1),
             groups,
+            transactions,
             store,
             disk,
             meta,
@@ -286,7 +296,7 @@ pub(crate) fn decode<R: Request>(version: i16, mut bytes: Bytes) -> R::Response 
     );
     let header_version = R::Response::header_version(version);
     ResponseHeader::decode(&mut bytes, header_version).expect("a response header");
-    let response = R::Response::decode(&mut bytes, version);
+    let response = R::Response::decode(&mut bytes, written::<R>(version));
     let response = response.unwrap_or_else(|e| panic!("API {} version {version}: {e}", R::KEY));
     assert!(
         bytes.is_empty(),
@@ -294,6 +304,11 @@ pub(crate) fn decode<R: Request>(version: i16, mut bytes: Bytes) -> R::Response 
         R::KEY
     );
     response
+}
+
+/// The version of the codec that is written as this one.
+fn written<R: Request>(version: i16) -> i16 {
+    codec_version(ApiKey::try_from(R::KEY).expect("an API"), version)
 }
 
 /// A request as it comes from the network, without its length prefix.
@@ -316,9 +331,39 @@ pub(crate) fn frame_of<R: Request>(
         .with_client_id(Some(text(client_id)))
         .encode(&mut frame, R::header_version(version))
         .expect("a legal header");
-    let encoded = request.encode(&mut frame, version);
+    let by_id = version == 10 && (R::KEY == OFFSET_COMMIT || R::KEY == OFFSET_FETCH);
+    let written = if by_id { 9 } else { written::<R>(version) };
+    let encoded = request.encode(&mut frame, written);
     encoded.unwrap_or_else(|e| panic!("API {} version {version}: {e}", R::KEY));
-    frame
+    match by_id {
+        true => with_ids(&frame),
+        false => frame,
+    }
+}
+
+const OFFSET_COMMIT: i16 = ApiKey::OffsetCommit as i16;
+const OFFSET_FETCH: i16 = ApiKey::OffsetFetch as i16;
+
+/// A frame in which names that are the texts of ids have become ids: the codec does not write those versions.
+fn with_ids(frame: &[u8]) -> BytesMut {
+    const TEXT_BYTES: usize = 36;
+    let mut out = BytesMut::new();
+    let mut rest = frame;
+    while let Some((&first, behind)) = rest.split_first() {
+        let text = behind.get(..TEXT_BYTES);
+        let text = text.filter(|_| usize::from(first) == TEXT_BYTES + 1);
+        match text.and_then(|text| uuid::Uuid::try_parse_ascii(text).ok()) {
+            Some(id) => {
+                out.put_slice(id.as_bytes());
+                rest = &behind[TEXT_BYTES..];
+            }
+            None => {
+                out.put_u8(first);
+                rest = behind;
+            }
+        }
+    }
+    out
 }
 
 fn joined(response: &Response) -> Bytes {
@@ -453,11 +498,27 @@ async fn start(
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let groups = GroupCoordinator::open(CoordinatorParts {
         tasks: Supervisor::new(),
-        topic: Arc::new(logs.clone()),
+        topic: millrace_coordinator::consumer_offsets(&logs),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),
         config: settings.groups.clone(),
+    })
+    .await
+    .expect("loads");
+    let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
+    let transactions = TransactionCoordinator::open(TransactionParts {
+        topic: millrace_coordinator::transaction_state(&logs),
+        producer_ids: producer_ids.clone(),
+        markers: Arc::new(Markers::new(
+            logs.clone(),
+            groups.clone(),
+            Arc::new(NoPeers),
+        )),
+        clock: clock.clone(),
+        timers: timers.clone(),
+        tasks: Supervisor::new(),
+        config: TransactionConfig::default(),
     })
     .await
     .expect("loads");
@@ -466,8 +527,12 @@ async fn start(
         tasks: Supervisor::new(),
         logs: logs.clone(),
         groups: groups.clone(),
+        transactions: transactions.clone(),
+        transaction_peers: Arc::new(NoPeers),
+        producer_ids,
         meta: shared,
         clock: clock.clone(),
+        random: random.clone(),
         timers,
         network: network.clone(),
         settings: Arc::new(KeptSettings::default()),
@@ -478,6 +543,7 @@ async fn start(
     Running {
         logs,
         groups,
+        transactions,
         store,
         service,
         network,

@@ -17,9 +17,11 @@ mod oauth;
 mod reader;
 mod security;
 mod storage;
+mod topic_defaults;
 mod wal_uri;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     fmt,
     num::ParseIntError,
@@ -29,7 +31,7 @@ use std::{
 };
 
 use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, settings::SettingKind};
-use millrace_coordinator::GroupConfig;
+use millrace_coordinator::{GroupConfig, TransactionConfig};
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
@@ -49,10 +51,11 @@ use self::{
     reader::{Reader, Shown},
     security::read_protections,
     storage::read_storage,
+    topic_defaults::read_topic_defaults,
 };
 
 pub(crate) use self::{
-    accepted::nearest,
+    accepted::{nearest, reason},
     cluster::INTER_BROKER,
     reader::parse_bytes,
     storage::{
@@ -134,6 +137,8 @@ pub struct BrokerConfig {
     pub quotas: QuotaConfig,
     /// The logs.
     pub log: LogDefaults,
+    /// The transaction coordinator.
+    pub transactions: TransactionConfig,
     /// The group coordinator.
     pub group: GroupConfig,
     /// `test.panic.task`, FOR TESTS ONLY: a task that panics.
@@ -198,7 +203,7 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The key.
-    pub key: &'static str,
+    pub key: Cow<'static, str>,
     /// Where it was set, if it was.
     pub origin: Option<Origin>,
     /// What is wrong.
@@ -263,10 +268,12 @@ impl BrokerConfig {
         let offsets_partitions = read_offsets_partitions(r);
         let log = read_log(r, offsets_partitions);
         let group = read_group(r);
+        let transactions = read_transactions(r);
         r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
-        let unknown = reader.unknown();
+        check_broker_id(r, node_id);
+        let unknown = reader.rest();
         let settings = reader.finish()?;
         // The reader has reported an error wherever something is missing here.
         let storage = storage.ok_or_else(Vec::new)?;
@@ -296,10 +303,26 @@ impl BrokerConfig {
             quotas,
             log,
             group,
+            transactions,
             injected_panic,
             settings,
             unknown,
         })
+    }
+}
+
+/// Kafka's other name of `node.id` must not contradict it.
+fn check_broker_id(r: &mut Reader<'_>, node_id: u32) {
+    let Some(broker_id) = r.number_if_set("broker.id", -1..=i64::from(i32::MAX)) else {
+        return;
+    };
+    if broker_id != -1 && broker_id != i64::from(node_id) {
+        let problem = format!("it is {broker_id}, but node.id is {node_id}");
+        r.fail(
+            "broker.id",
+            problem,
+            "write the same number for both, or remove the line",
+        );
     }
 }
 
@@ -491,12 +514,18 @@ fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
             default.retention_bytes,
             -1..=i64::MAX,
         ),
+        topic: read_topic_defaults(r),
         retention_check_interval: r.millis(
             "log.retention.check.interval.ms",
             default.retention_check_interval,
             1..=MILLIS_MAX,
         ),
         offsets_topic_partitions,
+        transaction_topic_partitions: partitions(r.number(
+            "transaction.state.log.num.partitions",
+            8,
+            1..=1_000,
+        )),
         producer_id_expiration_ms: r.number(
             "producer.id.expiration.ms",
             default.producer_id_expiration_ms,
@@ -546,6 +575,28 @@ fn read_retention(r: &mut Reader<'_>, default_ms: i64) -> i64 {
     millis
         .or(from_minutes)
         .unwrap_or_else(|| scaled(hours, HOUR_MS))
+}
+
+fn read_transactions(r: &mut Reader<'_>) -> TransactionConfig {
+    let default = TransactionConfig::default();
+    TransactionConfig {
+        timeout_max: r.millis(
+            "transaction.max.timeout.ms",
+            default.timeout_max,
+            1..=i64::from(i32::MAX),
+        ),
+        id_expiration: r.millis(
+            "transactional.id.expiration.ms",
+            default.id_expiration,
+            1..=MILLIS_MAX,
+        ),
+        cleanup_interval: r.millis(
+            "transaction.remove.expired.transaction.cleanup.interval.ms",
+            default.cleanup_interval,
+            1..=MILLIS_MAX,
+        ),
+        ..default
+    }
 }
 
 fn read_group(r: &mut Reader<'_>) -> GroupConfig {

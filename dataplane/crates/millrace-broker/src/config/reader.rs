@@ -52,12 +52,17 @@ impl<'a> Reader<'a> {
         Ok(self.settings)
     }
 
-    /// Keys that are set and that nobody asked for, apart from Kafka's that have no effect here.
-    pub(super) fn unknown(&self) -> Vec<String> {
+    /// Checks what nobody asked for; gives the keys that Kafka does not know either.
+    pub(super) fn rest(&mut self) -> Vec<String> {
+        self.check_rest();
+        self.unknown()
+    }
+
+    fn unknown(&self) -> Vec<String> {
         let known = |key: &str| {
             self.asked.contains(key)
                 || self.asked_of_listeners.contains(key)
-                || accepted::is_accepted(key)
+                || accepted::is_known(key)
         };
         self.properties
             .iter()
@@ -69,11 +74,29 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
+    /// Rejects values of Kafka's properties that nobody asked for and that do not hold here.
+    fn check_rest(&mut self) {
+        for (key, value) in self.properties.iter() {
+            let is_read = self.asked.contains(key) || self.asked_of_listeners.contains(key);
+            if is_read || value.text.is_empty() {
+                continue;
+            }
+            if let Err(rejected) = accepted::check(key, &value.text) {
+                self.errors.push(ConfigError {
+                    key: key.to_owned().into(),
+                    origin: Some(value.origin.clone()),
+                    problem: rejected.problem,
+                    remedy: rejected.remedy,
+                });
+            }
+        }
+    }
+
     pub(super) fn fail(&mut self, key: &'static str, problem: impl Display, remedy: &str) {
         let origin = self.properties.get(key).map(|value| value.origin.clone());
         let (problem, remedy) = (problem.to_string(), remedy.to_owned());
         self.errors.push(ConfigError {
-            key,
+            key: key.into(),
             origin,
             problem,
             remedy,
@@ -124,6 +147,23 @@ impl<'a> Reader<'a> {
         self.note(key, &text, SettingKind::String, is_default);
         self.note_default(default);
         text
+    }
+
+    /// A text of any kind, if it is set. What nobody set is listed only if there is a default.
+    pub(super) fn raw_or_default(
+        &mut self,
+        key: &'static str,
+        kind: SettingKind,
+        default: Option<&str>,
+    ) -> Option<String> {
+        let set = self.raw(key).map(|value| value.text.clone());
+        if let Some(shown) = set.as_deref().or(default) {
+            self.note(key, shown, kind, set.is_none());
+        }
+        if let Some(default) = default {
+            self.note_default(default);
+        }
+        set
     }
 
     /// A text that may be absent.

@@ -665,3 +665,76 @@ fn a_log_on_a_volume_needs_the_zone_where_others_may_take_it_over() {
     legal(&format!("{log}\n{cluster}\nbroker.rack=eu-central-1a"));
     legal(log);
 }
+
+#[test]
+fn the_brokers_defaults_of_topics_are_read_under_kafkas_names() {
+    let text = "log.cleanup.policy=compact\nlog.roll.hours=2\nmin.insync.replicas=2\n\
+                log.message.timestamp.after.max.ms=5\nlog.flush.scheduler.interval.ms=7";
+    let config = BrokerConfig::new(&Properties::parse(text).expect("legal")).expect("legal");
+    let topic: Vec<_> = config.log.topic.iter().collect();
+    let expected = [
+        ("cleanup.policy", "compact"),
+        ("flush.ms", "7"),
+        ("message.timestamp.after.max.ms", "5"),
+        ("min.insync.replicas", "2"),
+        ("segment.ms", "7200000"),
+    ];
+    let expected = expected.map(|(name, value)| (name, value.to_owned()));
+    assert_eq!(
+        topic,
+        expected.iter().map(|(n, v)| (n, v)).collect::<Vec<_>>()
+    );
+    let shown = |key: &str| config.settings.iter().find(|s| s.key == key);
+    assert!(!shown("log.roll.hours").expect("shown").is_default);
+    assert!(shown("log.segment.bytes").expect("shown").is_default);
+}
+
+#[test]
+fn what_no_part_of_the_broker_does_stops_the_start_with_a_reason() {
+    let text = "delete.topic.enable=false\nlog.segment.bytes=7\nbroker.id=4\nnode.id=5\n\
+                create.topic.policy.class.name=a.B\nnum.io.threads=8";
+    let errors = BrokerConfig::new(&Properties::parse(text).expect("legal")).expect_err("wrong");
+    let mut keys: Vec<_> = errors.iter().map(|error| error.key.to_string()).collect();
+    keys.sort();
+    let expected = [
+        "broker.id",
+        "create.topic.policy.class.name",
+        "delete.topic.enable",
+        "log.segment.bytes",
+    ];
+    assert_eq!(keys, expected, "{errors:?}");
+    let text = errors
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert!(
+        text.contains("Java classes cannot be loaded; remove the line"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\"7\" is not a whole number from 1048576 to 2147483647"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_file_that_comes_with_kafka_is_accepted() {
+    let text = "process.roles=broker,controller\nnode.id=1\n\
+                controller.quorum.bootstrap.servers=localhost:9093\n\
+                listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093\n\
+                inter.broker.listener.name=PLAINTEXT\n\
+                advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093\n\
+                controller.listener.names=CONTROLLER\n\
+                num.network.threads=3\nnum.io.threads=8\nsocket.send.buffer.bytes=102400\n\
+                socket.receive.buffer.bytes=102400\nsocket.request.max.bytes=104857600\n\
+                log.dirs=/tmp/kraft-combined-logs\nnum.partitions=1\n\
+                num.recovery.threads.per.data.dir=1\noffsets.topic.replication.factor=1\n\
+                share.coordinator.state.topic.replication.factor=1\n\
+                share.coordinator.state.topic.min.isr=1\n\
+                transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
+                log.retention.hours=168\nlog.segment.bytes=1073741824\n\
+                log.retention.check.interval.ms=300000";
+    let config = BrokerConfig::new(&Properties::parse(text).expect("legal")).expect("accepted");
+    assert_eq!(config.unknown, Vec::<String>::new());
+}

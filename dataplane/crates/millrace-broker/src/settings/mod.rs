@@ -237,6 +237,9 @@ impl LiveSettings {
         if known.contains(name) {
             return format!("{name}: it needs a restart: set it in server.properties");
         }
+        if let Some(reason) = config::reason(name) {
+            return format!("{name}: there is nothing to change: {reason}");
+        }
         match config::nearest(name, &known) {
             Some(near) => format!("{name}: there is no such setting; did you mean {near}?"),
             None => {

@@ -8,16 +8,17 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use millrace_model::{Cause, FailureClass, Offset};
-use millrace_record::split;
+use millrace_record::{TransactionEnd, split};
 use millrace_tasks::Supervisor;
 use millrace_time::{ManualClock, SeededRandom};
 use tokio::sync::watch;
 
 use super::*;
 use crate::{
-    config::GROUP_ID_BYTES_MAX,
+    config::ID_BYTES_MAX,
     log::{BoxFuture, Durable, LogFault, StateLog},
     messages::Protocol,
+    partitions::partition_of,
 };
 
 /// A log in memory whose device can be held up or broken.
@@ -88,6 +89,18 @@ impl Led {
 impl StateLog for Led {
     fn id(&self) -> usize {
         std::ptr::from_ref(self).addr()
+    }
+
+    fn epoch(&self) -> i32 {
+        0
+    }
+
+    fn append_marker(&self, marker: TransactionMarker) -> BoxFuture<'_, Result<Durable, LogFault>> {
+        let end = TransactionEnd {
+            committed: marker.committed,
+            coordinator_epoch: marker.coordinator_epoch,
+        };
+        self.append(end.batch((marker.producer_id, marker.producer_epoch), 0))
     }
 
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>> {
@@ -576,7 +589,7 @@ async fn a_group_that_came_to_nothing_leaves_nothing() {
     world.clock.advance(Duration::from_secs(11));
     world.timers.fire_due();
     assert_eq!(world.coordinator.list(), []);
-    assert_eq!(world.coordinator.0.ground.groups.load(Ordering::SeqCst), 0);
+    assert_eq!(world.coordinator.0.ground.count.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
@@ -629,7 +642,7 @@ async fn expired_offsets_and_then_the_group_are_swept() {
     // Each barrier in a group of its own: the sweep takes the one before.
     let sweep = async |barrier: &str| {
         let shard = world.coordinator.0.partitions.serving().remove(0);
-        shard.cells().iter().for_each(|cell| shard.sweep(cell));
+        shard.cells().iter().for_each(|cell| sweep(&shard, cell));
         let barrier = world.coordinator.commit(barrier, &nobody(), Vec::new());
         barrier.await.expect("an empty commit is finished in order");
     };
@@ -655,7 +668,7 @@ async fn what_is_out_of_bounds_is_refused() {
         join(join_request("", "")).await,
         Err(GroupError::InvalidGroupId)
     );
-    let long = "g".repeat(GROUP_ID_BYTES_MAX + 1);
+    let long = "g".repeat(ID_BYTES_MAX + 1);
     assert_eq!(
         join(join_request(&long, "")).await,
         Err(GroupError::InvalidGroupId)

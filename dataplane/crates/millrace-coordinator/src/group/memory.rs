@@ -26,6 +26,8 @@ pub(super) struct Memory {
     pub(super) pending: u64,
     pub(super) offsets: u64,
     pub(super) stored: u64,
+    /// Offsets in open transactions.
+    pub(super) transactional: u64,
 }
 
 impl Group {
@@ -36,8 +38,9 @@ impl Group {
             pending,
             offsets,
             stored,
+            transactional,
         } = self.memory;
-        empty_bytes(&self.id) + members + pending + offsets + stored
+        empty_bytes(&self.id) + members + pending + offsets + stored + transactional
     }
 
     /// What a JoinGroup would add, in bytes. A member that joins again with what it had adds nothing.
@@ -97,6 +100,7 @@ impl Group {
             pending: pending_bytes(&self.pending_members),
             offsets: self.offsets.values().map(offset_bytes).sum(),
             stored: self.stored.as_ref().map_or(0, generation_bytes),
+            transactional: self.memory.transactional,
         };
     }
 

@@ -13,6 +13,7 @@
 
 mod describe;
 mod join;
+mod kept;
 mod leave;
 mod member;
 mod memory;
@@ -21,6 +22,7 @@ mod rebalance;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod transactional;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -31,25 +33,18 @@ use std::{
 use bytes::Bytes;
 use millrace_model::TopicPartition;
 
-use self::{member::Member, memory::Memory};
 pub(crate) use self::{
+    kept::{Outcome, encoded},
     member::Reply,
     memory::{empty_bytes, generation_bytes, offset_bytes},
 };
+use self::{member::Member, memory::Memory, transactional::Pending};
 use crate::{
     GroupConfig, GroupError,
+    kept::Now,
     messages::{Caller, CommittedOffset, GroupState, Joined, Protocol},
     records::{GroupMetadata, StoredMember},
 };
-
-/// The time, by both clocks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
-    /// Monotonic: sessions and rebalances.
-    pub(crate) at: Duration,
-    /// Wall: what is written down.
-    pub(crate) ms: i64,
-}
 
 /// Something that the group's owner must write to the log, in this order.
 #[derive(Debug)]
@@ -108,6 +103,8 @@ pub(crate) struct Group {
     /// A member came while the first rebalance waited.
     new_member_added: bool,
     offsets: BTreeMap<TopicPartition, CommittedOffset>,
+    /// Offsets in open transactions.
+    pending_offsets: Pending,
     /// Commits on their way to the log.
     commits_in_flight: usize,
     /// The generation that the log holds.
@@ -139,6 +136,7 @@ impl Group {
             rebalance: None,
             new_member_added: false,
             offsets: BTreeMap::new(),
+            pending_offsets: Pending::new(),
             commits_in_flight: 0,
             stored: None,
             effects: Vec::new(),
@@ -215,6 +213,7 @@ impl Group {
     }
 
     /// What has to be written since this was last asked, oldest first.
+    #[cfg(test)]
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }

@@ -65,6 +65,7 @@ impl Group {
         self.commits_in_flight = self.commits_in_flight.saturating_sub(1);
         if durable {
             for (partition, committed) in offsets {
+                self.supersede_pending(&partition);
                 self.put_offset(partition, committed);
             }
         }
@@ -104,13 +105,14 @@ impl Group {
             && self.offsets.is_empty()
             && self.pending_members.is_empty()
             && self.commits_in_flight == 0
+            && !self.has_any_pending()
     }
 
     /// Whether the group may be deleted; if so it is dead from now on.
     pub(crate) fn begin_delete(&mut self, now: Now) -> Result<Vec<GroupRecord>, GroupError> {
         match self.state {
             GroupState::Dead => Err(GroupError::GroupIdNotFound),
-            GroupState::Empty if self.commits_in_flight == 0 => {
+            GroupState::Empty if self.commits_in_flight == 0 && !self.has_any_pending() => {
                 self.enter(GroupState::Dead, now);
                 Ok(self.tombstones())
             }

@@ -56,17 +56,29 @@ impl<'a> Cursor<'a> {
         Err(MalformedRecord::Length)
     }
 
+    pub(crate) fn i8(&mut self) -> Result<i8, MalformedRecord> {
+        self.array().map(i8::from_be_bytes)
+    }
+
     /// A count of items that take at least one byte each, so it cannot exceed what is left.
     pub(crate) fn count(&mut self, form: Form) -> Result<usize, MalformedRecord> {
+        self.count_or_null(form)?.ok_or(MalformedRecord::Length)
+    }
+
+    /// The same where −1 stands for null.
+    pub(crate) fn count_or_null(&mut self, form: Form) -> Result<Option<usize>, MalformedRecord> {
         let count = match form {
             Form::Fixed => i64::from(self.i32()?),
             Form::Compact => i64::from(self.varint()?) - 1,
         };
+        if count == -1 {
+            return Ok(None);
+        }
         let count = usize::try_from(count).map_err(|_| MalformedRecord::Length)?;
         if count > self.remaining() {
             Err(MalformedRecord::Length)
         } else {
-            Ok(count)
+            Ok(Some(count))
         }
     }
 
@@ -94,13 +106,22 @@ impl<'a> Cursor<'a> {
 
     /// Skips the tagged fields that end a structure of a flexible version.
     pub(crate) fn tagged_fields(&mut self, form: Form) -> Result<(), MalformedRecord> {
+        self.each_tagged_field(form, |_, _| Ok(()))
+    }
+
+    /// Reads the tagged fields that end a structure of a flexible version.
+    pub(crate) fn each_tagged_field(
+        &mut self,
+        form: Form,
+        mut read: impl FnMut(u32, Cursor<'a>) -> Result<(), MalformedRecord>,
+    ) -> Result<(), MalformedRecord> {
         if form == Form::Fixed {
             return Ok(());
         }
         for _ in 0..self.varint()? {
-            self.varint()?;
+            let tag = self.varint()?;
             let len = usize::try_from(self.varint()?).map_err(|_| MalformedRecord::Length)?;
-            self.take(len)?;
+            read(tag, Cursor::new(self.take(len)?))?;
         }
         Ok(())
     }

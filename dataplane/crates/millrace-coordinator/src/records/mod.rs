@@ -12,7 +12,7 @@ mod offset_commit;
 
 use bytes::Bytes;
 
-pub(crate) use cursor::{Cursor, Form};
+pub(crate) use cursor::{Cursor, Form, put_text};
 pub(crate) use group_metadata::{GroupMetadata, StoredMember};
 pub(crate) use key::Key;
 

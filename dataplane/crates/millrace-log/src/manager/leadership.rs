@@ -38,7 +38,6 @@ pub(super) use self::{moving::move_for_ever, releasing::release_for_ever, servin
 use super::{Inner, LogManager, retention};
 use crate::{
     committed::CommittedLog,
-    config::TopicConfig,
     partition::{PartitionLog, Usage},
     topic::{Arrival, Partition, Topic},
 };
@@ -217,6 +216,15 @@ impl LogManager {
         deleted
     }
 
+    /// The revision of the metadata that this broker knows.
+    #[must_use]
+    pub fn metadata_revision(&self) -> u64 {
+        match &self.inner.following {
+            Some(following) => *following.followed.borrow(),
+            None => self.inner.meta.revision(),
+        }
+    }
+
     /// Resolves when somebody waits for the next look at the feed of changes.
     pub async fn hurried(&self) {
         match &self.inner.following {
@@ -323,14 +331,7 @@ impl Inner {
         let other = other.filter(|other| other.id != topic.id);
         let deleted = other.and_then(|other| self.forget_topic(other.id));
         let known = self.registry.by_id(topic.id);
-        let config = match TopicConfig::resolve(&self.defaults, &topic.configs) {
-            Ok(config) => Arc::new(config),
-            Err(error) => {
-                tracing::error!(topic = %topic.name, %error, "the topic's configuration is not valid; its former one stays in force");
-                let former = known.as_ref().map(|known| Arc::clone(&known.config));
-                former.unwrap_or_else(|| Arc::new(TopicConfig::of_defaults(&self.defaults)))
-            }
-        };
+        let config = Arc::new(self.stored_config(&topic.name, &topic.configs));
         let mut lost = Vec::new();
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for (index, (streams, leader)) in topic.partitions.into_iter().zip(leaders).enumerate() {

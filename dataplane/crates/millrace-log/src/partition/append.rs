@@ -2,29 +2,50 @@
 
 use std::{
     pin::Pin,
+    sync::atomic::Ordering,
     task::{Context, Poll, ready},
 };
 
 use millrace_budget::Charge;
 use millrace_model::{Cause, Offset};
-use millrace_record::{Batch, BatchHeader, TimestampType};
+use millrace_record::{Batch, BatchHeader, TimestampType, TransactionEnd};
 use millrace_stream::{Entry, Permit};
 use parking_lot::MutexGuard;
 
 use super::{PartitionLog, State};
 use crate::{
     error::AppendError,
-    producers::{PRODUCER_BYTES, Sequenced, Stamped, Verdict, WrittenBatch},
+    producers::{
+        PRODUCER_BYTES, Producers, Sequenced, Stamped, Verdict, VerificationGuard, WrittenBatch,
+    },
     segments,
+    transactions::TRANSACTION_BYTES,
 };
 
 /// Who appends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppendOrigin {
-    /// A client's Produce request: all checks apply.
+    /// A client's Produce request: all checks apply. Its batches open no transaction.
     Client,
-    /// A part of this broker: no checks of producer, size or kind.
+    /// The same, where the coordinator has verified the producer's transaction for this partition.
+    Verified(VerificationGuard),
+    /// A part of this broker: no checks of sequences, size or kind. Transactional batches are taken as verified.
     Coordinator,
+    /// The same, where batches open a transaction only with a guard that is good.
+    CoordinatorVerified(VerificationGuard),
+}
+
+impl AppendOrigin {
+    const fn is_client(&self) -> bool {
+        matches!(self, Self::Client | Self::Verified(_))
+    }
+
+    const fn guard(&self) -> Option<&VerificationGuard> {
+        match self {
+            Self::Verified(guard) | Self::CoordinatorVerified(guard) => Some(guard),
+            Self::Client | Self::Coordinator => None,
+        }
+    }
 }
 
 /// Where the batches of one append stand in the log, once they are durable.
@@ -44,8 +65,8 @@ pub struct Appended {
 /// the order of the partition's appends. Dropping it takes nothing back.
 #[derive(Debug)]
 pub struct AppendTicket {
-    durable: millrace_stream::AppendTicket,
-    appended: Appended,
+    pub(super) durable: millrace_stream::AppendTicket,
+    pub(super) appended: Appended,
 }
 
 impl Future for AppendTicket {
@@ -77,10 +98,10 @@ impl From<millrace_stream::AppendError> for AppendError {
 
 /// Where one batch of a request stands.
 #[derive(Debug, Clone, Copy)]
-struct Stand {
-    base_offset: Offset,
-    last_offset: Offset,
-    log_append_time: Option<i64>,
+pub(super) struct Stand {
+    pub(super) base_offset: Offset,
+    pub(super) last_offset: Offset,
+    pub(super) log_append_time: Option<i64>,
 }
 
 impl Stand {
@@ -111,8 +132,12 @@ impl PartitionLog {
         if batches.is_empty() {
             return Err(AppendError::Empty);
         }
-        if origin == AppendOrigin::Client {
-            batches.iter().try_for_each(|batch| self.check(batch))?;
+        let allowed = |batch| check_kind(batch, origin.is_client());
+        batches.iter().try_for_each(allowed)?;
+        if origin.is_client() {
+            batches
+                .iter()
+                .try_for_each(|batch| self.check_size(batch))?;
         }
         if let Some(cause) = self.offline() {
             return Err(AppendError::Offline(cause));
@@ -129,45 +154,51 @@ impl PartitionLog {
         if self.is_closed() {
             return Err(AppendError::Closed);
         }
-        let verdicts = match origin {
-            AppendOrigin::Client => check_all(&state, &batches, self.data.next_offset())?,
-            AppendOrigin::Coordinator => vec![Verdict::Append; batches.len()],
-        };
-        let newcomers = match origin {
-            AppendOrigin::Client => self.room_for_producers(&state, &batches)?,
-            AppendOrigin::Coordinator => None,
-        };
+        let Checked { verdicts, opened } =
+            check_all(&state, &batches, origin, self.data.next_offset())?;
+        let room = self.room_for_producers(&state, &batches, opened)?;
         let ticket = self.write_all(state, batches, rooms, verdicts);
         // Until here, so that nobody else was given the same room.
-        drop(newcomers);
+        drop(room);
         Ok(ticket)
     }
 
-    /// Room for the producers of `batches` that are new; those that are known cost nothing more.
+    /// Room for the producers of `batches` that are new, and for the transactions that these open; those that are known cost
+    /// nothing more.
     fn room_for_producers(
         &self,
         state: &State,
         batches: &[Batch],
+        opened: usize,
     ) -> Result<Option<Charge>, AppendError> {
+        let refused = |bound: &'static str| {
+            metrics::counter!("millrace_bound_refusals_total", "bound" => bound).increment(1);
+        };
+        if opened > 0
+            && let Some((bound, max)) = state.transactions.full_for(opened)
+        {
+            refused(bound);
+            return Err(AppendError::TooManyTransactions { bound, max });
+        }
         let sequenced = batches.iter().filter_map(|b| Sequenced::of(b.header()));
         let newcomers = state.producers.newcomers(sequenced);
-        if newcomers == 0 {
+        let bytes = newcomers * PRODUCER_BYTES + opened as u64 * TRANSACTION_BYTES;
+        if bytes == 0 {
             return Ok(None);
         }
-        let room = self.producer_memory.try_take(newcomers * PRODUCER_BYTES);
+        let room = self.producer_memory.try_take(bytes);
         if room.is_none() {
-            metrics::counter!("millrace_bound_refusals_total", "bound" => "producers").increment(1);
+            refused("producers");
             let max = self.producer_memory.capacity() / PRODUCER_BYTES;
             return Err(AppendError::TooManyProducers { max });
         }
         Ok(room)
     }
 
-    /// Charges what the producers cost now.
+    /// Charges what the producers and their transactions cost now.
     pub(super) fn charge_producers(&self, state: &State) {
-        self.producer_charge
-            .lock()
-            .set(state.producers.memory_bytes());
+        let bytes = state.producers.memory_bytes() + state.transactions.memory_bytes();
+        self.producer_charge.lock().set(bytes);
     }
 
     /// Forgets the producers that have not written for long.
@@ -179,16 +210,10 @@ impl PartitionLog {
         self.charge_producers(&state);
     }
 
-    fn check(&self, batch: &Batch) -> Result<(), AppendError> {
+    fn check_size(&self, batch: &Batch) -> Result<(), AppendError> {
         let (bytes, limit) = (batch.bytes().len(), self.config.read().max_message_bytes);
         if bytes > limit {
             return Err(AppendError::BatchTooLarge { bytes, limit });
-        }
-        if batch.header().is_control() {
-            return Err(AppendError::ControlBatch);
-        }
-        if batch.header().is_transactional() {
-            return Err(AppendError::Transactional);
         }
         Ok(())
     }
@@ -209,7 +234,7 @@ impl PartitionLog {
         for ((batch, room), verdict) in batches.into_iter().zip(rooms).zip(verdicts) {
             let stand = match verdict {
                 Verdict::Append => {
-                    let (stand, ticket) = self.write(&mut state, batch, room);
+                    let (stand, ticket) = self.write(&mut state, (batch, None), room);
                     // Tickets resolve in order, so the last one speaks for those before it.
                     written = Some(ticket);
                     stand
@@ -236,10 +261,11 @@ impl PartitionLog {
         AppendTicket { durable, appended }
     }
 
-    fn write(
+    /// Writes a data batch, or the batch of a marker with what it says.
+    pub(super) fn write(
         &self,
         state: &mut State,
-        mut batch: Batch,
+        (mut batch, marker): (Batch, Option<TransactionEnd>),
         room: Permit,
     ) -> (Stand, millrace_stream::AppendTicket) {
         let now_ms = self.clock.wall_ms();
@@ -258,6 +284,9 @@ impl PartitionLog {
             payload,
         };
         let end_offset = entry.end_offset();
+        if header.is_transactional() {
+            self.is_unstable.store(true, Ordering::SeqCst);
+        }
         let ticket = self.data.append_in_buffer(room, entry, buffer_bytes);
         let last_offset = base_offset + u64::from(count.max(1)) - 1;
         let extent = Extent {
@@ -265,7 +294,7 @@ impl PartitionLog {
             end_offset,
             bytes,
         };
-        state.note(&header, extent, now_ms);
+        state.note((&header, marker), extent, now_ms);
         self.charge_producers(state);
         self.owe(state, bytes);
         self.usage.add(bytes);
@@ -291,8 +320,13 @@ pub(super) struct Extent {
 }
 
 impl State {
-    /// Takes note of a batch that is in the log.
-    pub(super) fn note(&mut self, header: &BatchHeader, extent: Extent, now_ms: i64) {
+    /// Takes note of a batch that is in the log; where it is a marker, with what that says.
+    pub(super) fn note(
+        &mut self,
+        (header, marker): (&BatchHeader, Option<TransactionEnd>),
+        extent: Extent,
+        now_ms: i64,
+    ) {
         let Extent {
             base_offset,
             end_offset,
@@ -311,7 +345,10 @@ impl State {
             bytes,
         });
         self.leader_epochs.append(base_offset, header.leader_epoch);
-        if let Some(sequenced) = Sequenced::of(header).filter(|_| !header.is_control()) {
+        if let Some(marker) = marker {
+            self.end_transaction(header, marker, base_offset, now_ms);
+        }
+        if let Some(sequenced) = Sequenced::of(header) {
             let delta = u64::try_from(header.last_offset_delta).unwrap_or(0);
             let log_append_time = match header.timestamp_type() {
                 TimestampType::LogAppendTime => header.max_timestamp,
@@ -323,32 +360,83 @@ impl State {
                 log_append_time,
                 now_ms,
             };
-            self.producers.write(&sequenced, base_offset, stamped);
+            if self.producers.write(&sequenced, base_offset, stamped) {
+                self.transactions.begin(base_offset);
+            }
         }
     }
+}
+
+/// Markers are written by themselves, so that nothing but data is in requests; and data of a transaction has a producer.
+fn check_kind(batch: &Batch, is_client: bool) -> Result<(), AppendError> {
+    let header = batch.header();
+    if header.is_control() {
+        return Err(AppendError::ControlBatch);
+    }
+    if is_client && header.is_transactional() && !header.has_producer_id() {
+        let producer_id = header.producer_id;
+        return Err(AppendError::InvalidSequence { producer_id });
+    }
+    Ok(())
+}
+
+/// What the checks of a request's batches have found.
+struct Checked {
+    /// One for each batch.
+    verdicts: Vec<Verdict>,
+    /// How many transactions the batches open.
+    opened: usize,
+}
+
+/// Checks a batch on what is known of its producer.
+fn check_one(
+    producers: &Producers,
+    batch: &Sequenced,
+    origin: AppendOrigin,
+) -> Result<Verdict, AppendError> {
+    let guard = origin.guard();
+    if origin.is_client() {
+        return producers.check(batch, guard);
+    }
+    producers.check_coordinated(batch, guard)?;
+    Ok(Verdict::Append)
 }
 
 /// Checks the batches of one request, each on the state that those before it leave.
 fn check_all(
     state: &State,
     batches: &[Batch],
+    origin: AppendOrigin,
     mut next: Offset,
-) -> Result<Vec<Verdict>, AppendError> {
+) -> Result<Checked, AppendError> {
     let sequenced = |batch: &Batch| Sequenced::of(batch.header());
     if let [batch] = batches {
-        let verdict = sequenced(batch).map_or(Ok(Verdict::Append), |s| state.producers.check(&s));
-        return Ok(vec![verdict?]);
+        let Some(batch) = sequenced(batch) else {
+            return Ok(Checked {
+                verdicts: vec![Verdict::Append],
+                opened: 0,
+            });
+        };
+        let verdict = check_one(&state.producers, &batch, origin)?;
+        let opens = verdict == Verdict::Append && state.producers.is_opened_by(&batch);
+        return Ok(Checked {
+            verdicts: vec![verdict],
+            opened: usize::from(opens),
+        });
     }
     let mut draft = state
         .producers
         .excerpt(batches.iter().filter_map(sequenced));
-    let mut verdicts = Vec::with_capacity(batches.len());
+    let mut checked = Checked {
+        verdicts: Vec::with_capacity(batches.len()),
+        opened: 0,
+    };
     for batch in batches {
         let count = u64::from(batch.count().max(1));
         let verdict = match sequenced(batch) {
             None => Verdict::Append,
             Some(sequenced) => {
-                let verdict = draft.check(&sequenced)?;
+                let verdict = check_one(&draft, &sequenced, origin)?;
                 if verdict == Verdict::Append {
                     let last_offset = next + count - 1;
                     let stamped = Stamped {
@@ -356,7 +444,8 @@ fn check_all(
                         log_append_time: -1,
                         now_ms: 0,
                     };
-                    draft.write(&sequenced, next, stamped);
+                    let opens = draft.write(&sequenced, next, stamped);
+                    checked.opened += usize::from(opens);
                 }
                 verdict
             }
@@ -364,7 +453,7 @@ fn check_all(
         if verdict == Verdict::Append {
             next += count;
         }
-        verdicts.push(verdict);
+        checked.verdicts.push(verdict);
     }
-    Ok(verdicts)
+    Ok(checked)
 }

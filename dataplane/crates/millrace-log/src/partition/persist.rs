@@ -15,7 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use millrace_model::{Cause, Classified, FailureClass, Offset};
-use millrace_record::header_of;
+use millrace_record::{TransactionEnd, header_of};
 use millrace_stream::{Entry, FetchError, Stream};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
@@ -164,6 +164,7 @@ impl PartitionLog {
             deletions,
             tasks,
             state: Mutex::default(),
+            is_unstable: AtomicBool::default(),
             checkpointing: tokio::sync::Mutex::default(),
             closed: OnceLock::new(),
             unopened_because: RwLock::default(),
@@ -182,6 +183,7 @@ impl PartitionLog {
             Some(Checkpoint {
                 end,
                 producers,
+                transactions,
                 time_index,
                 segments,
                 leader_epochs,
@@ -189,6 +191,7 @@ impl PartitionLog {
                 self.checkpointing.lock().await.covers = Some(end);
                 *self.state.lock() = State {
                     producers,
+                    transactions,
                     time_index,
                     segments,
                     leader_epochs,
@@ -204,7 +207,7 @@ impl PartitionLog {
             partition: self.id.clone(),
             source,
         })?;
-        self.charge_producers(&self.state.lock());
+        self.state_is_restored();
         Ok(())
     }
 
@@ -305,17 +308,19 @@ impl PartitionLog {
             let found = found.await.map_err(|error| self.read_error(from, error))?;
             let mut state = self.state.lock();
             for entry in &found {
-                let header = header_of(&entry.payload).map_err(|error| ReadError::Corrupt {
+                let corrupt = |error| ReadError::Corrupt {
                     offset: entry.base_offset,
                     cause: Cause::of(FailureClass::Corrupt, error),
-                })?;
+                };
+                let header = header_of(&entry.payload).map_err(corrupt)?;
+                let marker = TransactionEnd::of(&entry.payload).map_err(corrupt)?;
                 let bytes = entry.payload.len() as u64;
                 let extent = Extent {
                     base_offset: entry.base_offset,
                     end_offset: entry.end_offset(),
                     bytes,
                 };
-                state.note(&header, extent, now_ms);
+                state.note((&header, marker), extent, now_ms);
                 self.owe(&mut state, bytes);
                 from = entry.end_offset();
             }
@@ -400,6 +405,7 @@ impl PartitionLog {
         state.dirty_since = None;
         let State {
             producers,
+            transactions,
             time_index,
             segments,
             leader_epochs,
@@ -407,6 +413,7 @@ impl PartitionLog {
         } = &*state;
         let kept = Kept {
             producers,
+            transactions,
             time_index,
             segments,
             leader_epochs,
@@ -421,8 +428,10 @@ impl PartitionLog {
     pub(crate) async fn close(&self) -> Result<(), CheckpointError> {
         {
             let _no_append_under_way = self.state.lock();
-            self.shut();
+            self.refuse_work();
         }
+        // Without the lock: whoever is woken may ask for the last stable offset.
+        self.data.wake_listeners();
         self.checkpoint().await
     }
 }

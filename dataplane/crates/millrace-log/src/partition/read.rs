@@ -6,19 +6,36 @@ use millrace_record::{header_of, records};
 use millrace_stream::{Entry, FetchError};
 
 use super::PartitionLog;
-use crate::error::{LookupError, ReadError};
+use crate::{
+    error::{LookupError, ReadError},
+    transactions::AbortedTransaction,
+};
 
 /// Bytes per step of a walk over batch headers.
 const WALK_BYTES: usize = 1024 * 1024;
+
+/// Which records a read may give.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isolation {
+    /// Those below the high watermark.
+    #[default]
+    ReadUncommitted,
+    /// Those below the last stable offset; which of them were aborted is told.
+    ReadCommitted,
+}
 
 /// What a read found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadResult {
     /// Whole batches in offset order without a gap, the first one containing the asked offset
-    /// (it may begin before it). Empty at the high watermark.
+    /// (it may begin before it). Empty at the high watermark, or at the last stable offset.
     pub batches: Vec<Bytes>,
+    /// The aborted transactions among the batches, where committed records were asked for.
+    pub aborted_transactions: Option<Vec<AbortedTransaction>>,
     /// The high watermark at the time of the read.
     pub high_watermark: Offset,
+    /// The last stable offset at the time of the read.
+    pub last_stable_offset: Offset,
     /// The log start offset at the time of the read.
     pub log_start: Offset,
 }
@@ -45,16 +62,30 @@ impl PartitionLog {
         max_bytes: usize,
         at_least_one: bool,
     ) -> Result<ReadResult, ReadError> {
-        let bounds = self.bounds_for(offset)?;
-        if bounds.is_empty_for(offset, max_bytes, at_least_one) {
-            return Ok(bounds.with(Vec::new(), max_bytes, at_least_one));
+        let isolation = Isolation::ReadUncommitted;
+        self.read_isolated(isolation, offset, max_bytes, at_least_one)
+            .await
+    }
+
+    /// The same of the records that `isolation` allows.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn read_isolated(
+        &self,
+        isolation: Isolation,
+        offset: Offset,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<ReadResult, ReadError> {
+        let bounds = self.bounds_for(isolation, offset)?;
+        let sizes = (max_bytes, at_least_one);
+        if bounds.is_empty_for(offset, sizes) {
+            return self.found(bounds, offset, Vec::new(), sizes);
         }
-        let found = self
-            .data
-            .fetch(offset, bounds.high_watermark, max_bytes)
-            .await;
+        let found = self.data.fetch(offset, bounds.upper(), max_bytes).await;
         let found = found.map_err(|error| self.read_error(offset, error))?;
-        Ok(bounds.with(found, max_bytes, at_least_one))
+        self.found(bounds, offset, found, sizes)
     }
 
     /// The same from memory alone; `None` where objects would have to be read.
@@ -63,18 +94,19 @@ impl PartitionLog {
     /// See [`ReadError`].
     pub fn try_read_cached(
         &self,
+        isolation: Isolation,
         offset: Offset,
         max_bytes: usize,
         at_least_one: bool,
     ) -> Result<Option<ReadResult>, ReadError> {
-        let bounds = self.bounds_for(offset)?;
-        if bounds.is_empty_for(offset, max_bytes, at_least_one) {
-            return Ok(Some(bounds.with(Vec::new(), max_bytes, at_least_one)));
+        let bounds = self.bounds_for(isolation, offset)?;
+        let sizes = (max_bytes, at_least_one);
+        if bounds.is_empty_for(offset, sizes) {
+            return self.found(bounds, offset, Vec::new(), sizes).map(Some);
         }
-        let found = self
-            .data
-            .fetch_cached(offset, bounds.high_watermark, max_bytes);
-        Ok(found.map(|found| bounds.with(found, max_bytes, at_least_one)))
+        let found = self.data.fetch_cached(offset, bounds.upper(), max_bytes);
+        let found = found.map(|found| self.found(bounds, offset, found, sizes));
+        found.transpose()
     }
 
     /// Whether a batch at `offset` would be read without objects, now.
@@ -83,27 +115,62 @@ impl PartitionLog {
         self.data.is_local(offset)
     }
 
-    /// The same as [`PartitionLog::read`] from what the broker itself has, in memory or in its
+    /// The same as [`PartitionLog::read_isolated`] from what the broker itself has, in memory or in its
     /// write-ahead log; `None` where objects would have to be read.
     ///
     /// # Errors
     /// See [`ReadError`].
     pub async fn read_local(
         &self,
+        isolation: Isolation,
         offset: Offset,
         max_bytes: usize,
         at_least_one: bool,
     ) -> Result<Option<ReadResult>, ReadError> {
-        let bounds = self.bounds_for(offset)?;
-        if bounds.is_empty_for(offset, max_bytes, at_least_one) {
-            return Ok(Some(bounds.with(Vec::new(), max_bytes, at_least_one)));
+        let bounds = self.bounds_for(isolation, offset)?;
+        let sizes = (max_bytes, at_least_one);
+        if bounds.is_empty_for(offset, sizes) {
+            return self.found(bounds, offset, Vec::new(), sizes).map(Some);
         }
-        let found = self
-            .data
-            .fetch_local(offset, bounds.high_watermark, max_bytes)
-            .await;
+        let upper = bounds.upper();
+        let found = self.data.fetch_local(offset, upper, max_bytes).await;
         let found = found.map_err(|error| self.read_error(offset, error))?;
-        Ok(found.map(|found| bounds.with(found, max_bytes, at_least_one)))
+        let found = found.map(|found| self.found(bounds, offset, found, sizes));
+        found.transpose()
+    }
+
+    fn found(
+        &self,
+        bounds: Bounds,
+        offset: Offset,
+        found: Vec<Entry>,
+        sizes: (usize, bool),
+    ) -> Result<ReadResult, ReadError> {
+        let end = found.last().map_or(offset, Entry::end_offset);
+        let mut read = bounds.with(found, sizes);
+        if bounds.isolation == Isolation::ReadUncommitted {
+            return Ok(read);
+        }
+        let mut aborted = Vec::new();
+        if !read.batches.is_empty() {
+            aborted = self.aborted_transactions(offset, end);
+            // Deleted since they were read: the transactions may be forgotten, and the records would pass for committed.
+            self.check_not_below_start(offset)?;
+        }
+        read.aborted_transactions = Some(aborted);
+        Ok(read)
+    }
+
+    fn check_not_below_start(&self, offset: Offset) -> Result<(), ReadError> {
+        let log_start = self.start_offset();
+        if offset < log_start {
+            return Err(ReadError::OutOfRange {
+                offset,
+                log_start,
+                log_end: self.end_offset(),
+            });
+        }
+        Ok(())
     }
 
     /// The first durable record whose timestamp is at least `timestamp`.
@@ -186,8 +253,10 @@ impl PartitionLog {
         Ok(())
     }
 
-    fn bounds_for(&self, offset: Offset) -> Result<Bounds, ReadError> {
+    fn bounds_for(&self, isolation: Isolation, offset: Offset) -> Result<Bounds, ReadError> {
         self.check_open()?;
+        // In this order, so that it is not above the high watermark.
+        let last_stable_offset = self.last_stable_offset();
         let (log_start, high_watermark) = (self.start_offset(), self.high_watermark());
         if offset < log_start || (offset > high_watermark && offset > self.end_offset()) {
             let log_end = self.end_offset();
@@ -198,7 +267,9 @@ impl PartitionLog {
             });
         }
         Ok(Bounds {
+            isolation,
             high_watermark,
+            last_stable_offset,
             log_start,
         })
     }
@@ -226,20 +297,26 @@ impl PartitionLog {
 /// Between what a read may move.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
+    isolation: Isolation,
     high_watermark: Offset,
+    last_stable_offset: Offset,
     log_start: Offset,
 }
 
 impl Bounds {
-    fn is_empty_for(&self, offset: Offset, max_bytes: usize, at_least_one: bool) -> bool {
-        offset >= self.high_watermark || (max_bytes == 0 && !at_least_one)
+    /// Where the batches end that may be read: they begin below.
+    fn upper(&self) -> Offset {
+        match self.isolation {
+            Isolation::ReadUncommitted => self.high_watermark,
+            Isolation::ReadCommitted => self.last_stable_offset,
+        }
     }
 
-    fn with(self, found: Vec<Entry>, max_bytes: usize, at_least_one: bool) -> ReadResult {
-        let Self {
-            high_watermark,
-            log_start,
-        } = self;
+    fn is_empty_for(&self, offset: Offset, (max_bytes, at_least_one): (usize, bool)) -> bool {
+        offset >= self.upper() || (max_bytes == 0 && !at_least_one)
+    }
+
+    fn with(self, found: Vec<Entry>, (max_bytes, at_least_one): (usize, bool)) -> ReadResult {
         let mut batches: Vec<Bytes> = found.into_iter().map(|entry| entry.payload).collect();
         let too_large = batches.first().is_some_and(|first| first.len() > max_bytes);
         if too_large && !at_least_one {
@@ -247,8 +324,10 @@ impl Bounds {
         }
         ReadResult {
             batches,
-            high_watermark,
-            log_start,
+            aborted_transactions: None,
+            high_watermark: self.high_watermark,
+            last_stable_offset: self.last_stable_offset,
+            log_start: self.log_start,
         }
     }
 }

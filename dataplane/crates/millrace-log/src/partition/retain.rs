@@ -155,6 +155,7 @@ impl State {
     /// Forgets what is below the log's new start. Gives the records (by offsets) and bytes that are
     /// gone with it, or `None` where the start has not moved.
     pub(super) fn trim(&mut self, start: Offset) -> Option<(u64, u64)> {
+        self.transactions.trim(start);
         let records = start.checked_sub(self.segments.start())?;
         if records == 0 {
             return None;

@@ -5,5 +5,6 @@ mod exactly_once;
 mod partitions;
 mod retention;
 mod topics;
+mod transactions;
 #[path = "../../../millrace-stream/tests/it/world/mod.rs"]
 mod world;

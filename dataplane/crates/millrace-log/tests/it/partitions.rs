@@ -9,7 +9,7 @@ use crate::{
 use bytes::Bytes;
 use futures_util::future::join_all;
 use millrace_log::{
-    AppendOrigin, Appended, TimestampOffset,
+    AppendOrigin, Appended, Isolation, TimestampOffset,
     error::{AppendError, ReadError, TrimError},
 };
 use millrace_meta::MetaStore;
@@ -66,9 +66,12 @@ async fn batches_get_offsets_and_come_back_whole() {
         log_end: 300,
     };
     assert_eq!(log.read(301, 1, true).await, Err(out.clone()));
-    assert_eq!(log.try_read_cached(301, 1, true), Err(out));
     assert_eq!(
-        log.try_read_cached(300, 1, true)
+        log.try_read_cached(Isolation::ReadUncommitted, 301, 1, true),
+        Err(out)
+    );
+    assert_eq!(
+        log.try_read_cached(Isolation::ReadUncommitted, 300, 1, true)
             .expect("in range")
             .expect("cached")
             .batches
@@ -484,7 +487,7 @@ async fn what_a_topic_does_not_allow_is_refused() {
         .producer(1, 0, 0);
     assert_eq!(
         append(&log, special(transactional)).await,
-        Err(AppendError::Transactional)
+        Err(AppendError::NotVerified { producer_id: 1 })
     );
     let own = vec![batch(None, &[1, 2, 3])];
     log.append(own, AppendOrigin::Coordinator)

@@ -97,11 +97,17 @@ async fn a_topic_grows_and_stays_so() {
         fewer,
         CreatePartitionsError::InvalidTotal { current: 5, .. }
     ));
-    let offsets = logs.consumer_offsets().await.expect("created");
+    let offsets = logs
+        .internal_topic("__consumer_offsets")
+        .await
+        .expect("created");
     assert!(offsets.is_internal() && !grown.is_internal());
     assert!(Arc::ptr_eq(
         &offsets,
-        &logs.consumer_offsets().await.expect("the same")
+        &logs
+            .internal_topic("__consumer_offsets")
+            .await
+            .expect("the same")
     ));
     let id = grown.id;
     drop((old, grown, offsets));

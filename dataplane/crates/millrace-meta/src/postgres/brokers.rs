@@ -9,17 +9,22 @@
 //! A start that joins while no other lease is late may judge at once: the others have just renewed theirs, so the database was
 //! not away. Without this, a broker that dies soon after the cluster's start would be noticed later than any other.
 //!
-//! A lease begins by `clock_timestamp()`: `now()` is when the transaction began, and it may have waited for a lock since.
+//! A lease begins by `clock_timestamp()`: `now()` is when the transaction began, and it may have waited for a lock since. A start that
+//! joins gets its lease after its last lock: it cannot renew the lease before the transaction ends.
+//!
+//! Joining, fencing and leaving lock the row of one node and then those of all active ones, so one of them runs at a time.
 
 use std::time::Duration;
 
 use millrace_model::{NodeEpoch, NodeId};
-use sqlx::{PgExecutor, Row};
+use sqlx::{PgConnection, Row};
+use tokio::time::timeout;
 
 use super::{
     PostgresMeta, Tx, commit, events, failure,
-    feed::{Change, commit_change},
-    leaders, nodes, topics,
+    feed::{self, Change, commit_change},
+    fence, leaders, nodes,
+    transaction::Borrowed,
 };
 use crate::{
     Adoption, Broker, BrokerState, ClusterError, ClusterEventKind, Fenced, FencedBroker, JoinError,
@@ -36,12 +41,16 @@ const GAP_PARTS: u32 = 2;
 /// The advisory lock of the node that judges: any number that nothing else in the database locks.
 const JUDGING: i64 = 0x006a_7564_6769_6e67;
 
+/// The advisory lock of whoever joins, fences or leaves.
+const MEMBERSHIP: i64 = 0x6d65_6d62_6572_7368;
+
 const ACTIVE: i16 = 1;
 const FENCED: i16 = 2;
 const LEFT: i16 = 3;
 
 pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeEpoch, JoinError> {
     let mut tx = meta.begin().await?;
+    lock_membership(&mut tx).await?;
     let node = i64::from(joining.node.get());
     let is_adopted: Option<bool> = sqlx::query_scalar(
         "SELECT EXISTS (SELECT FROM nodes AS adopter
@@ -59,27 +68,17 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     refuse_other_log(&mut tx, joining).await?;
     let epoch = nodes::new_epoch(&mut tx, joining.node).await?;
     let endpoints = serde_json::to_string(&joining.endpoints).expect("plain fields are JSON");
-    // A start that may judge at once counts as one that has held its lease for long enough.
     sqlx::query(
-        "UPDATE nodes SET state = 1, lease_until = clock_timestamp() + make_interval(secs => $2),
-           held_since = clock_timestamp() - make_interval(secs =>
-             CASE WHEN EXISTS (SELECT FROM nodes AS other
-                               WHERE other.state = 1 AND other.node_id <> $1
-                                 AND other.lease_until < clock_timestamp() + make_interval(secs => $8))
-                  THEN 0 ELSE $9 END),
-           rack = $3, version = $4, endpoints = $5, log = $6, log_id = $7, adopter_epoch = NULL,
-           draining = false
+        "UPDATE nodes SET state = 1, lease_until = now(), held_since = now(), rack = $2, version = $3,
+           endpoints = $4, log = $5, log_id = $6, adopter_epoch = NULL, draining = false
          WHERE node_id = $1",
     )
     .bind(node)
-    .bind(meta.lease_ttl.as_secs_f64())
     .bind(&joining.rack)
     .bind(&joining.version)
     .bind(endpoints)
     .bind(&joining.log)
     .bind(id_to_sql(joining.log_id))
-    .bind((meta.lease_ttl / GAP_PARTS).as_secs_f64())
-    .bind((meta.lease_ttl * JUDGE_TTLS).as_secs_f64())
     .execute(&mut *tx)
     .await
     .map_err(failure)?;
@@ -87,8 +86,40 @@ pub(super) async fn join(meta: &PostgresMeta, joining: &Joining) -> Result<NodeE
     let topics = leaders::lead_orphans(&mut tx).await?;
     let text = format!("Node {} joined, version {}.", joining.node, joining.version);
     events::record(&mut tx, ClusterEventKind::Joined, Some(node), &text).await?;
-    commit_change(tx, Change::Brokers(&topics)).await?;
+    feed::add(&mut tx, Change::Brokers(&topics)).await?;
+    begin_lease(&mut tx, meta.lease_ttl, node).await?;
+    commit(tx).await?;
     Ok(epoch)
+}
+
+/// Joining, fencing and leaving wait for each other. It comes before the locks of rows.
+async fn lock_membership(tx: &mut Tx) -> Result<(), StoreFailure> {
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(MEMBERSHIP)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Begins the lease of a start that joins, after it has waited for its last lock.
+async fn begin_lease(tx: &mut Tx, lease_ttl: Duration, node: i64) -> Result<(), StoreFailure> {
+    // A start that may judge at once counts as one that has held its lease for long enough.
+    sqlx::query(
+        "UPDATE nodes SET lease_until = clock_timestamp() + make_interval(secs => $2),
+           held_since = clock_timestamp() - make_interval(secs =>
+             CASE WHEN EXISTS (SELECT FROM nodes AS other
+                               WHERE other.state = 1 AND other.node_id <> $1
+                                 AND other.lease_until < clock_timestamp() + make_interval(secs => $3))
+                  THEN 0 ELSE $4 END)
+         WHERE node_id = $1",
+    )
+    .bind(node)
+    .bind(lease_ttl.as_secs_f64())
+    .bind((lease_ttl / GAP_PARTS).as_secs_f64())
+    .bind((lease_ttl * JUDGE_TTLS).as_secs_f64())
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
 }
 
 /// Refuses a log that is not the one whose records the node's streams may still need.
@@ -131,43 +162,60 @@ fn id_from_sql(id: i64) -> u64 {
     u64::from_ne_bytes(id.to_ne_bytes())
 }
 
+/// The row is locked before the clock is read: the lease is good for its whole time however long this waits.
 pub(super) async fn renew(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
+    let mut connection = Borrowed::of(&meta.leases).await?;
     let renewed = sqlx::query(
         "UPDATE nodes SET lease_until = clock_timestamp() + make_interval(secs => $2),
            held_since = CASE WHEN lease_until < clock_timestamp() + make_interval(secs => $3)
                              THEN clock_timestamp() ELSE held_since END
-         WHERE epoch = $1 AND state = 1",
+         FROM (SELECT node_id FROM nodes WHERE epoch = $1 AND state = 1 FOR NO KEY UPDATE) AS own
+         WHERE nodes.node_id = own.node_id",
     )
     .bind(to_sql(epoch.get())?)
     .bind(meta.lease_ttl.as_secs_f64())
     .bind((meta.lease_ttl / GAP_PARTS).as_secs_f64())
-    .execute(&meta.leases)
+    .execute(&mut *connection)
     .await
     .map_err(failure)?;
+    connection.give_back();
     match renewed.rows_affected() {
         0 => Err(Fenced(epoch).into()),
         _ => Ok(()),
     }
 }
 
-/// Whether this node may judge others, and there is one whose lease has run out.
-async fn may_fence<'e>(
-    executor: impl PgExecutor<'e>,
+/// Whether this node may judge others, and there is one whose lease has run out. The transaction may have waited since `now()`: the
+/// judge's own lease must be good after that, and the others' must have run out before it.
+async fn may_fence(
+    connection: &mut PgConnection,
     lease_ttl: Duration,
     judge: NodeEpoch,
 ) -> Result<bool, ClusterError> {
     let may_fence: Option<bool> = sqlx::query_scalar(
-        "SELECT lease_until >= now() + make_interval(secs => $3) AND held_since <= now() - make_interval(secs => $2)
+        "SELECT lease_until >= clock_timestamp() + make_interval(secs => $3) AND held_since <= now() - make_interval(secs => $2)
            AND EXISTS (SELECT FROM nodes WHERE state = 1 AND epoch <> $1 AND lease_until < now())
          FROM nodes WHERE epoch = $1 AND state = 1",
     )
     .bind(to_sql(judge.get())?)
     .bind((lease_ttl * JUDGE_TTLS).as_secs_f64())
     .bind((lease_ttl / GAP_PARTS).as_secs_f64())
-    .fetch_optional(executor)
+    .fetch_optional(connection)
     .await
     .map_err(failure)?;
     Ok(may_fence.ok_or(Fenced(judge))?)
+}
+
+/// The same at once and without a lock. It has no answer for longer than a lease only where the connection hangs.
+async fn is_needed(meta: &PostgresMeta, judge: NodeEpoch) -> Result<bool, ClusterError> {
+    let look = async {
+        let mut connection = Borrowed::of(&meta.leases).await?;
+        let is_needed = may_fence(&mut connection, meta.lease_ttl, judge).await?;
+        connection.give_back();
+        Ok(is_needed)
+    };
+    let silent = |_| StoreFailure::Database("no answer within the time of a lease".into());
+    timeout(meta.lease_ttl, look).await.map_err(silent)?
 }
 
 pub(super) async fn fence_expired(
@@ -175,18 +223,24 @@ pub(super) async fn fence_expired(
     judge: NodeEpoch,
 ) -> Result<Vec<FencedBroker>, ClusterError> {
     // Usually all are alive, and seeing that needs no lock.
-    if !may_fence(&meta.leases, meta.lease_ttl, judge).await? {
+    if !is_needed(meta, judge).await? {
         return Ok(Vec::new());
     }
-    let mut tx = meta.leases.begin().await.map_err(failure)?;
+    let mut tx = Tx::begin(&meta.leases).await?.closing();
     // Judges do not wait for each other, and lock no row of their own: a renewal of their lease would wait behind it.
     let has_lock: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
         .bind(JUDGING)
         .fetch_one(&mut *tx)
         .await
         .map_err(failure)?;
+    if !has_lock {
+        commit(tx).await?;
+        return Ok(Vec::new());
+    }
+    lock_membership(&mut tx).await?;
     // The last judge may have fenced this one.
-    if !has_lock || !may_fence(&mut *tx, meta.lease_ttl, judge).await? {
+    if !may_fence(&mut tx, meta.lease_ttl, judge).await? {
+        commit(tx).await?;
         return Ok(Vec::new());
     }
     // Who renewed while this waited for its row is not among them: PostgreSQL looks at the row again.
@@ -199,6 +253,7 @@ pub(super) async fn fence_expired(
     .await
     .map_err(failure)?;
     if dead.is_empty() {
+        commit(tx).await?;
         return Ok(Vec::new());
     }
     for &node in &dead {
@@ -280,42 +335,49 @@ async fn active_node(tx: &mut Tx, epoch: i64) -> Result<Option<i64>, StoreFailur
     Ok(node)
 }
 
+/// Two transactions: the node's own row is not locked while the second one waits for partitions, or its lease could not be renewed.
 pub(super) async fn begin_drain(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
+    let node = mark_draining(meta, epoch).await?;
     let mut tx = meta.begin().await?;
-    // Moves that are planned at the same time come before or after: none goes to a broker that is draining.
+    // A later start of the node is not draining.
+    fence::<ClusterError>(&mut tx, epoch).await?;
+    match &*leaders::stay(&mut tx, node).await? {
+        [] => commit(tx).await?,
+        topics => commit_change(tx, Change::Topics(topics)).await?,
+    }
+    Ok(())
+}
+
+async fn mark_draining(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<i64, ClusterError> {
+    let mut tx = meta.begin().await?;
+    // Moves that are planned at the same time come before, and are cancelled next, or after: none goes to a broker that is draining.
     let node: Option<(i64, bool)> = sqlx::query_as(
-        "UPDATE nodes SET draining = true
-         FROM (SELECT node_id, draining FROM nodes WHERE epoch = $1 AND state = 1 FOR UPDATE) AS before
-         WHERE nodes.node_id = before.node_id RETURNING nodes.node_id, before.draining",
+        "SELECT node_id, draining FROM nodes WHERE epoch = $1 AND state = 1 FOR UPDATE",
     )
     .bind(to_sql(epoch.get())?)
     .fetch_optional(&mut *tx)
     .await
     .map_err(failure)?;
     let (node, is_draining) = node.ok_or(Fenced(epoch))?;
-    if !is_draining {
-        let text = format!("Node {node} gives its partitions away.");
-        events::record(&mut tx, ClusterEventKind::Draining, Some(node), &text).await?;
+    if is_draining {
+        commit(tx).await?;
+        return Ok(node);
     }
-    // What is on its way to it stays where it is.
-    let staying: Vec<(Vec<u8>,)> = sqlx::query_as(
-        "UPDATE partitions SET moving_to = NULL WHERE moving_to = $1 RETURNING topic_id",
-    )
-    .bind(node)
-    .fetch_all(&mut *tx)
-    .await
-    .map_err(failure)?;
-    let mut topics: Vec<Vec<u8>> = staying.into_iter().map(|(topic,)| topic).collect();
-    topics.sort_unstable();
-    topics.dedup();
-    let topics = topics::ids_from_sql(&topics)?;
-    commit_change(tx, Change::Brokers(&topics)).await?;
-    Ok(())
+    sqlx::query("UPDATE nodes SET draining = true WHERE node_id = $1")
+        .bind(node)
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
+    let text = format!("Node {node} gives its partitions away.");
+    events::record(&mut tx, ClusterEventKind::Draining, Some(node), &text).await?;
+    commit_change(tx, Change::Brokers(&[])).await?;
+    Ok(node)
 }
 
 /// The node has left: its log is empty, so its streams need no owner.
 pub(super) async fn leave(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), ClusterError> {
     let mut tx = meta.begin().await?;
+    lock_membership(&mut tx).await?;
     let node: Option<i64> = sqlx::query_scalar(
         "SELECT node_id FROM nodes WHERE epoch = $1 AND state IN (1, 2) FOR UPDATE",
     )
@@ -324,6 +386,12 @@ pub(super) async fn leave(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), C
     .await
     .map_err(failure)?;
     let node = node.ok_or(Fenced(epoch))?;
+    sqlx::query("UPDATE nodes SET state = 3, adopter_epoch = NULL WHERE node_id = $1")
+        .bind(node)
+        .execute(&mut *tx)
+        .await
+        .map_err(failure)?;
+    let (_, topics) = leaders::replace(&mut tx, &[node]).await?;
     sqlx::query(
         "UPDATE streams SET owner_epoch = NULL, owner_node = NULL
          FROM (SELECT stream_id FROM streams WHERE owner_node = $1 ORDER BY stream_id FOR UPDATE) AS owned
@@ -333,12 +401,6 @@ pub(super) async fn leave(meta: &PostgresMeta, epoch: NodeEpoch) -> Result<(), C
     .execute(&mut *tx)
     .await
     .map_err(failure)?;
-    sqlx::query("UPDATE nodes SET state = 3, adopter_epoch = NULL WHERE node_id = $1")
-        .bind(node)
-        .execute(&mut *tx)
-        .await
-        .map_err(failure)?;
-    let (_, topics) = leaders::replace(&mut tx, &[node]).await?;
     let text = format!("Node {node} left. Its write-ahead log is empty.");
     events::record(&mut tx, ClusterEventKind::Left, Some(node), &text).await?;
     commit_change(tx, Change::Brokers(&topics)).await?;

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use sqlx::{
-    Connection as _, PgPool,
+    PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::timeout;
 
 use crate::StoreFailure;
 
@@ -68,9 +67,6 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// behind uploads that an outage has held up.
 const LEASE_CONNECTIONS: u32 = 3;
 
-/// A connection that does not answer for so long after its use is closed, so that another one takes its place in the pool.
-const RELEASE_WAIT: Duration = Duration::from_secs(1);
-
 /// Connections for [`Lookups`](super::lookups::Lookups) alone.
 pub(super) const LOOKUP_CONNECTIONS: u32 = 2;
 
@@ -90,33 +86,15 @@ pub(super) async fn pools(url: &str, options: &PostgresOptions) -> Result<Pools,
     // Statistics lag behind the table's growth, and a sequential scan reads the arrays of every object.
     let by_index = [("enable_seqscan", "off")];
     Ok(Pools {
-        changes: pool(url, options, PgPoolOptions::new(), &[]).await?,
-        leases: pool(url, &of(LEASE_CONNECTIONS), closing_silent(), &[]).await?,
-        lookups: pool(
-            url,
-            &of(LOOKUP_CONNECTIONS),
-            PgPoolOptions::new(),
-            &by_index,
-        )
-        .await?,
-    })
-}
-
-/// A pool that does not wait for connections which hang: an attempt to renew a lease needs the place of the one before.
-fn closing_silent() -> PgPoolOptions {
-    PgPoolOptions::new().after_release(|connection, _| {
-        Box::pin(async move {
-            let answered = timeout(RELEASE_WAIT, connection.ping()).await;
-            answered.map_err(|_| sqlx::Error::PoolTimedOut)??;
-            Ok(true)
-        })
+        changes: pool(url, options, &[]).await?,
+        leases: pool(url, &of(LEASE_CONNECTIONS), &[]).await?,
+        lookups: pool(url, &of(LOOKUP_CONNECTIONS), &by_index).await?,
     })
 }
 
 async fn pool(
     url: &str,
     options: &PostgresOptions,
-    pool: PgPoolOptions,
     settings: &[(&str, &str)],
 ) -> Result<PgPool, OpenError> {
     // The driver takes an address of any scheme for its own.
@@ -134,7 +112,7 @@ async fn pool(
         ),
     ]);
     let address = address.options(settings.iter().copied());
-    let pool = pool
+    let pool = PgPoolOptions::new()
         .max_connections(options.connections_max)
         .acquire_timeout(options.connect_timeout)
         .connect_with(address)

@@ -35,6 +35,12 @@ pub(super) enum Change<'a> {
 
 /// Commits the change with the next revision.
 pub(super) async fn commit_change(mut tx: Tx, change: Change<'_>) -> Result<(), StoreFailure> {
+    add(&mut tx, change).await?;
+    commit(tx).await
+}
+
+/// Gives the change the next revision. It locks the revision, so a commit must follow at once.
+pub(super) async fn add(tx: &mut Tx, change: Change<'_>) -> Result<(), StoreFailure> {
     let (what, topics) = match change {
         Change::Topics(topics) => (TOPICS, topics),
         Change::Brokers([]) => (BROKERS, [].as_slice()),
@@ -42,18 +48,18 @@ pub(super) async fn commit_change(mut tx: Tx, change: Change<'_>) -> Result<(), 
         Change::Security => (SECURITY, [].as_slice()),
     };
     let topics: Vec<&[u8]> = topics.iter().map(|id| id.0.as_bytes().as_slice()).collect();
-    let revision = Sequence::Revision.take(&mut tx, 1).await?;
+    let revision = Sequence::Revision.take(tx, 1).await?;
     sqlx::query("INSERT INTO changes (revision, what, topics) VALUES ($1, $2, $3)")
         .bind(to_sql(revision)?)
         .bind(what)
         .bind(topics)
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
     sqlx::query("DELETE FROM changes WHERE revision <= $1")
         .bind(to_sql(revision.saturating_sub(KEPT))?)
-        .execute(&mut *tx)
+        .execute(&mut **tx)
         .await?;
-    commit(tx).await
+    Ok(())
 }
 
 /// The revision of the last change; 0 where there was none.
@@ -66,10 +72,8 @@ pub(super) async fn revision(meta: &PostgresMeta) -> Result<u64, StoreFailure> {
 
 /// What has changed since the revision `since`; everything where that is too long ago to be known.
 pub(super) async fn changes(meta: &PostgresMeta, since: u64) -> Result<Changes, StoreFailure> {
-    let mut tx = meta
-        .pool
-        .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        .await?;
+    let snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    let mut tx = Tx::begin_as(&meta.pool, snapshot).await?;
     let revision = Sequence::Revision.peek(&mut tx).await?.saturating_sub(1);
     let rows: Vec<(i16, Option<Vec<Vec<u8>>>)> =
         sqlx::query_as("SELECT what, topics FROM changes WHERE revision > $1 ORDER BY revision")

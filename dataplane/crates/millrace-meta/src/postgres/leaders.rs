@@ -45,17 +45,25 @@ fn spread(mut candidates: Vec<Candidate>, count: usize) -> Vec<i64> {
     leaders
 }
 
-/// The active nodes that are not about to stop. None of them is fenced until the transaction ends.
-async fn candidates(tx: &mut Tx) -> Result<Vec<Candidate>, StoreFailure> {
-    let nodes: Vec<(i64, Option<String>)> = sqlx::query_as(
+/// A node that may lead, and its rack.
+type Able = (i64, Option<String>);
+
+/// The active nodes that are not about to stop. None of them is fenced until the transaction ends. They are locked before any partition.
+async fn able(tx: &mut Tx) -> Result<Vec<Able>, StoreFailure> {
+    let nodes = sqlx::query_as(
         "SELECT node_id, rack FROM nodes WHERE state = 1 AND NOT draining ORDER BY node_id FOR KEY SHARE",
     )
     .fetch_all(&mut **tx)
     .await?;
+    Ok(nodes)
+}
+
+/// The nodes with what they lead.
+async fn candidates(tx: &mut Tx, able: Vec<Able>) -> Result<Vec<Candidate>, StoreFailure> {
     let led: Vec<(i64, i64)> = sqlx::query_as(
         "SELECT leader, count(*) FROM partitions WHERE leader = ANY($1) GROUP BY leader",
     )
-    .bind(nodes.iter().map(|&(node, _)| node).collect::<Vec<_>>())
+    .bind(able.iter().map(|&(node, _)| node).collect::<Vec<_>>())
     .fetch_all(&mut **tx)
     .await?;
     let led: BTreeMap<i64, i64> = led.into_iter().collect();
@@ -64,13 +72,14 @@ async fn candidates(tx: &mut Tx) -> Result<Vec<Candidate>, StoreFailure> {
         rack,
         led: led.get(&node).copied().unwrap_or(0),
     };
-    Ok(nodes.into_iter().map(candidate).collect())
+    Ok(able.into_iter().map(candidate).collect())
 }
 
 /// Leaders for `count` new partitions; all `None` where no broker has joined.
 pub(super) async fn of_new(tx: &mut Tx, count: u32) -> Result<Vec<Option<i64>>, StoreFailure> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let mut leaders: Vec<_> = spread(candidates(tx).await?, count)
+    let able = able(tx).await?;
+    let mut leaders: Vec<_> = spread(candidates(tx, able).await?, count)
         .into_iter()
         .map(Some)
         .collect();
@@ -80,6 +89,7 @@ pub(super) async fn of_new(tx: &mut Tx, count: u32) -> Result<Vec<Option<i64>>, 
 
 /// Gives leaders to the partitions that have none, or one that has left. Gives the topics that are concerned.
 pub(super) async fn lead_orphans(tx: &mut Tx) -> Result<Vec<TopicId>, StoreFailure> {
+    let able = able(tx).await?;
     let orphans: Vec<Partition> = sqlx::query_as(
         "SELECT topic_id, partition_index FROM partitions
          WHERE leader IS NULL OR leader IN (SELECT node_id FROM nodes WHERE state = 3)
@@ -87,7 +97,7 @@ pub(super) async fn lead_orphans(tx: &mut Tx) -> Result<Vec<TopicId>, StoreFailu
     )
     .fetch_all(&mut **tx)
     .await?;
-    let leaders = spread(candidates(tx).await?, orphans.len());
+    let leaders = spread(candidates(tx, able).await?, orphans.len());
     set(tx, &orphans, &leaders).await?;
     topics_of(&orphans)
 }
@@ -98,22 +108,30 @@ pub(super) async fn replace(
     tx: &mut Tx,
     gone: &[i64],
 ) -> Result<(Vec<FencedBroker>, Vec<TopicId>), StoreFailure> {
-    let rows: Vec<(Vec<u8>, i64, i64)> = sqlx::query_as(
-        "SELECT topic_id, partition_index, leader FROM partitions WHERE leader = ANY($1)
+    let able = able(tx).await?;
+    // Also those that are on their way to them, so that all are locked in one order.
+    let rows: Vec<(Vec<u8>, i64, Option<i64>)> = sqlx::query_as(
+        "SELECT topic_id, partition_index, leader FROM partitions
+         WHERE leader = ANY($1) OR moving_to = ANY($1)
          ORDER BY topic_id, partition_index FOR UPDATE",
     )
     .bind(gone)
     .fetch_all(&mut **tx)
     .await?;
-    let leaders = spread(candidates(tx).await?, rows.len());
+    let led: Vec<(Partition, i64)> = rows
+        .into_iter()
+        .filter_map(|(topic, index, leader)| Some(((topic, index), leader?)))
+        .filter(|(_, leader)| gone.contains(leader))
+        .collect();
+    let leaders = spread(candidates(tx, able).await?, led.len());
     let mut moved: BTreeMap<i64, u64> = gone.iter().map(|&node| (node, 0)).collect();
-    for (&(.., former), _) in rows.iter().zip(&leaders) {
-        *moved.entry(former).or_default() += 1;
+    for ((_, former), _) in led.iter().zip(&leaders) {
+        *moved.entry(*former).or_default() += 1;
     }
-    let partitions: Vec<Partition> = rows
+    let partitions: Vec<Partition> = led
         .into_iter()
         .take(leaders.len())
-        .map(|(topic, index, _)| (topic, index))
+        .map(|(partition, _)| partition)
         .collect();
     set(tx, &partitions, &leaders).await?;
     // What was to move to them stays where it is.
@@ -135,16 +153,50 @@ pub(super) async fn replace(
     Ok((fenced, topics_of(&[partitions, staying].concat())?))
 }
 
+/// What is on its way to the node stays where it is. Gives the topics that are concerned.
+pub(super) async fn stay(tx: &mut Tx, node: i64) -> Result<Vec<TopicId>, StoreFailure> {
+    let staying: Vec<Partition> = sqlx::query_as(
+        "UPDATE partitions SET moving_to = NULL
+         FROM (SELECT topic_id, partition_index FROM partitions WHERE moving_to = $1
+               ORDER BY topic_id, partition_index FOR UPDATE) AS moving
+         WHERE partitions.topic_id = moving.topic_id AND partitions.partition_index = moving.partition_index
+         RETURNING partitions.topic_id, partitions.partition_index",
+    )
+    .bind(node)
+    .fetch_all(&mut **tx)
+    .await?;
+    topics_of(&staying)
+}
+
+/// The planned moves of these partitions, which are locked, are cancelled.
+pub(super) async fn cancel(tx: &mut Tx, partitions: &[Partition]) -> Result<(), StoreFailure> {
+    let (topics, indexes) = columns(partitions);
+    sqlx::query(
+        "UPDATE partitions SET moving_to = NULL
+         FROM unnest($1::bytea[], $2::bigint[]) AS moving (topic_id, partition_index)
+         WHERE partitions.topic_id = moving.topic_id AND partitions.partition_index = moving.partition_index",
+    )
+    .bind(topics)
+    .bind(indexes)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+fn columns(partitions: &[Partition]) -> (Vec<&[u8]>, Vec<i64>) {
+    partitions
+        .iter()
+        .map(|(topic, index)| (topic.as_slice(), *index))
+        .unzip()
+}
+
 /// The partitions have these leaders from now on.
 pub(super) async fn set(
     tx: &mut Tx,
     partitions: &[Partition],
     leaders: &[i64],
 ) -> Result<(), StoreFailure> {
-    let (topics, indexes): (Vec<&[u8]>, Vec<i64>) = partitions
-        .iter()
-        .map(|(topic, index)| (topic.as_slice(), *index))
-        .unzip();
+    let (topics, indexes) = columns(partitions);
     sqlx::query(
         "UPDATE partitions SET leader = new.leader, leader_epoch = leader_epoch + 1, moving_to = NULL
          FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS new (topic_id, partition_index, leader)
@@ -171,11 +223,8 @@ pub(super) async fn plan_moves(
     preferred: Preferred,
 ) -> Result<(), ClusterError> {
     let mut tx = meta.begin().await?;
-    let able: BTreeSet<i64> = candidates(&mut tx)
-        .await?
-        .into_iter()
-        .map(|candidate| candidate.node)
-        .collect();
+    let able = able(&mut tx).await?;
+    let able: BTreeSet<i64> = able.into_iter().map(|(node, _)| node).collect();
     let mut counts: BTreeMap<NodeId, usize> = BTreeMap::new();
     for planned in moves {
         if !able.contains(&i64::from(planned.to.get())) {
@@ -184,10 +233,7 @@ pub(super) async fn plan_moves(
         *counts.entry(planned.to).or_default() += 1;
     }
     let planned = lock_all(&mut tx, moves).await?;
-    let (topics, indexes): (Vec<&[u8]>, Vec<i64>) = planned
-        .iter()
-        .map(|(topic, index)| (topic.as_slice(), *index))
-        .unzip();
+    let (topics, indexes) = columns(&planned);
     let to: Vec<i64> = moves
         .iter()
         .map(|planned| i64::from(planned.to.get()))

@@ -23,6 +23,7 @@ mod schema;
 mod security;
 mod streams;
 mod topics;
+mod transaction;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
@@ -30,7 +31,7 @@ use async_trait::async_trait;
 use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicName, TopicPartition,
 };
-use sqlx::{PgPool, Postgres, Transaction};
+use sqlx::PgPool;
 
 pub use self::connect::{OpenError, PostgresOptions};
 use self::{
@@ -38,6 +39,7 @@ use self::{
     lookups::{Lookup, Lookups},
     retry::retried,
     streams::Take,
+    transaction::Tx,
 };
 use crate::{
     AclRow, Adoption, Broker, BrokerLoad, Changes, ClusterError, ClusterEvent, ClusterStore,
@@ -57,8 +59,6 @@ pub struct PostgresMeta {
     retired_retention: Duration,
     lease_ttl: Duration,
 }
-
-type Tx = Transaction<'static, Postgres>;
 
 impl PostgresMeta {
     /// Connects to the database and creates or migrates its tables. Many brokers may do so at once.
@@ -89,12 +89,12 @@ impl PostgresMeta {
     }
 
     async fn begin(&self) -> Result<Tx, StoreFailure> {
-        Ok(self.pool.begin().await?)
+        Tx::begin(&self.pool).await
     }
 }
 
 async fn commit(tx: Tx) -> Result<(), StoreFailure> {
-    Ok(tx.commit().await?)
+    tx.commit().await
 }
 
 fn failure(error: sqlx::Error) -> StoreFailure {

@@ -99,7 +99,7 @@ pub(super) async fn hand_over(
         let stream = stream.and_then(|stream| index.streams.get(&stream));
         stream.and_then(|stream| stream.owner) == Some(from)
     };
-    let (mut given, mut gone) = (Vec::new(), Vec::new());
+    let (mut given, mut in_vain, mut gone) = (Vec::new(), Vec::new(), Vec::new());
     for due in &due {
         let planned = usize::try_from(due.nth - 1).ok();
         let Some(planned) = planned.and_then(|position| moves.get(position)) else {
@@ -109,15 +109,19 @@ pub(super) async fn hand_over(
         if due.leader == Some(own) {
             // What was cancelled, or planned anew, meanwhile stays.
             let is_planned = to != own && due.moving_to == Some(to);
-            let target = targets.get(&to).filter(|_| is_planned);
-            let Some(&epoch) = target.filter(|_| is_owned(due.data) && is_owned(due.meta)) else {
+            let target = targets.get(&to);
+            if is_planned && target.is_none() {
+                in_vain.push((due.topic.clone(), due.index));
+            }
+            let is_ready = is_planned && is_owned(due.data) && is_owned(due.meta);
+            let Some(&epoch) = target.filter(|_| is_ready) else {
                 continue;
             };
             given.push((due, (to, epoch)));
         }
         gone.push(planned.partition.clone());
     }
-    give(tx, &given).await?;
+    give(tx, &given, &in_vain).await?;
     Ok(gone)
 }
 
@@ -169,12 +173,18 @@ async fn due(tx: &mut Tx, moves: &[Move]) -> Result<Vec<Due>, ClusterError> {
     Ok(due)
 }
 
-/// The partitions are these nodes' from now on, whose epochs come with them.
-async fn give(mut tx: Tx, given: &[(&Due, (i64, i64))]) -> Result<(), ClusterError> {
-    if given.is_empty() {
+/// The partitions `given` are these nodes' from now on, whose epochs come with them. Those that were to move `in_vain`, since their
+/// targets may not lead, stay.
+async fn give(
+    mut tx: Tx,
+    given: &[(&Due, (i64, i64))],
+    in_vain: &[(Vec<u8>, i64)],
+) -> Result<(), ClusterError> {
+    if given.is_empty() && in_vain.is_empty() {
         commit(tx).await?;
         return Ok(());
     }
+    leaders::cancel(&mut tx, in_vain).await?;
     let nodes: Vec<i64> = given.iter().map(|&(_, (node, _))| node).collect();
     let epochs: Vec<i64> = given.iter().map(|&(_, (_, epoch))| epoch).collect();
     let data: Vec<i64> = given.iter().map(|(due, _)| due.data).collect();
@@ -196,7 +206,7 @@ async fn give(mut tx: Tx, given: &[(&Due, (i64, i64))]) -> Result<(), ClusterErr
         .map(|(due, _)| (due.topic.clone(), due.index))
         .collect();
     leaders::set(&mut tx, &partitions, &nodes).await?;
-    let topics = leaders::topics_of(&partitions)?;
+    let topics = leaders::topics_of(&[&partitions, in_vain].concat())?;
     commit_change(tx, Change::Topics(&topics)).await?;
     Ok(())
 }

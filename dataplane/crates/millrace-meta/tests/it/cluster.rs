@@ -1,5 +1,7 @@
 //! Several brokers of one cluster.
 
+mod conflicts;
+mod connections;
 mod feed;
 mod leases;
 mod moves;
@@ -15,6 +17,7 @@ use millrace_meta::{
 use millrace_model::{
     NodeEpoch, NodeId, Offset, StreamId, StreamRange, TopicId, TopicName, TopicPartition,
 };
+use sqlx::Connection;
 use uuid::Uuid;
 
 use millrace_testkit::PostgresServer;
@@ -26,7 +29,7 @@ const TTL: Duration = Duration::from_secs(3_600);
 const A_WHILE: Duration = Duration::from_millis(300);
 
 struct Cluster {
-    _server: PostgresServer,
+    server: PostgresServer,
     address: String,
     meta: Arc<PostgresMeta>,
 }
@@ -37,10 +40,16 @@ impl Cluster {
         let address = server.database().await;
         let meta = open(&address).await;
         Self {
-            _server: server,
+            server,
             address,
             meta,
         }
+    }
+
+    /// A connection of its own, whose changes brokers have to wait for.
+    async fn connect(&self) -> sqlx::PgConnection {
+        let connection = sqlx::PgConnection::connect(&self.address).await;
+        connection.expect("connects")
     }
 
     async fn join(&self, node: u32, rack: &str) -> NodeEpoch {

@@ -248,3 +248,79 @@ proptest! {
         prop_assert_eq!(read, vec![base, base + 1, base + 2]);
     }
 }
+
+#[test]
+fn a_recompressed_batch_has_the_same_records_and_header() {
+    const ALL: [Compression; 5] = [
+        Compression::None,
+        Compression::Gzip,
+        Compression::Snappy,
+        Compression::Lz4,
+        Compression::Zstd,
+    ];
+    let build = |compression| {
+        let mut builder = BatchBuilder::new(compression).producer(7, 1, 3);
+        for number in 0..100_i64 {
+            builder.push(
+                1_000 + number,
+                Some(b"key"),
+                Some(&[b'x'; 300]),
+                &[("h", None)],
+            );
+        }
+        split(builder.build()).unwrap().remove(0)
+    };
+    let levels = |compression| match compression {
+        Compression::Gzip => vec![None, Some(1), Some(9)],
+        Compression::Lz4 => vec![None, Some(1), Some(17)],
+        Compression::Zstd => vec![None, Some(-5), Some(3), Some(22)],
+        Compression::None | Compression::Snappy => vec![None],
+    };
+    let plain = build(Compression::None);
+    let expected: Vec<_> = crate::records(&plain.freeze())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    for from in ALL {
+        for to in ALL {
+            for level in levels(to) {
+                let batch = build(from).recompressed(to, level).unwrap();
+                batch.validate(&BatchLimits::default()).unwrap();
+                let header = *batch.header();
+                assert_eq!(header.compression(), Ok(to));
+                assert_eq!(
+                    (header.producer_id, header.base_sequence, header.count),
+                    (7, 3, 100)
+                );
+                assert_eq!(header.max_timestamp, 1_099);
+                assert_eq!(batch.buffer_bytes(), batch.bytes().len());
+                let records = crate::records(&batch.freeze()).unwrap();
+                assert_eq!(*records.header(), header);
+                assert_eq!(records.map(Result::unwrap).collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn records_outside_of_a_range_of_time_are_noted() {
+    let mut builder = BatchBuilder::new(Compression::Lz4);
+    for timestamp in [50, 101, -1, 9, 100, 10] {
+        builder.push(timestamp, None, None, &[]);
+    }
+    let batch = split(builder.build()).unwrap().remove(0);
+    let summary = batch.inspect_records_of(1 << 20, &(10..=100)).unwrap();
+    let noted: Vec<_> = summary
+        .mistimed
+        .iter()
+        .map(|m| (m.index, m.timestamp))
+        .collect();
+    assert_eq!(noted, [(1, 101), (3, 9)]);
+    let mut builder = BatchBuilder::new(Compression::None);
+    for _ in 0..crate::MISTIMED_RECORDS_MAX * 2 {
+        builder.push(7, None, None, &[]);
+    }
+    let batch = split(builder.build()).unwrap().remove(0);
+    let summary = batch.inspect_records_of(1 << 20, &(10..=100)).unwrap();
+    assert_eq!(summary.mistimed.len(), crate::MISTIMED_RECORDS_MAX);
+}

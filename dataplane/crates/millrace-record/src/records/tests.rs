@@ -257,7 +257,7 @@ fn bombs_are_refused() {
     let zeros = vec![0u8; DECOMPRESSED_BYTES_MAX + 1];
     for (compression, _) in ALL.into_iter().skip(1) {
         let packed = compression
-            .compress_onto(&zeros, Vec::new())
+            .compress_onto(&zeros, Vec::new(), None)
             .expect("in memory");
         let batch = with_body(1, compression as u8, &packed);
         let error = records(&batch).expect_err("too large");

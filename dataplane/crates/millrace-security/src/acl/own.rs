@@ -15,7 +15,8 @@ const OWN_TOPICS: [&str; 2] = ["__millrace_smoke_", "millrace-benchmark-"];
 pub(super) enum OwnPrincipal {
     /// Manages topics, users, ACLs, quotas and settings, describes groups, and sees no records of tenants.
     ControlPlane,
-    /// Reads and writes records for callers of the admin HTTP, and learns where other brokers' partitions end.
+    /// Reads and writes records for callers of the admin HTTP, learns where other brokers' partitions end, and
+    /// coordinates transactions with other brokers.
     Records,
 }
 
@@ -32,8 +33,8 @@ impl OwnPrincipal {
     /// Whether it may do this to the resource of this name.
     pub(super) fn may(self, operation: Operation, resource: ResourceType, name: &str) -> bool {
         use Operation::{
-            Alter, AlterConfigs, Create, Delete, Describe, DescribeConfigs, IdempotentWrite, Read,
-            Write,
+            Alter, AlterConfigs, ClusterAction, Create, Delete, Describe, DescribeConfigs,
+            IdempotentWrite, Read, Write,
         };
         match (self, resource) {
             (Self::ControlPlane, ResourceType::Topic) => match operation {
@@ -48,7 +49,7 @@ impl OwnPrincipal {
             ),
             (Self::Records, ResourceType::Topic) => matches!(operation, Read | Write | Describe),
             (Self::Records, ResourceType::Cluster) => {
-                matches!(operation, Describe | IdempotentWrite)
+                matches!(operation, ClusterAction | Describe | IdempotentWrite)
             }
             _ => false,
         }

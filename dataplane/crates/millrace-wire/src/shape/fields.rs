@@ -11,6 +11,7 @@ pub(super) const UUID: Kind = Kind::Fixed(16);
 pub(super) const BOOL: Kind = Kind::Fixed(1);
 pub(super) const TEXT: Kind = Kind::Text;
 pub(super) const BLOB: Kind = Kind::Blob;
+pub(super) const INT8S: Kind = Kind::List(&INT8);
 pub(super) const INT32S: Kind = Kind::List(&INT32);
 pub(super) const TEXTS: Kind = Kind::List(&TEXT);
 

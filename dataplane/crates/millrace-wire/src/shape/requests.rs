@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*};
+use super::{MessageShape, Schema, Tagged, fields::*, producers, transactions};
 
 /// The shape of an API's request; nothing where the API is not served.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -28,6 +28,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteRecords => (2, &DELETE_RECORDS),
         ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
         ApiKey::OffsetForLeaderEpoch => (4, &OFFSET_FOR_LEADER_EPOCH),
+        ApiKey::AddPartitionsToTxn => (3, &transactions::ADD_PARTITIONS_TO_TXN_REQUEST),
+        ApiKey::AddOffsetsToTxn => (3, &transactions::ADD_OFFSETS_TO_TXN_REQUEST),
+        ApiKey::EndTxn => (3, &transactions::END_TXN_REQUEST),
+        ApiKey::WriteTxnMarkers => (1, &transactions::WRITE_TXN_MARKERS_REQUEST),
+        ApiKey::TxnOffsetCommit => (3, &transactions::TXN_OFFSET_COMMIT_REQUEST),
         ApiKey::DescribeAcls => (2, &ACL),
         ApiKey::CreateAcls => (2, &ACLS),
         ApiKey::DeleteAcls => (2, &ACLS),
@@ -51,6 +56,14 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::DescribeTransactions => (0, &transactions::DESCRIBE_TRANSACTIONS_REQUEST),
+        ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_REQUEST),
+        ApiKey::UpdateFeatures => (0, &UPDATE_FEATURES),
+        ApiKey::DescribeProducers => (0, &producers::DESCRIBE_PRODUCERS_REQUEST),
+        ApiKey::DescribeQuorum => (0, &DESCRIBE_QUORUM),
+        ApiKey::DescribeTopicPartitions => (0, &DESCRIBE_TOPIC_PARTITIONS),
+        ApiKey::AlterReplicaLogDirs => (2, &ALTER_REPLICA_LOG_DIRS),
+        ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         _ => return None,
     };
     Some(MessageShape {
@@ -177,7 +190,8 @@ static OFFSET_COMMIT: Schema = plain(&[
     always(list_of!(OFFSET_COMMIT_TOPIC)),
 ]);
 static OFFSET_COMMIT_TOPIC: Schema = plain(&[
-    always(TEXT), // name
+    until(9, TEXT),  // name
+    since(10, UUID), // id
     always(list_of!(OFFSET_COMMIT_PARTITION)),
 ]);
 static OFFSET_COMMIT_PARTITION: Schema = plain(&[
@@ -200,8 +214,9 @@ static OFFSET_FETCH_GROUP: Schema = plain(&[
     always(list_of!(OFFSET_FETCH_TOPIC)),
 ]);
 static OFFSET_FETCH_TOPIC: Schema = plain(&[
-    always(TEXT),   // name
-    always(INT32S), // partitions
+    until(9, TEXT),  // name
+    since(10, UUID), // id
+    always(INT32S),  // partitions
 ]);
 
 static FIND_COORDINATOR: Schema = plain(&[
@@ -507,8 +522,48 @@ static PRINCIPAL: Schema = plain(&[
     always(TEXT), // name
 ]);
 
+static LIST_CONFIG_RESOURCES: Schema = plain(&[
+    since(1, INT8S), // types
+]);
+
 static DESCRIBE_CLUSTER: Schema = plain(&[
     always(BOOL),   // include cluster authorized operations
     since(1, INT8), // endpoint type
     since(2, BOOL), // include fenced brokers
+]);
+
+static UPDATE_FEATURES: Schema = plain(&[
+    always(INT32), // timeout
+    always(list_of!(FEATURE_UPDATE)),
+    since(1, BOOL), // validate only
+]);
+static FEATURE_UPDATE: Schema = plain(&[
+    always(TEXT),   // feature
+    always(INT16),  // level
+    until(0, BOOL), // allow downgrade
+    since(1, INT8), // upgrade type
+]);
+
+static DESCRIBE_QUORUM: Schema = plain(&[always(list_of!(QUORUM_TOPIC))]);
+static QUORUM_TOPIC: Schema = plain(&[
+    always(TEXT), // name
+    always(list_of!(QUORUM_PARTITION)),
+]);
+static QUORUM_PARTITION: Schema = plain(&[always(INT32)]); // index
+
+static DESCRIBE_TOPIC_PARTITIONS: Schema = plain(&[
+    always(list_of!(TOPIC_REQUEST)),
+    always(INT32), // limit of partitions
+    always(Kind::NullableStruct(&PARTITION_CURSOR)),
+]);
+static TOPIC_REQUEST: Schema = plain(&[always(TEXT)]); // name
+static PARTITION_CURSOR: Schema = plain(&[
+    always(TEXT),  // topic
+    always(INT32), // partition
+]);
+
+static ALTER_REPLICA_LOG_DIRS: Schema = plain(&[always(list_of!(ALTERED_LOG_DIR))]);
+static ALTERED_LOG_DIR: Schema = plain(&[
+    always(TEXT), // path
+    always(list_of!(PARTITIONS_OF_TOPIC)),
 ]);

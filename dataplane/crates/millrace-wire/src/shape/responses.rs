@@ -3,7 +3,9 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*};
+use super::{MessageShape, Schema, Tagged, fields::*, producers, transactions};
+
+mod brokers;
 
 /// The shape of the answer to an API's request; nothing where a client does not ask.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -28,6 +30,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DeleteRecords => (2, &DELETE_RECORDS),
         ApiKey::InitProducerId => (2, &INIT_PRODUCER_ID),
         ApiKey::OffsetForLeaderEpoch => (4, &OFFSET_FOR_LEADER_EPOCH),
+        ApiKey::AddPartitionsToTxn => (3, &transactions::ADD_PARTITIONS_TO_TXN_RESPONSE),
+        ApiKey::AddOffsetsToTxn => (3, &transactions::ADD_OFFSETS_TO_TXN_RESPONSE),
+        ApiKey::EndTxn => (3, &transactions::END_TXN_RESPONSE),
+        ApiKey::WriteTxnMarkers => (1, &transactions::WRITE_TXN_MARKERS_RESPONSE),
+        ApiKey::TxnOffsetCommit => (3, &transactions::TXN_OFFSET_COMMIT_RESPONSE),
         ApiKey::DescribeAcls => (2, &DESCRIBE_ACLS),
         ApiKey::CreateAcls => (2, &CREATE_ACLS),
         ApiKey::DeleteAcls => (2, &DELETE_ACLS),
@@ -47,6 +54,14 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeUserScramCredentials => (0, &DESCRIBE_USER_SCRAM_CREDENTIALS),
         ApiKey::AlterUserScramCredentials => (0, &ALTER_USER_SCRAM_CREDENTIALS),
         ApiKey::DescribeCluster => (0, &DESCRIBE_CLUSTER),
+        ApiKey::DescribeTransactions => (0, &transactions::DESCRIBE_TRANSACTIONS_RESPONSE),
+        ApiKey::ListTransactions => (0, &transactions::LIST_TRANSACTIONS_RESPONSE),
+        ApiKey::DescribeProducers => (0, &producers::DESCRIBE_PRODUCERS_RESPONSE),
+        ApiKey::UpdateFeatures => (0, &brokers::UPDATE_FEATURES),
+        ApiKey::DescribeQuorum => (0, &brokers::DESCRIBE_QUORUM),
+        ApiKey::DescribeTopicPartitions => (0, &brokers::DESCRIBE_TOPIC_PARTITIONS),
+        ApiKey::AlterReplicaLogDirs => (2, &brokers::ALTER_REPLICA_LOG_DIRS),
+        ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
         _ => return None,
@@ -543,6 +558,17 @@ static OFFSET_DELETE: Schema = plain(&[
 static OFFSET_DELETE_TOPIC: Schema = plain(&[
     always(TEXT), // name
     always(list_of!(PARTITION_ERROR)),
+]);
+
+static LIST_CONFIG_RESOURCES: Schema = plain(&[
+    always(INT32), // throttle time
+    always(INT16), // error
+    always(list_of!(CONFIG_RESOURCE)),
+]);
+
+static CONFIG_RESOURCE: Schema = plain(&[
+    always(TEXT),   // name
+    since(1, INT8), // type
 ]);
 
 static DESCRIBE_CLUSTER: Schema = plain(&[

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use millrace_log::ReadResult;
 use millrace_model::TopicId;
 use millrace_wire::{
-    FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
+    AbortedTransaction, FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
     error_code::{ErrorCode, NONE},
     messages::{BrokerId, TopicName as WireTopic},
     service::Peer,
@@ -180,10 +180,16 @@ pub(super) fn refuse(reply: Reply, code: ErrorCode) -> Answer {
 
 /// Answers without records a client that must not fetch before a time: an empty answer with a
 /// throttle time, which clients do not take for an invalid one (KIP-219).
-pub(super) fn throttled(context: &Context, reply: Reply, until: Duration) -> Answer {
+pub(super) fn throttled(
+    context: &Context,
+    reply: Reply,
+    session_id: i32,
+    until: Duration,
+) -> Answer {
     let answer = FetchAnswer {
         // The wait may have passed meanwhile; with 0, an empty answer would be an invalid one.
         throttle_time_ms: throttle_time_ms(Some(until), context.now()).max(1),
+        session_id,
         ..FetchAnswer::default()
     };
     let response = encode_fetch(reply.version, reply.correlation_id, answer);
@@ -221,12 +227,15 @@ pub(super) fn write(
     };
     let now = context.now();
     let throttled = fetch.payer.as_ref().and_then(|payer| payer.pay(bytes, now));
-    let answer = FetchAnswer {
+    let mut answer = FetchAnswer {
         throttle_time_ms: throttle_time_ms(throttled, now),
         topics,
         endpoints,
         ..FetchAnswer::default()
     };
+    let session = &fetch.session;
+    session.answer(&context.fetch_sessions, &mut answer, now);
+    let error = first_error([answer.error_code, error]);
     let response = encode_fetch(reply.version, reply.correlation_id, answer);
     Reply::finished(
         response.expect("fetch.max.bytes keeps answers far below 2 GiB"),
@@ -291,6 +300,14 @@ fn count((context, zone): (&Context, Zone), wanted: &Wanted, part: &Part) {
     }
 }
 
+fn aborted(transactions: Vec<millrace_log::AbortedTransaction>) -> Vec<AbortedTransaction> {
+    let wire = |one: millrace_log::AbortedTransaction| AbortedTransaction {
+        producer_id: one.producer_id,
+        first_offset: wire_offset(one.first_offset),
+    };
+    transactions.into_iter().map(wire).collect()
+}
+
 fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
     let empty = FetchedPartition {
         index: wanted.index,
@@ -299,16 +316,16 @@ fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
     let with = |read: ReadResult| FetchedPartition {
         error_code: NONE,
         high_watermark: wire_offset(read.high_watermark),
-        // Without transactions, everything below the high watermark is stable.
-        last_stable_offset: wire_offset(read.high_watermark),
+        last_stable_offset: wire_offset(read.last_stable_offset),
         log_start_offset: wire_offset(read.log_start),
+        aborted_transactions: read.aborted_transactions.map(aborted),
         records: read.batches,
         ..empty.clone()
     };
     match (part, &wanted.source) {
         (Part::Hot(read) | Part::Cold(read), _) => with(read),
         // Objects took too long. The client asks again; meanwhile they may have come.
-        (Part::Missed, Ok(source)) => source.log.nothing().map_or(empty.clone(), with),
+        (Part::Missed, Ok(source)) => source.nothing().map_or(empty.clone(), with),
         (Part::Missed, Err(unread)) => fetched(wanted, Part::unread(unread.clone())),
         (Part::Failed(code), _) => FetchedPartition {
             error_code: code.code(),

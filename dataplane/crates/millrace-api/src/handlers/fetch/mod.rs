@@ -11,8 +11,8 @@
 //! What is in objects can be read by every broker (KIP-392). Clients that say which zone they are in are answered for a partition
 //! that another broker leads, as far as that goes, and by leaders with the broker to ask instead ([`crate::zones`]).
 //!
-//! Fetch sessions (KIP-227) are declined: every answer has session id 0, so clients send whole
-//! requests, which any broker accepts.
+//! A request in a session (KIP-227) is made a whole one before it is served, and its answer is reduced to
+//! what the client does not know ([`crate::fetch_sessions`]).
 
 mod answer;
 mod awaited;
@@ -31,7 +31,6 @@ use std::{
 use millrace_limiter::Tier;
 use millrace_wire::{
     decode,
-    error_code::ErrorCode,
     messages::{FetchRequest, fetch_request::FetchTopic},
 };
 use tokio::time::{sleep, timeout};
@@ -42,9 +41,6 @@ use crate::{
     context::Context,
     quota::Payer,
 };
-
-/// A session that the client wants to restart (0) or not at all (−1).
-const NO_SESSION: i32 = 0;
 
 /// How long a fetch waits at least for what has to be read, where it would be answered with nothing.
 /// Kafka's `remote.fetch.max.wait.ms`.
@@ -59,20 +55,21 @@ const GATHER_WAIT: Duration = Duration::from_millis(10);
 const EGRESS_WAIT_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
-    let request: FetchRequest = decode(&call.request)?;
+    let mut request: FetchRequest = decode(&call.request)?;
     let reply = call.reply();
-    if request.session_id != NO_SESSION {
-        return Ok(Taken::Now(answer::refuse(
-            reply,
-            ErrorCode::FetchSessionIdNotFound,
-        )));
-    }
+    let sessions = &context.fetch_sessions;
+    let session = match sessions.enter(reply.version, &mut request, &call.peer, context.now()) {
+        Ok(session) => session,
+        Err(code) => return Ok(Taken::Now(answer::refuse(reply, code))),
+    };
     let rights = context.rights(&call);
     let payer = context.quotas.consumer(&call);
     if let Some(until) = owes(context, payer.as_ref()) {
-        return Ok(Taken::Now(answer::throttled(context, reply, until)));
+        let answer = answer::throttled(context, reply, session.id(), until);
+        return Ok(Taken::Now(answer));
     }
-    let fetch = ResolvedFetch::new((context, &rights), reply, &request, (&call.peer, payer));
+    let client = (&call.peer, payer, session);
+    let fetch = ResolvedFetch::new((context, &rights), reply, &request, client);
     let gathered = fetch.read_at_hand(context);
     let awaited = awaited::start(context, &fetch, &gathered);
     let more = awaited
@@ -138,7 +135,7 @@ async fn wait_and_answer(
     // for, and would have to be read again.
     let until = owes(context, fetch.payer.as_ref());
     if let Some(until) = until.filter(|_| gathered.cold_bytes() == 0) {
-        let mut answer = answer::throttled(context, reply, until);
+        let mut answer = answer::throttled(context, reply, fetch.session.id(), until);
         answer.waited = waited;
         return answer;
     }

@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use millrace_log::{LogManager, PartitionLog};
-use millrace_model::{Offset, TopicPartition};
+use millrace_log::{Isolation, LogManager, PartitionLog};
+use millrace_model::TopicPartition;
 use millrace_security::acl::Operation;
 use millrace_wire::{error_code::ErrorCode, messages::FetchRequest, service::Peer};
 
@@ -24,6 +24,7 @@ use crate::{
     code,
     cold_reads::Source,
     context::Context,
+    fetch_sessions::InSession,
     quota::Payer,
     topics::{FIRST_WITH_TOPIC_IDS, find, find_allowed},
     zones::Zone,
@@ -61,6 +62,8 @@ pub(super) struct ResolvedFetch {
     pub(super) zone: Zone,
     /// Who pays for the records, if somebody has to.
     pub(super) payer: Option<Payer>,
+    /// What is left out of the answer.
+    pub(super) session: InSession,
 }
 
 impl ResolvedFetch {
@@ -68,7 +71,7 @@ impl ResolvedFetch {
         (context, rights): (&Context, &Rights),
         reply: Reply,
         request: &FetchRequest,
-        (peer, payer): (&Arc<Peer>, Option<Payer>),
+        (peer, payer, session): (&Arc<Peer>, Option<Payer>, InSession),
     ) -> Self {
         let by_id = reply.version >= FIRST_WITH_TOPIC_IDS;
         let may_follow = may_follow(rights, request);
@@ -111,6 +114,7 @@ impl ResolvedFetch {
             peer: context.config.members.is_some().then(|| Arc::clone(peer)),
             zone: router.zone(),
             payer,
+            session,
         }
     }
 
@@ -170,7 +174,7 @@ impl ResolvedFetch {
             };
             context.wakeups.listen(log);
             keys.push(log.id().clone());
-            watched.push((Arc::clone(log), source.offset, wanted.bytes_max));
+            watched.push((Arc::clone(log), source.clone(), wanted.bytes_max));
         }
         let (logs, bytes_min) = (context.logs.clone(), self.bytes_min);
         let is_enough = Arc::new(move || {
@@ -214,20 +218,17 @@ fn size(bytes: i32) -> usize {
 
 impl Wanted {
     fn read_memory(&self, left: usize, at_least_one: bool) -> Part {
-        let Source { log, offset } = match &self.source {
+        let source = match &self.source {
             Ok(source) => source,
             Err(unread) => return Part::unread(unread.clone()),
         };
         if left == 0 {
-            return log.nothing().map_or(Part::Missed, Part::Hot);
+            return source.nothing().map_or(Part::Missed, Part::Hot);
         }
-        let Some(log) = log.led() else {
-            return Part::Missed;
-        };
-        match log.try_read_cached(*offset, self.bytes_max.min(left), at_least_one) {
-            Ok(Some(read)) => Part::Hot(read),
-            Ok(None) => Part::Missed,
-            Err(error) => Part::Failed(code::of_read(&error)),
+        match source.read_memory(self.bytes_max.min(left), at_least_one) {
+            Some(Ok(read)) => Part::Hot(read),
+            Some(Err(error)) => Part::Failed(code::of_read(&error)),
+            None => Part::Missed,
         }
     }
 }
@@ -236,11 +237,11 @@ impl Wanted {
 /// tell: it is gone, or what it has is not in memory.
 fn is_enough(
     logs: &LogManager,
-    watched: &[(Arc<PartitionLog>, Offset, usize)],
+    watched: &[(Arc<PartitionLog>, Source, usize)],
     bytes_min: usize,
 ) -> bool {
     let mut bytes = 0;
-    for (log, offset, bytes_max) in watched {
+    for (log, source, bytes_max) in watched {
         // Deleted, or on its way to another broker.
         let is_there = logs
             .partition(log.id())
@@ -248,15 +249,19 @@ fn is_enough(
         if !is_there || log.is_closed() {
             return true;
         }
-        if log.high_watermark() <= *offset {
+        let readable_to = match source.isolation {
+            Isolation::ReadUncommitted => log.high_watermark(),
+            Isolation::ReadCommitted => log.last_stable_offset(),
+        };
+        if readable_to <= source.offset {
             continue;
         }
         if bytes_min <= 1 {
             return true;
         }
-        match log.try_read_cached(*offset, *bytes_max, false) {
-            Ok(Some(read)) => bytes += read.batches.iter().map(bytes::Bytes::len).sum::<usize>(),
-            Ok(None) | Err(_) => return true,
+        match source.read_memory(*bytes_max, false) {
+            Some(Ok(read)) => bytes += read.batches.iter().map(bytes::Bytes::len).sum::<usize>(),
+            Some(Err(_)) | None => return true,
         }
         if bytes >= bytes_min {
             return true;

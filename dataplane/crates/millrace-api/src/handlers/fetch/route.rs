@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millrace_log::{Partition, PartitionLog, ReadResult, Topic};
+use millrace_log::{Isolation, Partition, PartitionLog, ReadResult, Topic};
 use millrace_model::{Offset, TopicId};
 use millrace_wire::{
     error_code::ErrorCode,
@@ -12,7 +12,7 @@ use millrace_wire::{
 use crate::{
     cold_reads::{Source, SourceLog},
     context::Context,
-    topics::{check_leader_epoch, compare_leader_epochs, partition},
+    topics::{check_leader_epoch, compare_leader_epochs, isolation, partition},
     zones::{BEHIND_BYTES_MIN, ReplicaSelector, Zone},
 };
 
@@ -38,6 +38,8 @@ pub(super) struct Router<'a> {
     connection: u64,
     /// The client's `client.rack`.
     client_rack: Option<&'a str>,
+    /// Which records the client wants.
+    isolation: Isolation,
     /// The zones of client and broker, where both say theirs and consumers are served across zones.
     racks: Option<(&'a str, &'a str)>,
 }
@@ -51,6 +53,7 @@ impl<'a> Router<'a> {
             context,
             connection,
             client_rack,
+            isolation: isolation(request.isolation_level),
             racks: client_rack.zip(own).filter(|_| is_enabled),
         }
     }
@@ -85,9 +88,10 @@ impl<'a> Router<'a> {
         let source = Source {
             log: SourceLog::Led(Arc::clone(log)),
             offset,
+            isolation: self.isolation,
         };
         match self.reader_of(log, offset, (topic, asked.partition)) {
-            Some(reader) => Err(NotServed::Elsewhere(reader, source.log.nothing())),
+            Some(reader) => Err(NotServed::Elsewhere(reader, source.nothing())),
             None => Ok(source),
         }
     }
@@ -100,6 +104,10 @@ impl<'a> Router<'a> {
         partition: (TopicId, i32),
     ) -> Option<BrokerId> {
         let (client, own) = self.racks?;
+        if self.isolation == Isolation::ReadCommitted {
+            // Other brokers do not know which transactions are open or were aborted.
+            return None;
+        }
         let committed = log.committed_offset();
         if client == own || offset < log.start_offset() || offset >= committed {
             return None;
@@ -135,6 +143,11 @@ impl<'a> Router<'a> {
         let Ok(offset) = Offset::try_from(asked.fetch_offset) else {
             return Some(Err(away(leader)));
         };
+        if self.isolation == Isolation::ReadCommitted {
+            // Where the last stable offset is, and what was aborted, is in the memory of the leader and in its checkpoints.
+            // Neither tells how it is now, so only the leader can answer.
+            return Some(Err(away(leader)));
+        }
         if client != own && leader.is_some() {
             return Some(Err(away(leader)));
         }
@@ -142,7 +155,11 @@ impl<'a> Router<'a> {
             log: Arc::clone(log),
             leader,
         };
-        Some(Ok(Source { log, offset }))
+        Some(Ok(Source {
+            log,
+            offset,
+            isolation: self.isolation,
+        }))
     }
 }
 

@@ -52,7 +52,7 @@ impl World {
     }
 
     fn groups(&self) -> usize {
-        self.coordinator.0.ground.groups.load(Ordering::SeqCst)
+        self.coordinator.0.ground.count.load(Ordering::SeqCst)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Which partitions' groups this broker serves: it loads those whose logs it gains, and resigns from
+//! Which partitions this broker serves: it loads those whose logs it gains, and resigns from
 //! those that it loses.
 //!
-//! | partition | requests for its groups get |
+//! | partition | requests for what it keeps get |
 //! |---|---|
 //! | led elsewhere | `NotCoordinator` |
 //! | gained, its log is being read | `CoordinatorLoading` |
@@ -18,7 +18,7 @@ use std::{
 };
 
 use millrace_model::TopicName;
-use millrace_tasks::{Supervisor, Task};
+use millrace_tasks::Supervisor;
 use parking_lot::{Mutex, RwLock};
 use tokio::{
     sync::{Semaphore, mpsc, watch},
@@ -27,8 +27,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    GroupError, LoadError,
-    config::GROUP_ID_BYTES_MAX,
+    LoadError,
+    config::ID_BYTES_MAX,
+    kept::{Kept, Unserved},
     load::{Loaded, load},
     log::{StateLog, StateTopic},
     shard::{Ground, Shard, WRITES_MAX},
@@ -43,14 +44,14 @@ const LOADS_MAX: usize = 8;
 const DELETED_TOPICS_MAX: usize = 10_000;
 
 /// See the module.
-pub(super) struct Partitions {
+pub(crate) struct Partitions<K: Kept> {
     topic: Arc<dyn StateTopic>,
-    ground: Ground,
+    ground: Ground<K>,
     supervisor: Supervisor,
     reads: Arc<Semaphore>,
     /// By index; `None` before the topic exists. A partition is gained, served and lost only while
     /// `work` is held.
-    table: RwLock<Option<Vec<Partition>>>,
+    table: RwLock<Option<Vec<Partition<K>>>>,
     work: Mutex<Work>,
     /// How many partitions are being loaded.
     loading: watch::Sender<usize>,
@@ -65,23 +66,23 @@ struct Work {
     closed: bool,
 }
 
-struct Partition {
+struct Partition<K: Kept> {
     /// The log, while this broker leads the partition. Kept so that no other log gets its id.
     log: Option<Arc<dyn StateLog>>,
-    state: State,
+    state: State<K>,
     /// Cancelled once the last writer has ended.
     settled: CancellationToken,
 }
 
-enum State {
+enum State<K: Kept> {
     Elsewhere,
     /// With the topics that were deleted meanwhile.
     Loading(BTreeSet<TopicName>),
     Unavailable,
-    Serving(Arc<Shard>),
+    Serving(Arc<Shard<K>>),
 }
 
-impl Partition {
+impl<K: Kept> Partition<K> {
     fn new() -> Self {
         let settled = CancellationToken::new();
         settled.cancel();
@@ -96,7 +97,7 @@ impl Partition {
         self.log.as_ref().map(|log| log.id()) == log.map(|log| log.id())
     }
 
-    fn serving(&self) -> Option<&Arc<Shard>> {
+    fn serving(&self) -> Option<&Arc<Shard<K>>> {
         match &self.state {
             State::Serving(shard) => Some(shard),
             State::Elsewhere | State::Loading(_) | State::Unavailable => None,
@@ -104,10 +105,10 @@ impl Partition {
     }
 }
 
-impl Partitions {
-    pub(super) fn new(
+impl<K: Kept> Partitions<K> {
+    pub(crate) fn new(
         topic: Arc<dyn StateTopic>,
-        ground: Ground,
+        ground: Ground<K>,
         supervisor: Supervisor,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -122,18 +123,20 @@ impl Partitions {
     }
 
     /// Takes on the partitions that this broker leads now, and follows all changes.
-    pub(super) fn follow(self: &Arc<Self>) {
+    pub(crate) fn follow(self: &Arc<Self>) {
         // Subscribed first, so that no change is missed.
         let changes = self.topic.changes();
         self.reconcile();
         let following = follow(Arc::downgrade(self), changes);
-        let following = self.supervisor.spawn(Task::GroupLoad, following);
+        let following = self.supervisor.spawn(K::NAMES.load, following);
         self.work.lock().follower = Some(AbortOnDropHandle::new(following));
     }
 
     /// Makes sure that the topic exists, and takes on its partitions.
-    pub(super) async fn create(self: &Arc<Self>) -> Result<(), LoadError> {
-        self.topic.create().await.map_err(LoadError::Create)?;
+    pub(crate) async fn create(self: &Arc<Self>) -> Result<(), LoadError> {
+        let created = self.topic.create().await;
+        let topic = K::NAMES.topic;
+        created.map_err(|fault| LoadError::Create { topic, fault })?;
         self.reconcile();
         Ok(())
     }
@@ -175,12 +178,9 @@ impl Partitions {
         }
         self.loading.send_replace(work.loads.len());
         for (partition, shard) in resigning {
-            let groups = shard.resign();
-            tracing::info!(
-                partition,
-                groups,
-                "resigned as coordinator of consumer groups"
-            );
+            let count = shard.resign();
+            let what = K::NAMES.what;
+            tracing::info!(partition, count, "resigned as coordinator of {what}");
         }
     }
 
@@ -192,7 +192,7 @@ impl Partitions {
     ) -> AbortOnDropHandle<()> {
         let (partitions, log) = (Arc::downgrade(self), Arc::clone(log));
         let (reads, ground) = (Arc::clone(&self.reads), self.ground.clone());
-        let loading = self.supervisor.spawn(Task::GroupLoad, async move {
+        let loading = self.supervisor.spawn(K::NAMES.load, async move {
             settled.cancelled().await;
             let loaded = load(index, &*log, &reads, &ground).await;
             if let Some(partitions) = partitions.upgrade() {
@@ -203,9 +203,9 @@ impl Partitions {
     }
 
     /// Serves the groups of a log that has been read, unless the partition was lost meanwhile.
-    fn loaded(&self, index: usize, log: &Arc<dyn StateLog>, loaded: Result<Loaded, LoadError>) {
+    fn loaded(&self, index: usize, log: &Arc<dyn StateLog>, loaded: Result<Loaded<K>, LoadError>) {
         let mut work = self.work.lock();
-        let is_current = |partition: &Partition| partition.has(Some(log));
+        let is_current = |partition: &Partition<K>| partition.has(Some(log));
         let current = self
             .table
             .read()
@@ -222,9 +222,9 @@ impl Partitions {
                 let shard = self.serve(&mut work, log, loaded, settled.clone());
                 (State::Serving(shard), Some(settled))
             }
-            // Nothing may be served from a part of a group's state.
+            // Nothing may be served from a part of its state.
             Err(error) => {
-                tracing::error!(%error, "the groups of this partition are not available");
+                tracing::error!(%error, "the {} of this partition are not available", K::NAMES.what);
                 (State::Unavailable, None)
             }
         };
@@ -234,7 +234,7 @@ impl Partitions {
         self.loading.send_replace(work.loads.len());
     }
 
-    fn replace_loading(&self, index: usize, state: State, settled: Option<CancellationToken>) {
+    fn replace_loading(&self, index: usize, state: State<K>, settled: Option<CancellationToken>) {
         let mut table = self.table.write();
         let Some(partition) = table.iter_mut().flatten().nth(index) else {
             return;
@@ -247,7 +247,7 @@ impl Partitions {
         if let (State::Loading(deleted), Some(shard)) = (before, shard)
             && !deleted.is_empty()
         {
-            shard.forget_topics(&deleted);
+            shard.topics_deleted(&deleted);
         }
     }
 
@@ -255,14 +255,14 @@ impl Partitions {
         &self,
         work: &mut Work,
         log: &Arc<dyn StateLog>,
-        Loaded { groups, records }: Loaded,
+        Loaded { kept, records }: Loaded<K>,
         settled: CancellationToken,
-    ) -> Arc<Shard> {
+    ) -> Arc<Shard<K>> {
         let (writes, queue) = mpsc::channel(WRITES_MAX);
-        let shard = Shard::new(self.ground.clone(), groups, writes);
+        let shard = Shard::new(self.ground.clone(), log.epoch(), kept, writes);
         let (ground, log) = (self.ground.clone(), Arc::clone(log));
         let writer = Writer::new(shard.clone(), ground, log, queue, records);
-        let writing = self.supervisor.spawn(Task::GroupWriter, async move {
+        let writing = self.supervisor.spawn(K::NAMES.writer, async move {
             let _settled = settled.drop_guard();
             writer.run().await;
         });
@@ -272,48 +272,57 @@ impl Partitions {
     }
 
     /// Whether the topic exists, as far as this broker has seen.
-    pub(super) fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.table.read().is_some()
     }
 
     /// The shards whose groups are served.
-    pub(super) fn serving(&self) -> Vec<Arc<Shard>> {
+    pub(crate) fn serving(&self) -> Vec<Arc<Shard<K>>> {
         let table = self.table.read();
         let serving = table.iter().flatten().filter_map(Partition::serving);
         serving.cloned().collect()
     }
 
-    /// The shard that keeps a group, by Kafka's rule. An empty id is legal for offsets alone.
-    pub(super) fn shard(&self, group_id: &str) -> Result<Arc<Shard>, GroupError> {
-        if group_id.len() > GROUP_ID_BYTES_MAX {
-            return Err(GroupError::InvalidGroupId);
-        }
+    /// The shard of a partition.
+    pub(crate) fn shard_at(&self, index: usize) -> Result<Arc<Shard<K>>, K::Error> {
         let table = self.table.read();
-        let partitions = table.as_ref();
-        let partitions = partitions.ok_or(GroupError::CoordinatorNotAvailable)?;
-        let partition = partitions.get(partition_of(group_id, partitions.len()));
-        match partition.map(|partition| &partition.state) {
+        let partitions = table.as_ref().ok_or(Unserved::NotAvailable)?;
+        Self::serving_at(partitions, index)
+    }
+
+    fn serving_at(partitions: &[Partition<K>], index: usize) -> Result<Arc<Shard<K>>, K::Error> {
+        match partitions.get(index).map(|partition| &partition.state) {
             Some(State::Serving(shard)) => Ok(Arc::clone(shard)),
-            Some(State::Loading(_)) => Err(GroupError::CoordinatorLoading),
-            Some(State::Elsewhere) => Err(GroupError::NotCoordinator),
-            Some(State::Unavailable) | None => Err(GroupError::CoordinatorNotAvailable),
+            Some(State::Loading(_)) => Err(Unserved::Loading.into()),
+            Some(State::Elsewhere) => Err(Unserved::NotCoordinator.into()),
+            Some(State::Unavailable) | None => Err(Unserved::NotAvailable.into()),
         }
     }
 
+    /// The shard that keeps the thing of this id, by Kafka's rule. An empty id is legal for offsets alone.
+    pub(crate) fn shard(&self, id: &str) -> Result<Arc<Shard<K>>, K::Error> {
+        if id.len() > ID_BYTES_MAX {
+            return Err(Unserved::InvalidId.into());
+        }
+        let table = self.table.read();
+        let partitions = table.as_ref().ok_or(Unserved::NotAvailable)?;
+        Self::serving_at(partitions, partition_of(id, partitions.len()))
+    }
+
     /// Whether logs are being read.
-    pub(super) fn is_loading(&self) -> bool {
+    pub(crate) fn is_loading(&self) -> bool {
         *self.loading.borrow() > 0
     }
 
     /// Resolves once no log is being read.
-    pub(super) async fn loads_ended(&self) {
+    pub(crate) async fn loads_ended(&self) {
         let mut loading = self.loading.subscribe();
         // The sender lives in `self`, so it is there for as long as this waits.
         drop(loading.wait_for(|loading| *loading == 0).await);
     }
 
-    /// Drops the offsets in these topics from what is being loaded, once it has been.
-    pub(super) async fn forget_in_loads(&self, topics: &BTreeSet<TopicName>) {
+    /// Tells what is being loaded, once it has been, that these topics are gone.
+    pub(crate) async fn topics_deleted_in_loads(&self, topics: &BTreeSet<TopicName>) {
         let mut loading = self.loading.subscribe();
         while !self.remember_deleted(topics) {
             drop(loading.changed().await);
@@ -335,7 +344,7 @@ impl Partitions {
     }
 
     /// Ends all loads, stops taking writes and waits until those taken are durable and answered.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let writers = {
             let mut work = self.work.lock();
             work.closed = true;
@@ -355,7 +364,7 @@ impl Partitions {
 }
 
 /// Reconciles after every change of the topic, until nobody is left to change it.
-async fn follow(partitions: Weak<Partitions>, mut changes: watch::Receiver<u64>) {
+async fn follow<K: Kept>(partitions: Weak<Partitions<K>>, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(partitions) = partitions.upgrade() else {
             return;
@@ -364,11 +373,11 @@ async fn follow(partitions: Weak<Partitions>, mut changes: watch::Receiver<u64>)
     }
 }
 
-/// Which partition of `__consumer_offsets` keeps a group: Java's `String.hashCode` without its sign
-/// bit, as in Kafka, so that tools that look into the topic find a group where they expect it.
+/// Which partition of an internal topic keeps a group or a transactional id: Java's `String.hashCode` without its sign
+/// bit, as in Kafka, so that tools that look into the topic find it where they expect it.
 #[must_use]
-pub fn partition_of(group_id: &str, partitions: usize) -> usize {
-    let hash = group_id.encode_utf16().fold(0_i32, |hash, unit| {
+pub fn partition_of(id: &str, partitions: usize) -> usize {
+    let hash = id.encode_utf16().fold(0_i32, |hash, unit| {
         hash.wrapping_mul(31).wrapping_add(i32::from(unit))
     });
     let positive = usize::try_from(hash & i32::MAX).unwrap_or(0);

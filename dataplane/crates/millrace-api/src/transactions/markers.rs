@@ -1,0 +1,133 @@
+//! Ends of transactions, written to the partitions that took part.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use millrace_coordinator::{BoxFuture, GroupCoordinator, MarkerOutcome, MarkerWriter};
+use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, TransactionMarker, error::AppendError};
+use millrace_model::TopicPartition;
+use millrace_wire::error_code::ErrorCode;
+
+use super::{PartitionResults, TransactionPeers};
+use crate::{code, topics};
+
+/// Writes the markers of the transaction coordinator: to this broker's partitions itself, to those of others through
+/// their leaders.
+#[derive(Debug)]
+pub struct Markers {
+    logs: LogManager,
+    groups: GroupCoordinator,
+    peers: Arc<dyn TransactionPeers>,
+}
+
+impl Markers {
+    /// A writer of markers.
+    #[must_use]
+    pub fn new(
+        logs: LogManager,
+        groups: GroupCoordinator,
+        peers: Arc<dyn TransactionPeers>,
+    ) -> Self {
+        Self {
+            logs,
+            groups,
+            peers,
+        }
+    }
+
+    async fn write_everywhere(
+        &self,
+        marker: TransactionMarker,
+        partitions: Vec<TopicPartition>,
+    ) -> PartitionResults {
+        let is_here = |partition: &TopicPartition| {
+            let topic = self.logs.topic(&partition.topic);
+            let index = usize::try_from(partition.partition).unwrap_or(usize::MAX);
+            topic.is_some_and(|topic| topic.log(index).is_some())
+        };
+        let (here, elsewhere): (Vec<_>, Vec<_>) = partitions.into_iter().partition(is_here);
+        let of_peers = async {
+            match elsewhere.is_empty() {
+                true => Vec::new(),
+                false => self.peers.write_marker(marker, elsewhere).await,
+            }
+        };
+        let of_this = write_markers(&self.logs, &self.groups, marker, here);
+        let (mut results, others) = futures_util::future::join(of_this, of_peers).await;
+        results.extend(others);
+        results
+    }
+}
+
+impl MarkerWriter for Markers {
+    fn write(
+        &self,
+        marker: TransactionMarker,
+        partitions: Vec<TopicPartition>,
+    ) -> BoxFuture<'_, Vec<(TopicPartition, MarkerOutcome)>> {
+        Box::pin(async move {
+            // What is not there any more needs no marker. A deletion is known here before its
+            // partition refuses anything.
+            let (there, gone): (Vec<_>, Vec<_>) = partitions
+                .into_iter()
+                .partition(|partition| self.logs.exists(partition));
+            let gone = gone.into_iter().map(|gone| (gone, MarkerOutcome::Gone));
+            let mut outcomes: Vec<_> = gone.collect();
+            let results = self.write_everywhere(marker, there).await;
+            outcomes.extend(results.into_iter().map(|(partition, result)| {
+                let outcome = outcome_of(result);
+                tracing::debug!(%partition, ?marker, ?result, "transaction marker");
+                (partition, outcome)
+            }));
+            outcomes
+        })
+    }
+}
+
+fn outcome_of(result: Result<(), ErrorCode>) -> MarkerOutcome {
+    match result {
+        // A newer epoch of the producer has ended the transaction there.
+        Ok(()) | Err(ErrorCode::InvalidProducerEpoch) => MarkerOutcome::Done,
+        Err(ErrorCode::TransactionCoordinatorFenced) => MarkerOutcome::Fenced,
+        Err(_) => MarkerOutcome::Retry,
+    }
+}
+
+/// Writes a marker to partitions that this broker leads; each result comes when it is durable and, for offsets of
+/// groups, in effect.
+pub(crate) async fn write_markers(
+    logs: &LogManager,
+    groups: &GroupCoordinator,
+    marker: TransactionMarker,
+    partitions: Vec<TopicPartition>,
+) -> PartitionResults {
+    let written = partitions.into_iter().map(|partition| async move {
+        let result = write(logs, groups, marker, &partition).await;
+        (partition, result)
+    });
+    join_all(written).await
+}
+
+async fn write(
+    logs: &LogManager,
+    groups: &GroupCoordinator,
+    marker: TransactionMarker,
+    partition: &TopicPartition,
+) -> Result<(), ErrorCode> {
+    let topic = logs.topic(&partition.topic);
+    let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    let index = i32::try_from(partition.partition);
+    let index = index.map_err(|_| ErrorCode::UnknownTopicOrPartition)?;
+    let log = topics::partition(&topic, index)?;
+    if partition.topic.as_str() == CONSUMER_OFFSETS_TOPIC {
+        let written = groups.write_marker(partition.partition, marker).await;
+        return written.map_err(|error| match code::of_group(&error) {
+            // The sender asks by partition, not by group.
+            ErrorCode::NotCoordinator => ErrorCode::NotLeaderOrFollower,
+            code => code,
+        });
+    }
+    let of_append = |error: AppendError| code::of_append(&error);
+    let ticket = log.append_marker(marker).await.map_err(of_append)?;
+    ticket.await.map(drop).map_err(of_append)
+}

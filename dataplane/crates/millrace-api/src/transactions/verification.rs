@@ -1,0 +1,134 @@
+//! Has the coordinator confirm that partitions are part of a producer's transaction (KIP-890), so that no partition
+//! waits for the end of a transaction that its coordinator does not know.
+
+use std::{collections::HashMap, time::Duration};
+
+use millrace_coordinator::TransactionError;
+use millrace_model::{NodeId, TopicPartition};
+use millrace_wire::error_code::ErrorCode;
+
+use super::{PartitionResults, TransactionProducer};
+use crate::{code, context::Context, topics::Refused};
+
+/// How often and in which intervals an addition is tried again while the coordinator ends the producer's previous
+/// transaction: Kafka's `add.partitions.to.txn.retry.backoff.ms` and `.max.ms`.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+const RETRIES_MAX: usize = 5;
+
+/// What the client expects of a partition that it writes to in a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joining {
+    /// It has added the partition, and does not know the error that asks it to abort.
+    Verify,
+    /// It has added the partition.
+    VerifyAbortable,
+    /// The broker adds the partition (transaction protocol version 2).
+    Add,
+}
+
+/// What the coordinator says, by partition.
+pub(crate) type Verified = HashMap<TopicPartition, Result<(), Refused>>;
+
+/// Asks the coordinator, here or at another broker, whether these partitions are in the producer's transaction.
+pub(crate) async fn join(
+    context: &Context,
+    producer: &TransactionProducer,
+    joining: Joining,
+    partitions: Vec<TopicPartition>,
+) -> Verified {
+    let mut results = ask(context, producer, joining, partitions).await;
+    for _ in 0..RETRIES_MAX {
+        let busy = |(_, result): &(_, Result<(), ErrorCode>)| {
+            *result == Err(ErrorCode::ConcurrentTransactions)
+        };
+        if joining != Joining::Add || !results.iter().any(busy) {
+            break;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+        let (again, settled): (Vec<_>, Vec<_>) = results.into_iter().partition(busy);
+        results = settled;
+        let again = again.into_iter().map(|(partition, _)| partition).collect();
+        results.extend(ask(context, producer, joining, again).await);
+    }
+    let told = |(partition, result): (_, Result<(), ErrorCode>)| {
+        (partition, result.map_err(|code| refusal(code, joining)))
+    };
+    results.into_iter().map(told).collect()
+}
+
+async fn ask(
+    context: &Context,
+    producer: &TransactionProducer,
+    joining: Joining,
+    partitions: Vec<TopicPartition>,
+) -> PartitionResults {
+    let all = |partitions: Vec<TopicPartition>, result: Result<(), ErrorCode>| {
+        let each = partitions.into_iter();
+        each.map(|partition| (partition, result)).collect()
+    };
+    let Some(coordinator) = context.transaction_coordinator(&producer.transactional_id) else {
+        return all(partitions, Err(ErrorCode::CoordinatorNotAvailable));
+    };
+    let is_here = coordinator == context.broker_id();
+    let verify_only = joining != Joining::Add;
+    if !is_here {
+        let Ok(node) = u32::try_from(coordinator.0) else {
+            return all(partitions, Err(ErrorCode::CoordinatorNotAvailable));
+        };
+        let peers = &context.transaction_peers;
+        return peers
+            .add_partitions(NodeId(node), producer.clone(), verify_only, partitions)
+            .await;
+    }
+    let TransactionProducer {
+        transactional_id: id,
+        producer_id,
+        producer_epoch: epoch,
+    } = producer;
+    let of = |error: TransactionError| code::of_transaction(&error);
+    if verify_only {
+        let verified =
+            context
+                .transactions
+                .verify_partitions(id, (*producer_id, *epoch), &partitions);
+        return match verified {
+            Ok(results) => results
+                .into_iter()
+                .map(|(partition, result)| (partition, result.map_err(of)))
+                .collect(),
+            Err(error) => all(partitions, Err(of(error))),
+        };
+    }
+    let added = context
+        .transactions
+        .add_partitions(id, (*producer_id, *epoch), &partitions);
+    let added = added.await.map_err(of);
+    all(partitions, added)
+}
+
+/// The answer to a write whose partition is not in the transaction. Clients before Produce 12 retry only some
+/// errors, so what may pass is told by one that makes them retry without asking for metadata.
+fn refusal(code: ErrorCode, joining: Joining) -> Refused {
+    let code = match code {
+        ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,
+        ErrorCode::TransactionAbortable if joining == Joining::Verify => ErrorCode::InvalidTxnState,
+        other => other,
+    };
+    match code {
+        ErrorCode::InvalidTxnState => {
+            Refused::new(code, "The partition was not added to the transaction.")
+        }
+        ErrorCode::ConcurrentTransactions if joining == Joining::Add => Refused::from(code),
+        ErrorCode::NetworkException
+        | ErrorCode::ConcurrentTransactions
+        | ErrorCode::CoordinatorLoadInProgress
+        | ErrorCode::CoordinatorNotAvailable
+        | ErrorCode::NotCoordinator => {
+            let message = format!(
+                "The coordinator could not confirm that the partition is in the transaction: {code}"
+            );
+            Refused::new(ErrorCode::NotEnoughReplicas, message)
+        }
+        other => Refused::from(other),
+    }
+}

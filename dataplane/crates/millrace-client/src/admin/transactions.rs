@@ -1,0 +1,124 @@
+//! What brokers ask each other about transactions.
+
+use millrace_wire::messages::{
+    AddPartitionsToTxnRequest, ProducerId, TransactionalId, WriteTxnMarkersRequest,
+    add_partitions_to_txn_request::{AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction},
+    write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic},
+};
+
+use super::{Admin, Results, text};
+use crate::{
+    error::{BrokerError, RequestError},
+    topic_partition::{TopicPartition, by_topic, topic_name},
+};
+
+/// The end of a producer's transaction, to be written to partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransactionMarker {
+    /// The producer.
+    pub producer_id: i64,
+    /// Its epoch.
+    pub producer_epoch: i16,
+    /// Grows with every change of the transaction coordinator's leader.
+    pub coordinator_epoch: i32,
+    /// Whether the transaction was committed, not aborted.
+    pub committed: bool,
+}
+
+/// A producer that has a transactional id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransactionProducer<'a> {
+    /// Its transactional id.
+    pub transactional_id: &'a str,
+    /// Its producer id.
+    pub producer_id: i64,
+    /// Its epoch.
+    pub producer_epoch: i16,
+}
+
+impl Admin {
+    /// Writes a marker to partitions, through their leaders. Needs the right `ClusterAction`.
+    ///
+    /// # Errors
+    /// No leader could answer. Where only some could not, their partitions have errors.
+    pub async fn write_transaction_marker(
+        &self,
+        marker: TransactionMarker,
+        partitions: impl IntoIterator<Item = TopicPartition>,
+    ) -> Result<Results<TopicPartition, ()>, RequestError> {
+        let wanted = partitions.into_iter().map(|partition| (partition, ()));
+        self.at_leaders(wanted.collect(), |node, part| {
+            self.write_marker_at(node, marker, part.into_keys().collect())
+        })
+        .await
+    }
+
+    async fn write_marker_at(
+        &self,
+        node: i32,
+        marker: TransactionMarker,
+        partitions: Vec<TopicPartition>,
+    ) -> Result<Results<TopicPartition, ()>, RequestError> {
+        let topics = by_topic(partitions.iter().map(|name| (name, name.partition)));
+        let topic = |(name, partitions): (&&str, &Vec<i32>)| {
+            WritableTxnMarkerTopic::default()
+                .with_name(topic_name(name))
+                .with_partition_indexes(partitions.clone())
+        };
+        let written = WritableTxnMarker::default()
+            .with_producer_id(ProducerId(marker.producer_id))
+            .with_producer_epoch(marker.producer_epoch)
+            .with_coordinator_epoch(marker.coordinator_epoch)
+            .with_transaction_result(marker.committed)
+            .with_topics(topics.iter().map(topic).collect());
+        let make = |_| WriteTxnMarkersRequest::default().with_markers(vec![written]);
+        let response = self.client.call_node(node, i16::MAX, make).await?;
+        let mut results = Results::new();
+        for topic in response.markers.iter().flat_map(|marker| &marker.topics) {
+            for partition in &topic.partitions {
+                let place = TopicPartition::new(&topic.name, partition.partition_index);
+                results.insert(place, BrokerError::check(partition.error_code, None));
+            }
+        }
+        Ok(results)
+    }
+
+    /// Has a coordinator add partitions to a producer's transaction, or, if `verify_only`, check that they are in
+    /// it: one result per partition. Not retried. Needs the right `ClusterAction`.
+    ///
+    /// # Errors
+    /// The node did not answer, or refused.
+    pub async fn add_partitions_to_transaction(
+        &self,
+        node: i32,
+        producer: TransactionProducer<'_>,
+        verify_only: bool,
+        partitions: &[TopicPartition],
+    ) -> Result<Results<TopicPartition, ()>, RequestError> {
+        let topics = by_topic(partitions.iter().map(|name| (name, name.partition)));
+        let topic = |(name, partitions): (&&str, &Vec<i32>)| {
+            AddPartitionsToTxnTopic::default()
+                .with_name(topic_name(name))
+                .with_partitions(partitions.clone())
+        };
+        let transaction = AddPartitionsToTxnTransaction::default()
+            .with_transactional_id(TransactionalId(text(producer.transactional_id)))
+            .with_producer_id(ProducerId(producer.producer_id))
+            .with_producer_epoch(producer.producer_epoch)
+            .with_verify_only(verify_only)
+            .with_topics(topics.iter().map(topic).collect());
+        let make = |_| AddPartitionsToTxnRequest::default().with_transactions(vec![transaction]);
+        let response = self.client.call_node(node, i16::MAX, make).await?;
+        BrokerError::check(response.error_code, None)?;
+        let mut results = Results::new();
+        let transactions = response.results_by_transaction.iter();
+        for topic in transactions.flat_map(|transaction| &transaction.topic_results) {
+            for partition in &topic.results_by_partition {
+                let place = TopicPartition::new(&topic.name, partition.partition_index);
+                let error = partition.partition_error_code;
+                results.insert(place, BrokerError::check(error, None));
+            }
+        }
+        Ok(results)
+    }
+}

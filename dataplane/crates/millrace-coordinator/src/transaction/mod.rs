@@ -1,0 +1,504 @@
+//! One transactional id: the state machine of Kafka's transactions (KIP-98, KIP-360, KIP-890).
+//!
+//! Pure: the caller passes the time; it does no I/O. A change is written to the log first; while it is on its way the id
+//! takes nothing else on and answers [`TransactionError::Concurrent`], as Kafka does.
+//!
+//! ```text
+//! Empty ──add partitions──▶ Ongoing ──end, timeout, new producer──▶ PrepareCommit / PrepareAbort
+//!   ▲                          ▲                                              │ markers are written
+//!   └───── new producer ───────┴──────── CompleteCommit / CompleteAbort ◀─────┘
+//! ```
+//!
+//! With protocol version 2, each end of a transaction has an epoch of its own, with which the markers are written, and the
+//! producer goes on with it.
+
+mod coordinator;
+mod ending;
+mod kept;
+pub(crate) mod messages;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use millrace_model::TopicPartition;
+use tokio::sync::oneshot;
+
+pub use self::{
+    coordinator::{ProducerIdSource, TransactionCoordinator, TransactionParts},
+    ending::{MarkerOutcome, MarkerWriter},
+};
+use self::{
+    kept::{Outcome, Settings},
+    messages::{TransactionDescription, TransactionError, TransactionState},
+    record::{Metadata, NONE},
+};
+use crate::kept::Now;
+
+/// No epoch was given out yet.
+const NO_EPOCH: i16 = -1;
+/// The pause before a timed-out transaction is looked at again whose id has a change on its way.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The first protocol version in which each end has an epoch of its own.
+const EPOCH_PER_TRANSACTION: i16 = 2;
+
+/// An id and an epoch for a producer.
+pub(crate) type ProducerIdAndEpoch = (i64, i16);
+
+/// Who waits for a change, and what it is told then.
+pub(super) enum Reply {
+    Nobody,
+    /// The partitions are in the transaction.
+    Added(oneshot::Sender<Result<(), TransactionError>>),
+    /// The producer's id and epoch from now on; or an error that is the answer to success.
+    Producer(
+        oneshot::Sender<Result<ProducerIdAndEpoch, TransactionError>>,
+        Result<ProducerIdAndEpoch, TransactionError>,
+    ),
+}
+
+impl Reply {
+    fn send(self, result: Result<(), TransactionError>) {
+        match self {
+            Self::Nobody => {}
+            Self::Added(reply) => drop(reply.send(result)),
+            Self::Producer(reply, answer) => drop(reply.send(result.and(answer))),
+        }
+    }
+}
+
+/// What a request came to.
+pub(super) enum Step<T> {
+    /// Answered at once.
+    Done(T),
+    /// Answered when it is durable.
+    Written(oneshot::Receiver<Result<T, TransactionError>>),
+    /// To be asked again with a new producer id.
+    NeedsProducerId,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    id: String,
+    settings: Arc<Settings>,
+    /// What the log holds; `None` before the first producer.
+    stored: Option<Metadata>,
+    /// The epoch before the current one, which a producer may have that missed an answer; not in the log.
+    last_epoch: i16,
+    /// A change is on its way to the log.
+    is_writing: bool,
+    /// The id is being forgotten.
+    is_dead: bool,
+    writes: Vec<(crate::kept::Written, Outcome)>,
+    wake_at: Option<Duration>,
+}
+
+fn is_exhausted(epoch: i16) -> bool {
+    epoch >= i16::MAX - 1
+}
+
+impl Transaction {
+    /// Gives a producer its id and epoch. `fresh` is a producer id that nobody else has, where the last answer was that one
+    /// is needed.
+    pub(super) fn init(
+        &mut self,
+        timeout_ms: i32,
+        expected: Option<ProducerIdAndEpoch>,
+        fresh: Option<i64>,
+        now: Now,
+    ) -> Result<Step<ProducerIdAndEpoch>, TransactionError> {
+        self.check_idle()?;
+        let Some(stored) = &self.stored else {
+            let Some(producer_id) = fresh else {
+                return Ok(Step::NeedsProducerId);
+            };
+            let first = Metadata {
+                producer_id,
+                previous_producer_id: NONE,
+                next_producer_id: NONE,
+                epoch: 0,
+                timeout_ms,
+                state: TransactionState::Empty,
+                partitions: BTreeSet::new(),
+                update_ms: now.ms,
+                start_ms: NONE,
+                client_version: 0,
+            };
+            return Ok(self.write_producer(first, NO_EPOCH));
+        };
+        check_expected(stored, expected)?;
+        match stored.state {
+            TransactionState::PrepareCommit | TransactionState::PrepareAbort => {
+                Err(TransactionError::Concurrent)
+            }
+            TransactionState::Ongoing => {
+                // The caller comes again, and then finds the transaction aborted.
+                let answer = Err(TransactionError::Concurrent);
+                Ok(self.fence(now, |reply| Reply::Producer(reply, answer)))
+            }
+            TransactionState::Empty
+            | TransactionState::CompleteCommit
+            | TransactionState::CompleteAbort => {
+                self.next_producer(timeout_ms, expected, fresh, now)
+            }
+        }
+    }
+
+    fn next_producer(
+        &mut self,
+        timeout_ms: i32,
+        expected: Option<ProducerIdAndEpoch>,
+        fresh: Option<i64>,
+        now: Now,
+    ) -> Result<Step<ProducerIdAndEpoch>, TransactionError> {
+        let Some(stored) = &self.stored else {
+            return Err(TransactionError::IdNotFound);
+        };
+        let expected = expected.map(|(_, epoch)| epoch);
+        let mut next = Metadata {
+            timeout_ms,
+            next_producer_id: NONE,
+            state: TransactionState::Empty,
+            partitions: BTreeSet::new(),
+            update_ms: now.ms,
+            start_ms: NONE,
+            ..stored.clone()
+        };
+        let is_current = expected.is_none_or(|epoch| epoch == stored.epoch);
+        if is_exhausted(stored.epoch) && is_current {
+            let Some(producer_id) = fresh else {
+                return Ok(Step::NeedsProducerId);
+            };
+            next.previous_producer_id = stored.producer_id;
+            (next.producer_id, next.epoch) = (producer_id, 0);
+            let last = expected.map_or(NO_EPOCH, |_| stored.epoch);
+            return Ok(self.write_producer(next, last));
+        }
+        let (epoch, last) = match expected {
+            None => (stored.epoch + 1, NO_EPOCH),
+            Some(epoch) if epoch == stored.epoch => (stored.epoch + 1, stored.epoch),
+            // The answer to the same request was lost.
+            Some(epoch) if epoch == self.last_epoch => (stored.epoch, self.last_epoch),
+            Some(_) => return Err(TransactionError::ProducerFenced),
+        };
+        next.epoch = epoch;
+        Ok(self.write_producer(next, last))
+    }
+
+    fn write_producer(&mut self, next: Metadata, last_epoch: i16) -> Step<ProducerIdAndEpoch> {
+        let answer = Ok((next.producer_id, next.epoch));
+        let (reply, waiting) = oneshot::channel();
+        self.write(next, last_epoch, Reply::Producer(reply, answer));
+        Step::Written(waiting)
+    }
+
+    /// Aborts what is ongoing, with an epoch that keeps its producer from going on.
+    fn fence<T>(
+        &mut self,
+        now: Now,
+        reply: impl FnOnce(oneshot::Sender<Result<T, TransactionError>>) -> Reply,
+    ) -> Step<T> {
+        let (sender, waiting) = oneshot::channel();
+        if let Some(stored) = &self.stored {
+            let next = Metadata {
+                epoch: stored.epoch.saturating_add(1),
+                state: TransactionState::PrepareAbort,
+                update_ms: now.ms,
+                ..stored.clone()
+            };
+            self.write(next, NO_EPOCH, reply(sender));
+        }
+        Step::Written(waiting)
+    }
+
+    /// Adds partitions to the producer's transaction; begins one where none is ongoing.
+    pub(super) fn add(
+        &mut self,
+        producer: ProducerIdAndEpoch,
+        partitions: &[TopicPartition],
+        now: Now,
+    ) -> Result<Step<()>, TransactionError> {
+        let stored = self.of_producer(producer)?;
+        let is_ongoing = stored.state == TransactionState::Ongoing;
+        if is_ongoing
+            && partitions
+                .iter()
+                .all(|added| stored.partitions.contains(added))
+        {
+            return Ok(Step::Done(()));
+        }
+        let mut next = stored.clone();
+        if !is_ongoing {
+            next.partitions.clear();
+            next.start_ms = now.ms;
+            next.state = TransactionState::Ongoing;
+        }
+        next.update_ms = now.ms;
+        next.partitions.extend(partitions.iter().cloned());
+        if next.partitions.len() > messages::TRANSACTION_PARTITIONS_MAX {
+            return Err(TransactionError::NoRoom);
+        }
+        let (reply, waiting) = oneshot::channel();
+        self.write(next, self.last_epoch, Reply::Added(reply));
+        Ok(Step::Written(waiting))
+    }
+
+    /// Which of these partitions are in the producer's transaction.
+    pub(super) fn verify(
+        &self,
+        producer: ProducerIdAndEpoch,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<(TopicPartition, Result<(), TransactionError>)>, TransactionError> {
+        let stored = self.of_producer(producer)?;
+        let is_ongoing = stored.state == TransactionState::Ongoing;
+        let verify = |partition: &TopicPartition| {
+            let is_in = is_ongoing && stored.partitions.contains(partition);
+            let result = is_in.then_some(()).ok_or(TransactionError::Abortable);
+            (partition.clone(), result)
+        };
+        Ok(partitions.iter().map(verify).collect())
+    }
+
+    /// What is stored, where the producer is the current one and nothing is on its way.
+    fn of_producer(&self, producer: ProducerIdAndEpoch) -> Result<&Metadata, TransactionError> {
+        let stored = self.stored.as_ref().filter(|_| !self.is_dead);
+        let stored = stored.ok_or(TransactionError::InvalidProducerIdMapping)?;
+        if stored.producer_id != producer.0 {
+            return Err(TransactionError::InvalidProducerIdMapping);
+        }
+        if stored.epoch != producer.1 {
+            return Err(TransactionError::ProducerFenced);
+        }
+        if self.is_writing || stored.state.is_ending() {
+            return Err(TransactionError::Concurrent);
+        }
+        Ok(stored)
+    }
+
+    /// Ends the producer's transaction; the answer is the id and epoch with which the producer goes on.
+    pub(super) fn end(
+        &mut self,
+        producer: ProducerIdAndEpoch,
+        committed: bool,
+        (protocol, fresh): (i16, Option<i64>),
+        now: Now,
+    ) -> Result<Step<ProducerIdAndEpoch>, TransactionError> {
+        use TransactionState::{
+            CompleteAbort, CompleteCommit, Empty, Ongoing, PrepareAbort, PrepareCommit,
+        };
+        let (producer_id, epoch) = producer;
+        let stored = self.stored.as_ref().filter(|_| !self.is_dead);
+        let stored = stored.ok_or(TransactionError::InvalidProducerIdMapping)?;
+        let has_epochs = protocol >= EPOCH_PER_TRANSACTION;
+        let is_retry = has_epochs && !self.is_writing && is_retried_end(stored, producer);
+        if !is_retry {
+            if stored.producer_id != producer_id {
+                return Err(TransactionError::InvalidProducerIdMapping);
+            }
+            if stored.epoch != epoch {
+                return Err(TransactionError::ProducerFenced);
+            }
+        }
+        if self.is_writing {
+            return Err(TransactionError::Concurrent);
+        }
+        let wanted = if committed {
+            PrepareCommit
+        } else {
+            PrepareAbort
+        };
+        match (stored.state, committed) {
+            (PrepareCommit, true) | (PrepareAbort, false) => Err(TransactionError::Concurrent),
+            (PrepareCommit, false) | (PrepareAbort, true) => Err(TransactionError::InvalidState),
+            // The answer to the same request was lost.
+            (CompleteCommit, true) | (CompleteAbort, false) if is_retry || !has_epochs => {
+                Ok(Step::Done((stored.producer_id, stored.epoch)))
+            }
+            _ if is_retry => Err(TransactionError::InvalidState),
+            (Ongoing, _) => self.prepare(wanted, (protocol, fresh), now),
+            // With an epoch per transaction, an abort without partitions still ends one.
+            (Empty | CompleteCommit | CompleteAbort, false) if has_epochs => {
+                self.prepare(wanted, (protocol, fresh), now)
+            }
+            (Empty | CompleteCommit | CompleteAbort, _) => Err(TransactionError::InvalidState),
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        state: TransactionState,
+        (protocol, fresh): (i16, Option<i64>),
+        now: Now,
+    ) -> Result<Step<ProducerIdAndEpoch>, TransactionError> {
+        let Some(stored) = &self.stored else {
+            return Err(TransactionError::IdNotFound);
+        };
+        let mut next = Metadata {
+            state,
+            update_ms: now.ms,
+            client_version: protocol,
+            ..stored.clone()
+        };
+        if stored.state != TransactionState::Ongoing {
+            next.partitions.clear();
+            next.start_ms = now.ms;
+        }
+        let mut answer = (stored.producer_id, stored.epoch);
+        let mut last_epoch = self.last_epoch;
+        if protocol >= EPOCH_PER_TRANSACTION {
+            last_epoch = stored.epoch;
+            next.epoch = stored.epoch.saturating_add(1);
+            answer.1 = next.epoch;
+            if is_exhausted(stored.epoch) {
+                let Some(producer_id) = fresh else {
+                    return Ok(Step::NeedsProducerId);
+                };
+                next.next_producer_id = producer_id;
+                answer = (producer_id, 0);
+            }
+        }
+        let (reply, waiting) = oneshot::channel();
+        self.write(next, last_epoch, Reply::Producer(reply, Ok(answer)));
+        Ok(Step::Written(waiting))
+    }
+
+    /// All markers of the transaction are written.
+    pub(super) fn complete(&mut self, epoch: i16, now: Now) {
+        let Some(stored) = self.stored.as_ref().filter(|_| !self.is_writing) else {
+            return;
+        };
+        let state = match stored.state {
+            TransactionState::PrepareCommit => TransactionState::CompleteCommit,
+            TransactionState::PrepareAbort => TransactionState::CompleteAbort,
+            _ => return,
+        };
+        if stored.epoch != epoch {
+            return;
+        }
+        let mut next = Metadata {
+            state,
+            update_ms: now.ms,
+            partitions: BTreeSet::new(),
+            next_producer_id: NONE,
+            previous_producer_id: NONE,
+            ..stored.clone()
+        };
+        if stored.next_producer_id != NONE {
+            next.previous_producer_id = stored.producer_id;
+            (next.producer_id, next.epoch) = (stored.next_producer_id, 0);
+        }
+        self.write(next, self.last_epoch, Reply::Nobody);
+    }
+
+    /// What the markers of the transaction say and where they go, while they are to be written. `None` where there is
+    /// nothing to do; the change to that state may still be on its way.
+    pub(super) fn ending(&self) -> Option<(&Metadata, bool)> {
+        let stored = self.stored.as_ref().filter(|_| !self.is_writing)?;
+        let committed = stored.state == TransactionState::PrepareCommit;
+        stored.state.is_ending().then_some((stored, committed))
+    }
+
+    /// Whether the id is forgotten from now on, because it had no transaction for long.
+    pub(super) fn forget_if_expired(&mut self, now: Now) {
+        let Some(stored) = self
+            .stored
+            .as_ref()
+            .filter(|_| !self.is_writing && !self.is_dead)
+        else {
+            return;
+        };
+        let is_idle = !stored.state.is_ending() && stored.state != TransactionState::Ongoing;
+        let expires_ms = stored
+            .update_ms
+            .saturating_add(millis(self.settings.config.id_expiration));
+        if is_idle && now.ms >= expires_ms {
+            self.is_dead = true;
+            let tombstone = (record::encode_key(&self.id), None);
+            let written = crate::kept::Written::Records(vec![tombstone]);
+            self.writes.push((written, Outcome::Forget));
+        }
+    }
+
+    /// The transaction took too long: it is aborted.
+    fn abort_if_late(&mut self, now: Now) {
+        let Some(stored) = &self.stored else { return };
+        if stored.state != TransactionState::Ongoing {
+            return;
+        }
+        let late_ms = stored.start_ms.saturating_add(i64::from(stored.timeout_ms));
+        if now.ms < late_ms {
+            self.schedule(now);
+        } else if self.is_writing {
+            self.wake_at = Some(now.at + RETRY_PAUSE);
+        } else {
+            tracing::info!(id = %self.id, producer_id = stored.producer_id, "a transaction has timed out and is aborted");
+            drop(self.fence::<()>(now, |_| Reply::Nobody));
+        }
+    }
+
+    /// Sets the time at which the ongoing transaction is late.
+    fn schedule(&mut self, now: Now) {
+        let stored = self.stored.as_ref();
+        let ongoing = stored.filter(|stored| stored.state == TransactionState::Ongoing);
+        self.wake_at = ongoing.map(|stored| {
+            let late_ms = stored.start_ms.saturating_add(i64::from(stored.timeout_ms));
+            let left = u64::try_from(late_ms.saturating_sub(now.ms)).unwrap_or(0);
+            now.at + Duration::from_millis(left)
+        });
+    }
+
+    fn check_idle(&self) -> Result<(), TransactionError> {
+        match self.is_writing || self.is_dead {
+            true => Err(TransactionError::Concurrent),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&mut self, next: Metadata, last_epoch: i16, reply: Reply) {
+        self.is_writing = true;
+        let record = (record::encode_key(&self.id), Some(next.encode()));
+        let written = crate::kept::Written::Records(vec![record]);
+        let change = Box::new((next, last_epoch, reply));
+        self.writes.push((written, Outcome::Change(change)));
+    }
+
+    pub(super) fn describe(&self) -> Option<TransactionDescription> {
+        let stored = self.stored.as_ref().filter(|_| !self.is_dead)?;
+        let timeout = u64::try_from(stored.timeout_ms).unwrap_or(0);
+        Some(TransactionDescription {
+            state: stored.state,
+            timeout: Duration::from_millis(timeout),
+            start_ms: Some(stored.start_ms).filter(|ms| *ms >= 0),
+            producer_id: stored.producer_id,
+            producer_epoch: stored.epoch,
+            partitions: stored.partitions.clone(),
+        })
+    }
+}
+
+/// Fences a producer that says which id it has, unless it is the current one or may have missed that it got another one.
+fn check_expected(
+    stored: &Metadata,
+    expected: Option<ProducerIdAndEpoch>,
+) -> Result<(), TransactionError> {
+    match expected {
+        Some((id, _)) if id == stored.producer_id => Ok(()),
+        Some((id, epoch)) if id == stored.previous_producer_id && is_exhausted(epoch) => Ok(()),
+        Some(_) => Err(TransactionError::ProducerFenced),
+        None => Ok(()),
+    }
+}
+
+/// Whether the producer has missed the answer to the end of its last transaction.
+fn is_retried_end(stored: &Metadata, (id, epoch): ProducerIdAndEpoch) -> bool {
+    let has_epochs = stored.client_version >= EPOCH_PER_TRANSACTION;
+    let bumped = id == stored.producer_id && epoch.checked_add(1) == Some(stored.epoch);
+    let rotated = id == stored.previous_producer_id && is_exhausted(epoch) && stored.epoch == 0;
+    has_epochs && (bumped || rotated)
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
