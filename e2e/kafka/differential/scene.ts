@@ -91,12 +91,7 @@ export class Scene {
    * Sends a request to both and compares the answers.
    * @param step what the request does, unique in its scenario.
    */
-  async send(
-    step: string,
-    api: string,
-    body: Body,
-    options: SendOptions = {},
-  ): Promise<Answers> {
+  async send(step: string, api: string, body: Body, options: SendOptions = {}): Promise<Answers> {
     const nothing: Answers = { millrace: {}, kafka: {} };
     if (!this.serves(api)) return nothing;
     const version = options.version ?? this.version(api);

@@ -250,9 +250,11 @@ export async function consumerGroups(scene: Scene): Promise<void> {
   }
   await describe(scene, "as a classic group", "consumers");
   await list(scene, "consumer group");
-  await join(scene, "classic join, no embedded protocol", { group: "consumers" });
+  const joined = { ids: { classic: (answer: Json) => answer.memberId } };
+  await join(scene, "classic join, no embedded protocol", { group: "consumers" }, joined);
   await commit(scene, "commit without an epoch", { group: "consumers" }, "k");
   await deleteGroups(scene, "not empty", "consumers");
+  await leave(scene, "the classic member leaves", { group: "consumers", memberId: "@classic" });
   await beat("leaves", -1);
   await beat("leaves again", -1);
   await beat("static leave of an unknown member", -2, { instanceId: "nobody" });
