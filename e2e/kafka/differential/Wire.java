@@ -212,7 +212,7 @@ public final class Wire {
         if (node.isNull()) return null;
         if (type instanceof ParameterizedType list) return elements(new ArrayList<>(), list, node);
         Class<?> kind = (Class<?>) type;
-        if (kind == byte.class) return (byte) node.asInt();
+        if (kind == byte.class || kind == Byte.class) return (byte) node.asInt();
         if (kind == short.class || kind == Short.class) return (short) node.asInt();
         if (kind == int.class || kind == Integer.class) return node.asInt();
         if (kind == long.class || kind == Long.class) return node.asLong();

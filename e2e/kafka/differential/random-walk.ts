@@ -81,9 +81,12 @@ const produceStep: Step = (scene, pick) => {
     codec: pick(["none", "gzip", "lz4", "snappy", "zstd"]),
     ...(producerId < 0 ? {} : idempotent),
   };
+  const acks = pick([-1, -1, 1, 0, 3]);
   return produce(scene, "produce", pick(TOPIC_POOL), [built], {
     partition: pick(PARTITION_POOL),
-    acks: pick([-1, -1, 1, 0, 3]),
+    acks,
+    // Kafka closes a connection where it may not tell of an error.
+    connection: acks === 0 ? "unacknowledged" : "main",
     version: scene.version("Produce", { min: built.codec === "zstd" ? 7 : 3 }),
   });
 };

@@ -33,8 +33,15 @@ export interface SendOptions {
   unchecked?: boolean;
 }
 
+/**
+ * NOT_LEADER_OR_FOLLOWER, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR and
+ * CONCURRENT_TRANSACTIONS: clients ask again.
+ */
+const TRANSIENT = /"errorCode":(6|14|15|16|51)\b/;
+const TRANSIENT_TRIES_MAX = 30;
 const SETTLE_TRIES_MAX = 5;
 const SETTLE_MS = 100;
+const NO_ID = "AAAAAAAAAAAAAAAAAAAAAA";
 const REQUEST_TEXT_MAX = 600;
 
 /** APIs that only read. */
@@ -149,14 +156,20 @@ export class Scene {
     options: SendOptions,
   ): Promise<Record<Peer, WireReply>> {
     this.requests += 1;
-    const send = (peer: Peer) =>
-      this.#wire.send({
-        to: this.#addresses[peer],
-        connection: this.prefix + (options.connection ?? "main"),
-        api,
-        version,
-        body: this.#withIds(peer, body),
-      });
+    const send = async (peer: Peer) => {
+      for (let tries = 1; ; tries++) {
+        const reply = await this.#wire.send({
+          to: this.#addresses[peer],
+          connection: this.prefix + (options.connection ?? "main"),
+          api,
+          version,
+          body: this.#withIds(peer, body),
+        });
+        const isTransient = TRANSIENT.test(JSON.stringify(reply));
+        if (!isTransient || tries === TRANSIENT_TRIES_MAX) return reply;
+        await sleep(SETTLE_MS);
+      }
+    };
     const [millrace, kafka] = await Promise.all([send("millrace"), send("kafka")]);
     for (const reply of [millrace, kafka]) {
       if ("error" in reply && reply.error === "invalid") {
@@ -194,7 +207,8 @@ export class Scene {
         } catch {
           continue;
         }
-        if (id === undefined || id === null || id === "" || (id as number) < 0) continue;
+        if (id === undefined || id === null || id === "" || id === NO_ID || (id as number) < 0)
+          continue;
         this.#ids[peer].set(name, id);
         // A small number may stand for anything.
         if (typeof id === "string") this.#names[peer].set(`string:${id}`, `<${name}>`);

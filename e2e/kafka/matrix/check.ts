@@ -23,7 +23,7 @@ import { PEERS, startBroker } from "../plain-broker.ts";
 import { CAPABILITIES, type Capability } from "./capabilities.ts";
 import { kcatVersion, tryKcat } from "./kcat.ts";
 
-const AT_ONCE_MAX = 2;
+const AT_ONCE_MAX = 3;
 const SECONDS_MAX = 150;
 const REASON_MAX = 600;
 

@@ -26,6 +26,14 @@ export async function produceRecords(scene: Scene): Promise<void> {
   await send("valid", [batch(["a", "b"])]);
   await send("acks 1", [batch(["a"])], { acks: 1 });
   await send("acks 0", [batch(["a"])], { acks: 0 });
+  const unacknowledged = { acks: 0, connection: "unacknowledged" };
+  await send("acks 0, unknown partition", [batch(["a"])], { ...unacknowledged, partition: 7 });
+  await scene.send(
+    "after an error of acks 0",
+    "ApiVersions",
+    {},
+    { ...unacknowledged, version: 0, settles: false },
+  );
   await send("acks 2", [batch(["a"])], { acks: 2 });
   await send("acks -2", [batch(["a"])], { acks: -2 });
   await send("unknown partition", [batch(["a"])], { partition: 7 });
