@@ -32,7 +32,17 @@ public final class Capability {
     private static final int PARTITIONS = 2;
     private static final long WAIT_MS_MAX = 40_000;
 
-    public static void main(String[] args) throws Exception {
+    public static void main(String[] args) {
+        try {
+            run(args);
+        } catch (Exception error) {
+            // The launcher of source files hides some.
+            System.err.println(error);
+            System.exit(1);
+        }
+    }
+
+    private static void run(String[] args) throws Exception {
         switch (args[0]) {
             case "produce", "consume" -> exchange(Map.of());
             case "idempotent produce" -> exchange(Map.of("enable.idempotence", "true"));

@@ -13,10 +13,12 @@ interface Known {
   reason: string;
 }
 
+const WALK = "random walk";
+
 export interface Sorted {
   /** Differences that no entry names. */
   unknown: Difference[];
-  /** Entries that no difference has needed. */
+  /** Entries that no difference has needed, except those of random walks: these depend on the seeds. */
   unused: Known[];
   count: number;
 }
@@ -31,7 +33,11 @@ export function sortKnown(found: Difference[]): Sorted {
     if (known !== undefined) used.add(known);
     return known === undefined;
   });
-  return { unknown, unused: list.filter((one) => !used.has(one)), count: found.length };
+  return {
+    unknown,
+    unused: list.filter((one) => !used.has(one) && !one.step?.startsWith(WALK)),
+    count: found.length,
+  };
 }
 
 function names(known: Known, difference: Difference): boolean {

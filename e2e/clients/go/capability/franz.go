@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // optInKey is the context key by which franz-go uses the consumer protocol (KIP-848).
@@ -107,6 +108,17 @@ func (f franz) transactions(ctx context.Context) error {
 func (f franz) classicGroup(ctx context.Context) error { return f.share(ctx) }
 
 func (f franz) consumerGroup(ctx context.Context) error {
+	connection, err := kgo.NewClient(f.options()...)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	// Where the broker has no such groups, the client would fall back to a classic one.
+	request := kmsg.NewPtrConsumerGroupDescribeRequest()
+	request.Groups = []string{group}
+	if _, err := connection.Request(ctx, request); err != nil {
+		return err
+	}
 	return f.share(ctx, kgo.WithContext(context.WithValue(ctx, optInKey, true)))
 }
 
