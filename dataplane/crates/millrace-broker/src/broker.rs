@@ -178,8 +178,7 @@ impl Broker {
         let timers = Timers::new(seams.clock.clone(), tasks.clone());
         let opening = Coordinators::open(&config, (&storage, &logs), &timers, &seams);
         let coordinators = opening.await?;
-        let groups = &coordinators.groups;
-        let tracker = tracker(groups, &logs, &storage, &seams);
+        let tracker = tracker(&coordinators.groups, &logs, &storage, &seams);
         let quotas = quotas(&storage).await?;
         let built = (&storage, &logs, &coordinators, &timers);
         let api = api_config(&config, &storage, &advertised, cluster.as_ref());
@@ -190,25 +189,15 @@ impl Broker {
         let telling = tell_changes(cluster.as_ref(), &service, &seams);
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
         let own_client = || own_client(&server, &advertised, &storage);
-        let serving = Serving {
-            server: server.clone(),
-            logs: logs.clone(),
-            groups: groups.clone(),
-            listeners: advertised.iter().map(ToString::to_string).collect(),
-            wal: storage.wal.clone(),
-            store: storage.store.clone(),
-            bucket: storage.bucket.clone(),
-            held_back: storage.held_back.clone(),
-            cluster: cluster.as_ref().map(|all| all.view().clone()),
-            catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
-            service: service.clone(),
-            records: records(&config, own_client(), &service),
-            elsewhere: tracker.elsewhere().clone(),
-        };
+        let kept = (&storage, &logs, &coordinators);
+        let serving = serving(
+            (&config, &seams),
+            (&server, own_client(), &advertised),
+            kept,
+            (cluster.as_ref(), &service, &tracker),
+        );
         let asking = ask_others(cluster.as_ref(), &tracker, own_client(), tasks);
-        coordinators
-            .others
-            .ask_with(Client::new(impatient(own_client())));
+        coordinators.ask_others_with(impatient(own_client()));
         let _ = state.serving.set(serving);
         ready(&state, &addresses);
         Ok(Self {
@@ -556,6 +545,30 @@ fn records(config: &BrokerConfig, client: ClientConfig, service: &ApiService) ->
     config
         .admin_records
         .then(|| Records::new(client, service.inspection_places()))
+}
+
+/// What the admin HTTP shows and changes, once clients are served.
+fn serving(
+    (config, seams): (&BrokerConfig, &Seams),
+    (server, own_client, advertised): (&Server, ClientConfig, &[Endpoint]),
+    (storage, logs, coordinators): (&Storage, &LogManager, &Coordinators),
+    (cluster, service, tracker): (Option<&Cluster>, &Arc<ApiService>, &Tracker),
+) -> Serving {
+    Serving {
+        server: server.clone(),
+        logs: logs.clone(),
+        groups: coordinators.groups.clone(),
+        listeners: advertised.iter().map(ToString::to_string).collect(),
+        wal: storage.wal.clone(),
+        store: storage.store.clone(),
+        bucket: storage.bucket.clone(),
+        held_back: storage.held_back.clone(),
+        cluster: cluster.map(|all| all.view().clone()),
+        catch_up: catch_up(config, storage, tracker.clone(), seams),
+        service: service.clone(),
+        records: records(config, own_client, service),
+        elsewhere: tracker.elsewhere().clone(),
+    }
 }
 
 /// How the broker's own client reaches the broker, or all brokers of its cluster.

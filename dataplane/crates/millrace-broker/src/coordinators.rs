@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use millrace_api::{Markers, ProducerIds, TransactionPeers};
+use millrace_client::{Client, ClientConfig};
 use millrace_coordinator::{
     CoordinatorParts, GroupCoordinator, LoadError, TransactionCoordinator, TransactionParts,
 };
@@ -65,6 +66,11 @@ impl Coordinators {
             others,
             producer_ids,
         })
+    }
+
+    /// Asks the other brokers with such a client from now on.
+    pub(crate) fn ask_others_with(&self, client: ClientConfig) {
+        self.others.ask_with(Client::new(client));
     }
 
     /// Waits until what was taken is durable and answered, for at most `patience` each.
