@@ -1,5 +1,5 @@
-//! Consumer groups: Kafka's classic protocol and the one of KIP-848, kept in `__consumer_offsets`.
-//! Knows nothing of sockets nor of the wire's versions.
+//! Consumer groups: Kafka's classic protocol and the one of KIP-848, kept in `__consumer_offsets`; and transactions,
+//! kept in `__transaction_state`. Knows nothing of sockets nor of the wire's versions.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -8,12 +8,15 @@
 //! | `topics` | the seam to the topics that assignors see |
 //! | `records` | Kafka's record formats |
 //! | `log` | the seam to the partitions that keep the records |
-//! | `load` | reads a partition back into groups |
-//! | `shard` | the groups of one partition |
+//! | `transaction` | the pure state machine of one transactional id; its coordinator; the markers that end transactions |
+//! | `kept` | what groups and transactions have in common: the seam of the parts below |
+//! | `partitions` | loads the shards of partitions that are gained, and resigns from those that are lost |
+//! | `load` | reads a partition back |
+//! | `shard` | what one partition keeps |
 //! | `writer` | the only writer of a shard's log |
-//! | `coordinator` | finds the shard, keeps time, removes expired state; loads shards and resigns from them |
+//! | `coordinator` | the groups as the broker sees them; removes expired state |
 //!
-//! A group's state changes in memory under its lock. Durable changes go to the shard's writer under
+//! State changes in memory under the lock of the group or transaction. Durable changes go to the shard's writer under
 //! the same lock, so the log has the order of the changes. The writer puts all waiting changes into
 //! one batch; once it is durable, it applies and answers them in log order. When a log has grown
 //! long, the writer waits until nothing is in flight, writes the live state at the tail and trims the
