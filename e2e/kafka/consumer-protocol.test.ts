@@ -18,10 +18,12 @@ class Member {
   partitions = 0;
   readonly seen = new Set<string>();
   readonly #child: ChildProcess;
+  readonly #ended: Promise<unknown>;
 
   constructor(bootstrap: string, group: string, topics: string, protocol = "consumer") {
     const machine = ["-Xmx256M", "-XX:+UseSerialGC", "-cp", `${jars}/*`];
     this.#child = spawn("java", [...machine, source, bootstrap, group, topics, protocol]);
+    this.#ended = once(this.#child, "close");
     if (this.#child.stdout === null) throw new Error("a member writes to a pipe");
     createInterface({ input: this.#child.stdout }).on("line", (line) => {
       const [word, text] = line.split(" ", 2);
@@ -31,9 +33,8 @@ class Member {
   }
 
   async end(signal: NodeJS.Signals): Promise<void> {
-    const ended = once(this.#child, "close");
     this.#child.kill(signal);
-    await ended;
+    await this.#ended;
   }
 }
 
