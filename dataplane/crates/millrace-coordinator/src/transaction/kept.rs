@@ -92,6 +92,7 @@ impl Kept for Transaction {
             is_writing: false,
             is_dead: false,
             writes: Vec::new(),
+            late_at: None,
             wake_at: None,
         }
     }
