@@ -21,6 +21,9 @@ pub(crate) struct Now {
 /// A record of the log: its key, and its value, unless it deletes.
 pub(crate) type StateRecord = (Bytes, Option<Bytes>);
 
+/// The key of the header that tells a [`Found::Copy`] from other records.
+pub(crate) const COPY: &str = "copy";
+
 /// A producer and its epoch.
 pub(crate) type ProducerEpoch = (i64, i16);
 
@@ -33,11 +36,23 @@ pub(crate) enum Written {
     Transactional(ProducerEpoch, Vec<StateRecord>),
 }
 
+impl Written {
+    /// The producer whose transaction they are part of, and the records.
+    pub(crate) fn into_parts(self) -> (Option<ProducerEpoch>, Vec<StateRecord>) {
+        match self {
+            Self::Records(records) => (None, records),
+            Self::Transactional(producer, records) => (Some(producer), records),
+        }
+    }
+}
+
 /// A record as it was found in the log.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A record; the producer if it is part of a transaction.
     Record(Option<ProducerEpoch>, Record),
+    /// A copy of a record that counted where the copy stands: it changes nothing that came before it.
+    Copy(Record),
     /// The end of a producer's transaction, and whether it was committed.
     End(ProducerEpoch, bool),
 }

@@ -8,7 +8,7 @@ use millrace_record::{InvalidBatch, TransactionEnd, header_of, records};
 use tokio::sync::Semaphore;
 
 use crate::{
-    kept::{Found, Kept},
+    kept::{COPY, Found, Kept},
     log::{LogFault, StateLog},
     records::MalformedRecord,
     shard::Ground,
@@ -61,6 +61,15 @@ pub(crate) struct Loaded<K> {
     pub(crate) kept: Vec<K>,
     /// Records read, live and dead.
     pub(crate) records: u64,
+    /// Those of them that abort a transaction.
+    pub(crate) aborts: u64,
+}
+
+/// What has been read so far.
+#[derive(Debug, Default)]
+struct Counts {
+    records: u64,
+    aborts: u64,
 }
 
 /// Reads the log of `partition` from start to end, each time with one of `reads`.
@@ -71,7 +80,7 @@ pub(crate) async fn load<K: Kept>(
     ground: &Ground<K>,
 ) -> Result<Loaded<K>, LoadError> {
     let mut loading = K::Loading::default();
-    let mut count = 0;
+    let mut counts = Counts::default();
     let mut offset = log.start();
     let end = log.end();
     while offset < end {
@@ -90,7 +99,7 @@ pub(crate) async fn load<K: Kept>(
                 .map_err(|error| fault(LogFault::corrupt(error)))?
                 .last_offset();
             next = next.max(u64::try_from(last).unwrap_or(0) + 1);
-            count += apply::<K>(partition, batch, &mut loading)?;
+            apply::<K>(partition, batch, &mut loading, &mut counts)?;
         }
         if next == offset {
             let short = "the log ends before its high watermark";
@@ -102,7 +111,8 @@ pub(crate) async fn load<K: Kept>(
     let (config, now) = (&ground.config, ground.now());
     Ok(Loaded {
         kept: K::loaded(loading, config, now),
-        records: count,
+        records: counts.records,
+        aborts: counts.aborts,
     })
 }
 
@@ -135,7 +145,8 @@ fn apply<K: Kept>(
     partition: usize,
     batch: &Bytes,
     loading: &mut K::Loading,
-) -> Result<u64, LoadError> {
+    counts: &mut Counts,
+) -> Result<(), LoadError> {
     let topic = K::NAMES.topic;
     let fault = |error: InvalidBatch| LoadError::Read {
         topic,
@@ -155,18 +166,24 @@ fn apply<K: Kept>(
     let producer = (header.producer_id, header.producer_epoch);
     if header.is_control() {
         if let Some(end) = TransactionEnd::of(batch).map_err(fault)? {
+            counts.aborts += u64::from(!end.committed);
             let found = Found::End(producer, end.committed);
             K::load(loading, found).map_err(malformed(header.base_offset))?;
         }
-        return Ok(1);
+        counts.records += 1;
+        return Ok(());
     }
     let producer = header.is_transactional().then_some(producer);
-    let mut count = 0;
     for record in records(batch).map_err(fault)? {
         let record = record.map_err(fault)?;
         let offset = record.offset;
-        count += 1;
-        K::load(loading, Found::Record(producer, record)).map_err(malformed(offset))?;
+        counts.records += 1;
+        let is_copy = record.headers.iter().any(|header| header.key == COPY);
+        let found = match producer {
+            None if is_copy => Found::Copy(record),
+            producer => Found::Record(producer, record),
+        };
+        K::load(loading, found).map_err(malformed(offset))?;
     }
-    Ok(count)
+    Ok(())
 }

@@ -257,13 +257,18 @@ impl<K: Kept> Partitions<K> {
         &self,
         work: &mut Work,
         log: &Arc<dyn StateLog>,
-        Loaded { kept, records }: Loaded<K>,
+        loaded: Loaded<K>,
         settled: CancellationToken,
     ) -> Arc<Shard<K>> {
         let (writes, queue) = mpsc::channel(WRITES_MAX);
+        let Loaded {
+            kept,
+            records,
+            aborts,
+        } = loaded;
         let shard = Shard::new(self.ground.clone(), log.epoch(), kept, writes);
         let (ground, log) = (self.ground.clone(), Arc::clone(log));
-        let writer = Writer::new(shard.clone(), ground, log, queue, records);
+        let writer = Writer::new(shard.clone(), ground, log, queue, (records, aborts));
         let task = K::NAMES.writer;
         let writing = self.supervisor.spawn(task, async move {
             let _settled = settled.drop_guard();

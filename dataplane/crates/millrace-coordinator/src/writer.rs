@@ -10,7 +10,7 @@ use millrace_record::{BatchBuilder, Compression};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    kept::{Kept, ProducerEpoch, StateRecord, Unserved, Written},
+    kept::{COPY, Kept, ProducerEpoch, StateRecord, Unserved},
     log::{BoxFuture, Durable, LogFault, StateLog},
     shard::{Cell, Ground, Shard, Write},
 };
@@ -22,8 +22,18 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// rest waits in the channel and makes larger batches.
 const IN_FLIGHT_MAX: usize = 32;
 
+/// Aborted transactions after which the live state is rewritten as well: the partition remembers each until its records
+/// are trimmed, and takes no more transactions once there are [too many](millrace_log::error::AppendError::TooManyTransactions).
+pub(crate) const ABORTS_MAX: u64 = 4_000;
+
+/// The headers of records, and of those that a rewrite copies to the tail.
+const NO_HEADERS: Headers = &[];
+const COPY_HEADERS: Headers = &[(COPY, None)];
+
 /// The sequence of batches that have none.
 const NO_SEQUENCE: i32 = -1;
+
+type Headers = &'static [(&'static str, Option<&'static [u8]>)];
 
 type Finished<K> = (Result<Offset, LogFault>, Vec<Ended<K>>);
 
@@ -45,6 +55,8 @@ pub(crate) struct Writer<K: Kept> {
     records: u64,
     /// At how many of them the live ones are rewritten.
     rewrite_at: u64,
+    /// Aborted transactions since then.
+    aborts: u64,
 }
 
 /// The batch being filled, and whose writes end in it.
@@ -78,7 +90,7 @@ impl<K: Kept> Writer<K> {
         ground: Ground<K>,
         log: Arc<dyn StateLog>,
         writes: mpsc::Receiver<Write<K>>,
-        records: u64,
+        (records, aborts): (u64, u64),
     ) -> Self {
         let mut writer = Self {
             shard,
@@ -88,8 +100,11 @@ impl<K: Kept> Writer<K> {
             in_flight: FuturesOrdered::new(),
             records,
             rewrite_at: 0,
+            aborts: 0,
         };
-        writer.schedule_rewrite(writer.shard.durable_count() as u64);
+        let live = writer.shard.durable_count() as u64;
+        writer.schedule_rewrite(live);
+        writer.aborts = aborts;
         writer
     }
 
@@ -106,7 +121,7 @@ impl<K: Kept> Writer<K> {
                     self.append(write).await;
                 }
             }
-            if self.records >= self.rewrite_at {
+            if self.records >= self.rewrite_at || self.aborts >= ABORTS_MAX {
                 self.rewrite().await;
             }
         }
@@ -123,14 +138,13 @@ impl<K: Kept> Writer<K> {
                     let full = std::mem::replace(&mut filling, Filling::new(None));
                     self.flush(full).await;
                     let appended = self.log.append_marker(marker).await;
+                    self.aborts += u64::from(!marker.committed);
                     self.appended(appended, 1, vec![Ended::Marker(marker, reply)]);
                 }
                 Write::Of(write) => {
-                    let (producer, records) = match write.written {
-                        Written::Records(records) => (None, records),
-                        Written::Transactional(producer, records) => (Some(producer), records),
-                    };
-                    self.fill_all(&mut filling, producer, &records).await;
+                    let (producer, records) = write.written.into_parts();
+                    let records = (&records[..], NO_HEADERS);
+                    self.fill_all(&mut filling, producer, records).await;
                     let ended = Ended::Of(write.cell, write.outcome, write.charge);
                     filling.ended.push(ended);
                 }
@@ -150,7 +164,7 @@ impl<K: Kept> Writer<K> {
         &mut self,
         filling: &mut Filling<K>,
         producer: Option<ProducerEpoch>,
-        records: &[StateRecord],
+        (records, headers): (&[StateRecord], Headers),
     ) {
         if filling.producer != producer {
             let full = std::mem::replace(filling, Filling::new(producer));
@@ -162,7 +176,8 @@ impl<K: Kept> Writer<K> {
                 filling.fault = self.flush(full).await;
             }
             let ms = self.ground.clock.wall_ms();
-            filling.builder.push(ms, Some(key), value.as_deref(), &[]);
+            let value = value.as_deref();
+            filling.builder.push(ms, Some(key), value, headers);
         }
     }
 
@@ -251,12 +266,9 @@ impl<K: Kept> Writer<K> {
         let mut filling = Filling::new(None);
         for cell in self.shard.cells() {
             for written in Shard::durable(&cell) {
-                match written {
-                    Written::Records(records) => self.fill_all(&mut filling, None, &records).await,
-                    Written::Transactional(producer, records) => {
-                        self.fill_all(&mut filling, Some(producer), &records).await;
-                    }
-                }
+                let (producer, records) = written.into_parts();
+                let records = (&records[..], COPY_HEADERS);
+                self.fill_all(&mut filling, producer, records).await;
             }
         }
         if self.shard.has_resigned() {
@@ -288,6 +300,7 @@ impl<K: Kept> Writer<K> {
     }
 
     fn schedule_rewrite(&mut self, live: u64) {
+        self.aborts = 0;
         self.rewrite_at = (2 * live).max(live + self.ground.rewrite_after_records);
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct MemoryLog {
     pub(crate) broken: AtomicBool,
     /// Its bytes in storage are not what was written.
     corrupt: AtomicBool,
+    /// Trims take place later than anybody looks.
+    pub(crate) keep_all: AtomicBool,
     /// The epoch of its last leader.
     epoch: AtomicI32,
 }
@@ -49,6 +51,7 @@ impl MemoryLog {
             durable: watch::Sender::new(true),
             broken: AtomicBool::new(false),
             corrupt: AtomicBool::new(false),
+            keep_all: AtomicBool::new(false),
             epoch: AtomicI32::new(0),
         })
     }
@@ -166,6 +169,9 @@ impl StateLog for Led {
 
     fn trim(&self, new_start: Offset) -> BoxFuture<'_, Result<(), LogFault>> {
         let trimmed = self.check().map(|()| {
+            if self.log.keep_all.load(Ordering::SeqCst) {
+                return;
+            }
             *self.log.start.lock() = new_start;
             let mut batches = self.log.batches.lock();
             batches.retain(|(base, _)| *base >= new_start);

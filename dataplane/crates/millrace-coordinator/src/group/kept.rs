@@ -237,14 +237,25 @@ impl Kept for Group {
     }
 
     fn load(loading: &mut LoadedGroups, found: Found) -> Result<(), MalformedRecord> {
-        match found {
-            Found::End(producer, committed) => loading.end(producer, committed),
-            Found::Record(producer, record) => {
-                let key = record.key.unwrap_or_default();
-                if let Some(read) = GroupRecord::decode(&key, record.value.as_deref())? {
-                    loading.take(producer, read);
-                }
+        let (producer, record, is_copy) = match found {
+            Found::End(producer, committed) => {
+                loading.end(producer, committed);
+                return Ok(());
             }
+            Found::Record(producer, record) => (producer, record, false),
+            Found::Copy(record) => (None, record, true),
+        };
+        let key = record.key.unwrap_or_default();
+        match GroupRecord::decode(&key, record.value.as_deref())? {
+            // What is pending is newer than the offset that is copied.
+            Some(GroupRecord::Offset(Key::Offset { group, partition }, Some(committed)))
+                if is_copy =>
+            {
+                let loaded = loading.groups.entry(group).or_default();
+                loaded.offsets.insert(partition, committed);
+            }
+            Some(read) => loading.take(producer, read),
+            None => {}
         }
         Ok(())
     }

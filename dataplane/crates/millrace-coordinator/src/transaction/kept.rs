@@ -92,6 +92,7 @@ impl Kept for Transaction {
             is_writing: false,
             is_dead: false,
             writes: Vec::new(),
+            late_at: None,
             wake_at: None,
         }
     }
@@ -198,7 +199,7 @@ impl Kept for Transaction {
     }
 
     fn load(loading: &mut Self::Loading, found: Found) -> Result<(), MalformedRecord> {
-        let Found::Record(_, record) = found else {
+        let (Found::Record(_, record) | Found::Copy(record)) = found else {
             return Ok(());
         };
         if let Some(id) = decode_key(&record.key.unwrap_or_default())? {

@@ -93,6 +93,8 @@ pub(crate) struct Transaction {
     /// The id is being forgotten.
     is_dead: bool,
     writes: Vec<(crate::kept::Written, Outcome)>,
+    /// When the ongoing transaction is late, by the clock that never jumps.
+    late_at: Option<Duration>,
     wake_at: Option<Duration>,
 }
 
@@ -135,6 +137,10 @@ impl Transaction {
                 Err(TransactionError::Concurrent)
             }
             TransactionState::Ongoing => {
+                // Only the current producer can have begun it: any other epoch is a zombie's.
+                if expected.is_some_and(|producer| producer != (stored.producer_id, stored.epoch)) {
+                    return Err(TransactionError::ProducerFenced);
+                }
                 // The caller comes again, and then finds the transaction aborted.
                 let answer = Err(TransactionError::Concurrent);
                 Ok(self.fence(now, |reply| Reply::Producer(reply, answer)))
@@ -168,13 +174,15 @@ impl Transaction {
             ..stored.clone()
         };
         let is_current = expected.is_none_or(|epoch| epoch == stored.epoch);
-        if is_exhausted(stored.epoch) && is_current {
+        // No producer may have the greatest epoch, not even the one whose transaction was aborted with it.
+        let is_last = stored.epoch == i16::MAX && expected == Some(self.last_epoch);
+        if is_exhausted(stored.epoch) && (is_current || is_last) {
             let Some(producer_id) = fresh else {
                 return Ok(Step::NeedsProducerId);
             };
             next.previous_producer_id = stored.producer_id;
             (next.producer_id, next.epoch) = (producer_id, 0);
-            let last = expected.map_or(NO_EPOCH, |_| stored.epoch);
+            let last = expected.unwrap_or(NO_EPOCH);
             return Ok(self.write_producer(next, last));
         }
         let (epoch, last) = match expected {
@@ -273,6 +281,9 @@ impl Transaction {
     fn of_producer(&self, producer: ProducerIdAndEpoch) -> Result<&Metadata, TransactionError> {
         let stored = self.stored.as_ref().filter(|_| !self.is_dead);
         let stored = stored.ok_or(TransactionError::InvalidProducerIdMapping)?;
+        if stored.is_next(producer) {
+            return Err(TransactionError::Concurrent);
+        }
         if stored.producer_id != producer.0 {
             return Err(TransactionError::InvalidProducerIdMapping);
         }
@@ -299,6 +310,9 @@ impl Transaction {
         let (producer_id, epoch) = producer;
         let stored = self.stored.as_ref().filter(|_| !self.is_dead);
         let stored = stored.ok_or(TransactionError::InvalidProducerIdMapping)?;
+        if stored.is_next(producer) {
+            return Err(TransactionError::Concurrent);
+        }
         let has_epochs = protocol >= EPOCH_PER_TRANSACTION;
         let is_retry = has_epochs && is_retried_end(stored, producer);
         if !is_retry {
@@ -441,13 +455,11 @@ impl Transaction {
 
     /// The transaction took too long: it is aborted.
     fn abort_if_late(&mut self, now: Now) {
-        let Some(stored) = &self.stored else { return };
-        if stored.state != TransactionState::Ongoing {
+        let Some((stored, late_at)) = self.stored.as_ref().zip(self.late_at) else {
             return;
-        }
-        let late_ms = stored.start_ms.saturating_add(i64::from(stored.timeout_ms));
-        if now.ms < late_ms {
-            self.schedule(now);
+        };
+        if now.at < late_at {
+            self.wake_at = Some(late_at);
         } else if self.is_writing {
             self.wake_at = Some(now.at + RETRY_PAUSE);
         } else {
@@ -456,15 +468,18 @@ impl Transaction {
         }
     }
 
-    /// Sets the time at which the ongoing transaction is late.
+    /// Sets the time at which the ongoing transaction is late: once, when it begins or is loaded.
     fn schedule(&mut self, now: Now) {
         let stored = self.stored.as_ref();
         let ongoing = stored.filter(|stored| stored.state == TransactionState::Ongoing);
-        self.wake_at = ongoing.map(|stored| {
+        self.late_at = ongoing.map(|stored| {
             let late_ms = stored.start_ms.saturating_add(i64::from(stored.timeout_ms));
-            let left = u64::try_from(late_ms.saturating_sub(now.ms)).unwrap_or(0);
-            now.at + Duration::from_millis(left)
+            // A transaction that begins later than now was stamped by a clock that was wrong.
+            let left_ms = late_ms.saturating_sub(now.ms).min(stored.timeout_ms.into());
+            let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
+            self.late_at.unwrap_or(now.at + left)
         });
+        self.wake_at = self.late_at;
     }
 
     fn check_idle(&self) -> Result<(), TransactionError> {
@@ -506,6 +521,7 @@ fn check_expected(
     expected: Option<ProducerIdAndEpoch>,
 ) -> Result<(), TransactionError> {
     match expected {
+        Some(producer) if stored.is_next(producer) => Err(TransactionError::Concurrent),
         Some((id, _)) if id == stored.producer_id => Ok(()),
         Some((id, epoch)) if id == stored.previous_producer_id && is_exhausted(epoch) => Ok(()),
         Some(_) => Err(TransactionError::ProducerFenced),

@@ -60,6 +60,13 @@ pub(super) fn decode_key(bytes: &[u8]) -> Result<Option<String>, MalformedRecord
 }
 
 impl Metadata {
+    /// Whether the producer was told to go on so, and comes before the transaction that it has ended is complete.
+    pub(super) fn is_next(&self, producer: (i64, i16)) -> bool {
+        self.state.is_ending()
+            && self.next_producer_id != NONE
+            && producer == (self.next_producer_id, 0)
+    }
+
     pub(super) fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(64 + 16 * self.partitions.len());
         out.put_i16(VERSION);

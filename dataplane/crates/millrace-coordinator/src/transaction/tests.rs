@@ -534,6 +534,59 @@ async fn an_exhausted_epoch_makes_a_new_producer_id() {
     assert_eq!(world.init(None).await, Ok((1_000, 0)));
 }
 
+/// The new id was fenced until the last transaction of the old one was complete.
+#[tokio::test(start_paused = true)]
+async fn a_producer_with_its_next_id_waits_for_the_end_of_its_last_transaction() {
+    use TransactionError::Concurrent;
+    const LAST: i16 = i16::MAX - 1;
+    let world = loaded(stored(TransactionState::Ongoing, LAST)).await;
+    world.data.is_down.store(true, Ordering::SeqCst);
+    let next = world.end((7, LAST), true, 2).await.expect("durable");
+    assert_eq!(next, (1_000, 0));
+    assert_eq!(world.add(next, &["t"]).await, Err(Concurrent));
+    assert_eq!(world.verify(next, "t"), Err(Concurrent));
+    assert_eq!(world.end(next, false, 2).await, Err(Concurrent));
+    assert_eq!(world.init(Some(next)).await, Err(Concurrent));
+    world.data.is_down.store(false, Ordering::SeqCst);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.add(next, &["t"]).await, Ok(()));
+}
+
+/// It got the epoch that fenced it, with which no transaction could have been aborted.
+#[tokio::test(start_paused = true)]
+async fn a_producer_that_was_fenced_with_the_last_epoch_gets_a_new_id() {
+    const LAST: i16 = i16::MAX - 1;
+    let world = loaded(stored(TransactionState::Ongoing, LAST)).await;
+    world.pass(TIMEOUT).await;
+    assert_eq!(world.markers("t"), [((7, i16::MAX), false)]);
+    assert_eq!(world.init(Some((7, LAST))).await, Ok((1_000, 0)));
+    assert_eq!(world.init(Some((7, LAST))).await, Ok((1_000, 0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zombie_does_not_abort_the_transaction_of_its_successor() {
+    let world = World::new().await;
+    let zombie = world.init(None).await.expect("new");
+    let producer = world.init(None).await.expect("known");
+    world.add(producer, &["t"]).await.expect("begun");
+    let fenced = world.init(Some(zombie)).await;
+    assert_eq!(fenced, Err(TransactionError::ProducerFenced));
+    assert_eq!(world.state(), TransactionState::Ongoing);
+    assert_eq!(world.end(producer, true, 2).await, Ok((producer.0, 2)));
+}
+
+/// The log says that it begins in an hour.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_a_wrong_clock_has_stamped_is_aborted_in_time() {
+    let begun = stored(TransactionState::Ongoing, 3);
+    let start_ms = 60 * 60 * 1_000 + begun.start_ms;
+    let world = loaded(Metadata { start_ms, ..begun }).await;
+    world.pass(TIMEOUT - Duration::from_millis(1)).await;
+    assert_eq!(world.state(), TransactionState::Ongoing);
+    world.pass(Duration::from_millis(1)).await;
+    assert_eq!(world.state(), TransactionState::CompleteAbort);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_takes_too_long_is_aborted_also_by_another_coordinator() {
     for is_moved in [false, true] {

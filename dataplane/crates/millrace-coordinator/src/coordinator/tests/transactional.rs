@@ -226,6 +226,50 @@ async fn a_rewritten_log_holds_open_transactions() {
     );
 }
 
+/// The copy of the offset before superseded the one in the transaction, whose own copy was lost.
+#[tokio::test]
+async fn a_rewrite_that_was_cut_short_takes_nothing_back() {
+    let config = GroupConfig {
+        rewrite_after_records: 20,
+        ..GroupConfig::default()
+    };
+    let world = ready(1, config).await;
+    world.plain("t", 1).await;
+    world.begin("g", "t", 5).await.expect("durable");
+    world.topic.logs[0].keep_all.store(true, Ordering::SeqCst);
+    for offset in 0..30 {
+        world.plain("u", offset).await;
+    }
+    world.coordinator.close().await;
+    let log = &world.topic.logs[0];
+    let batches = log.batches();
+    let mut headers = { batches.iter().rev() }.map(|batch| header_of(batch).expect("sound"));
+    let pending = headers.find(|header| header.is_transactional());
+    let pending = pending.expect("copied").base_offset;
+    assert!(pending > 20, "it was not rewritten");
+    log.truncate(u64::try_from(pending).expect("an offset"));
+    let world = open(&world.topic, GroupConfig::default()).await;
+    assert!(world.is_pending("t"));
+    assert_eq!(world.committed("t"), Some(1));
+    world.end(true).await;
+    assert_eq!(world.committed("t"), Some(5));
+}
+
+/// The partition remembers aborted transactions until they are trimmed, and takes a bounded number.
+#[tokio::test]
+async fn a_log_is_rewritten_after_many_aborts() {
+    let mut world = ready(1, GroupConfig::default()).await;
+    for aborts in 1..=crate::writer::ABORTS_MAX {
+        world.end(false).await;
+        if aborts == 10 {
+            world = world.reloaded().await;
+        }
+    }
+    world.plain("t", 1).await;
+    let records = world.topic.logs[0].records();
+    assert!(records < 10, "{records} records");
+}
+
 /// Offsets that came back with a later commit of the transaction would tell the consumers of a new topic with the same
 /// name to begin in the middle.
 #[tokio::test]
