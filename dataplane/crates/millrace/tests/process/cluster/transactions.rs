@@ -29,6 +29,9 @@ use super::harness::{Cluster, PARTITIONS, PATIENCE, TOPIC};
 
 const POLL: Duration = Duration::from_millis(20);
 
+/// A failover and the markers after it take less; a request that nobody answers times out much later.
+const MARKERS_WAIT: Duration = Duration::from_secs(15);
+
 /// Key types of FindCoordinator.
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
@@ -503,6 +506,32 @@ async fn the_next_coordinator_writes_the_markers_of_one_that_died() {
     }
     let values = ["1-true", "2-true", "next", "next", "next"];
     cluster.expect_committed(&everywhere(&values)).await;
+}
+
+/// A broker that stands still takes its requests, and answers none. Whoever leads its partitions next is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn markers_do_not_wait_for_a_broker_that_hangs() {
+    let cluster = cluster().await;
+    let id = cluster.key_at(TRANSACTION, 1, "tx").await;
+    let mut producer = Producer::init(&cluster, &id, 2).await;
+    // Coordinators are connected to all brokers before one hangs.
+    producer.produce(&cluster, &all(), "a", true).await;
+    producer.end(&cluster, true).await;
+    cluster.expect_committed(&everywhere(&["a"])).await;
+    producer.produce(&cluster, &all(), "b", true).await;
+    cluster.signal(2, Signal::STOP);
+    producer.end(&cluster, true).await;
+    sleep(Duration::from_millis(200)).await;
+    cluster.expire(2).await;
+    let replacing = async {
+        while !cluster.led(2).await.is_empty() {
+            sleep(POLL).await;
+        }
+    };
+    timeout(PATIENCE, replacing).await.expect("others lead");
+    let expected = everywhere(&["a", "b"]);
+    let written = timeout(MARKERS_WAIT, cluster.expect_committed(&expected)).await;
+    written.expect("markers go to the next leader");
 }
 
 /// Partitions of open transactions move as planned, or to whoever takes the log of their broker over.
