@@ -39,11 +39,15 @@ export interface Exchanger {
 }
 
 const JAVA_VERSIONS = ["3.7.2", "4.1.1"] as const;
+/** Only capabilities are tried with it. */
+const JAVA_NEWEST = "4.4.0";
 const PYTHON_PACKAGES = [
   { name: "kafka-python", version: "2.0.6", program: "kafka_python.py" },
   { name: "kafka-python", version: "3.0.12", program: "kafka_python.py" },
   { name: "confluent-kafka", version: "2.16.1", program: "confluent.py" },
 ] as const;
+/** Only capabilities are tried with it. */
+const AIOKAFKA = { name: "aiokafka", version: "0.14.0" };
 /** Their versions stand in go/go.mod. */
 const GO_PROGRAMS = [
   { name: "franz-go", program: "franz", module: "github.com/twmb/franz-go" },
@@ -97,6 +101,32 @@ export async function installSteadyPrograms(): Promise<Program[]> {
   });
 }
 
+/** The programs that try one capability, which is their last argument. @throws Error as `installClients` does. */
+export async function installCapabilityPrograms(): Promise<Program[]> {
+  mkdirSync(installed, { recursive: true });
+  const javas = [...JAVA_VERSIONS, JAVA_NEWEST];
+  for (const version of javas) await installJavaVersion(version);
+  const java = javas.map((version) => ({
+    name: `Java kafka-clients ${version}`,
+    command: javaProgram(version, "Capability.java"),
+  }));
+  const go = (await installGo()).map(({ name }) => ({
+    name,
+    command: [join(installed, "go-bin/capability"), name.split(" ")[0] ?? ""],
+  }));
+  const packages = [...PYTHON_PACKAGES.slice(1), AIOKAFKA];
+  const python: Program[] = [];
+  for (const { name, version } of packages) {
+    const command = [
+      await installPythonPackage(name, version),
+      join(here, "python/capability.py"),
+      name,
+    ];
+    python.push({ name: `${name} ${version}`, command });
+  }
+  return [...java, ...go, ...python];
+}
+
 async function installPrograms(): Promise<Program[]> {
   mkdirSync(installed, { recursive: true });
   return [...(await installJava()), ...(await installGo()), ...(await installPython())];
@@ -108,17 +138,19 @@ export async function createScramUser(signIn: SignIn): Promise<void> {
 }
 
 async function installJava(): Promise<Program[]> {
-  for (const version of JAVA_VERSIONS) {
-    const folder = javaFolder(version);
-    if (isComplete(folder)) continue;
-    const goal = ["-q", "-B", "-f", join(here, "java/pom.xml"), "dependency:copy-dependencies"];
-    await install("mvn", [...goal, `-Dkafka.version=${version}`, `-DoutputDirectory=${folder}`]);
-    markComplete(folder);
-  }
+  for (const version of JAVA_VERSIONS) await installJavaVersion(version);
   return JAVA_VERSIONS.map((version) => ({
     name: `Java kafka-clients ${version}`,
     command: javaCommand(version),
   }));
+}
+
+async function installJavaVersion(version: string): Promise<void> {
+  const folder = javaFolder(version);
+  if (isComplete(folder)) return;
+  const goal = ["-q", "-B", "-f", join(here, "java/pom.xml"), "dependency:copy-dependencies"];
+  await install("mvn", [...goal, `-Dkafka.version=${version}`, `-DoutputDirectory=${folder}`]);
+  markComplete(folder);
 }
 
 function javaFolder(version: string): string {
@@ -126,9 +158,12 @@ function javaFolder(version: string): string {
 }
 
 function javaCommand(version: string, ...args: string[]): string[] {
+  return [...javaProgram(version, "Exchange.java"), ...args];
+}
+
+function javaProgram(version: string, source: string): string[] {
   const machine = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
-  const program = join(here, "java/Exchange.java");
-  return ["java", ...machine, "-cp", join(javaFolder(version), "*"), program, ...args];
+  return ["java", ...machine, "-cp", join(javaFolder(version), "*"), join(here, "java", source)];
 }
 
 async function installGo(): Promise<Program[]> {
@@ -149,17 +184,22 @@ async function installGo(): Promise<Program[]> {
 async function installPython(): Promise<Program[]> {
   const programs: Program[] = [];
   for (const { name, version, program } of PYTHON_PACKAGES) {
-    const folder = join(installed, `${name}-${version}`);
-    if (!isComplete(folder)) {
-      await install("python3", ["-m", "venv", "--clear", folder]);
-      const pip = ["install", "--quiet", "--disable-pip-version-check", `${name}==${version}`];
-      await install(join(folder, "bin/pip"), pip);
-      markComplete(folder);
-    }
-    const command = [join(folder, "bin/python"), join(here, "python", program)];
+    const command = [await installPythonPackage(name, version), join(here, "python", program)];
     programs.push({ name: `${name} ${version}`, command });
   }
   return programs;
+}
+
+/** @returns the interpreter that has the package. */
+async function installPythonPackage(name: string, version: string): Promise<string> {
+  const folder = join(installed, `${name}-${version}`);
+  if (!isComplete(folder)) {
+    await install("python3", ["-m", "venv", "--clear", folder]);
+    const pip = ["install", "--quiet", "--disable-pip-version-check", `${name}==${version}`];
+    await install(join(folder, "bin/pip"), pip);
+    markComplete(folder);
+  }
+  return join(folder, "bin/python");
 }
 
 /** What an installation that was interrupted left is installed again. */

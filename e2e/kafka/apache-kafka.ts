@@ -1,4 +1,4 @@
-/** Apache Kafka itself, of the version whose tools the tests use: one broker with ACLs, to compare Millrace with. */
+/** Apache Kafka itself, of the version whose tools the tests use: one broker, to compare Millrace with. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,14 +17,31 @@ const CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ";
 /** Of both brokers. */
 export const DELEGATION_TOKENS = "delegation.token.secret.key=sixteen bytes or more";
 
+const AUTHORIZER = [
+  "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+  "super.users=User:ANONYMOUS",
+];
+
 const LISTENERS = ["PLAINTEXT", "SASL_PLAINTEXT", "CONTROLLER"] as const;
 type Listener = (typeof LISTENERS)[number];
 
 export class ApacheKafka {
   readonly #folder = mkdtempSync(join(tmpdir(), "millrace-kafka-"));
   readonly #ports = new Map<Listener, number>();
+  readonly #authorizer: boolean;
+  readonly #further: string[];
   #process: ChildProcess | undefined;
   #log = "";
+
+  /** @param further lines of the properties file, after those that stand here. */
+  constructor({ authorizer = true, further = [] as string[] } = {}) {
+    this.#authorizer = authorizer;
+    this.#further = further;
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
 
   bootstrap(listener: Listener): string {
     return `localhost:${this.#ports.get(listener)}`;
@@ -32,10 +49,14 @@ export class ApacheKafka {
 
   async create(): Promise<void> {
     for (const name of LISTENERS) this.#ports.set(name, await freePort());
-    const properties = join(this.#folder, "server.properties");
+    const properties = this.#properties;
     writeFileSync(properties, this.#settings(), { mode: 0o600 });
     await kafkaTool("kafka.tools.StorageTool", ["format", "-t", CLUSTER_ID, "-c", properties]);
-    const child = spawn("java", javaArguments("kafka.Kafka", [properties]));
+    await this.start();
+  }
+
+  async start(): Promise<void> {
+    const child = spawn("java", javaArguments("kafka.Kafka", [this.#properties]));
     this.#process = child;
     for (const stream of [child.stdout, child.stderr]) {
       stream.on("data", (chunk) => {
@@ -53,15 +74,27 @@ export class ApacheKafka {
 
   /** Stops the broker, which keeps nothing, and removes its folder. */
   async remove(): Promise<void> {
-    const child = this.#process;
-    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
-      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_SECONDS_MAX * 1_000);
-      const ended = once(child, "close");
-      child.kill("SIGTERM");
-      await ended;
-      clearTimeout(timer);
-    }
+    await this.#end("SIGTERM");
     rmSync(this.#folder, { recursive: true });
+  }
+
+  /** As a crash does: nothing is written any more. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  get #properties(): string {
+    return join(this.#folder, "server.properties");
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#process;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_SECONDS_MAX * 1_000);
+    const ended = once(child, "close");
+    child.kill(signal);
+    await ended;
+    clearTimeout(timer);
   }
 
   async #answers(): Promise<boolean> {
@@ -93,12 +126,15 @@ export class ApacheKafka {
       "listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;",
       DELEGATION_TOKENS,
       `listener.name.sasl_plaintext.plain.sasl.jaas.config=${login} required user_${username}="${password}";`,
-      "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-      "super.users=User:ANONYMOUS",
+      ...(this.#authorizer ? AUTHORIZER : []),
       "offsets.topic.replication.factor=1",
       "offsets.topic.num.partitions=1",
       "group.initial.rebalance.delay.ms=0",
+      "transaction.state.log.replication.factor=1",
+      "transaction.state.log.min.isr=1",
+      "transaction.state.log.num.partitions=1",
       `log.dirs=${join(this.#folder, "data")}`,
+      ...this.#further,
       "",
     ].join("\n");
   }

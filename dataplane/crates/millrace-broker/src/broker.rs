@@ -3,14 +3,12 @@
 use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, ProducerIds, SaslListener,
-    Security, TransactionPeers, authorizer, client_quotas, delegation_tokens, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, authorizer,
+    client_quotas, delegation_tokens, scram_users,
 };
 use millrace_client::{Client, ClientConfig};
 use millrace_cluster::Cluster;
-use millrace_coordinator::{
-    CoordinatorParts, GroupCoordinator, TransactionCoordinator, TransactionParts,
-};
+use millrace_coordinator::GroupCoordinator;
 use millrace_log::{LogManager, LogParts, Shared};
 use millrace_meta::BrokerEndpoint;
 use millrace_model::Cause;
@@ -29,6 +27,7 @@ use crate::{
     cluster,
     config::{BrokerConfig, Endpoint, HostPort, INTER_BROKER, InjectedPanic},
     control_link::{ControlLink, LinkParts},
+    coordinators::Coordinators,
     folder::{DataFolder, FolderError},
     memory::{MemoryBudgets, MemoryError},
     own_client,
@@ -38,7 +37,6 @@ use crate::{
     telemetry::{Telemetry, TelemetryError},
     tls::{CertificateError, Certificates},
     token_keys::{KeySetError, KeySets},
-    transaction_peers::OtherBrokers,
 };
 
 /// How often metric samples are folded into their buckets: bounds the memory of unread samples.
@@ -86,9 +84,9 @@ pub enum StartError {
     /// The partitions.
     #[error("the partitions cannot be opened: {0}")]
     Logs(#[from] millrace_log::error::OpenError),
-    /// The consumer groups.
-    #[error("the consumer groups cannot be loaded: {0}")]
-    Groups(#[from] millrace_coordinator::LoadError),
+    /// The consumer groups, or the transactions.
+    #[error("the coordinators cannot start: {0}")]
+    Coordinators(#[from] millrace_coordinator::LoadError),
 }
 
 /// Why a running broker has to end.
@@ -117,8 +115,7 @@ pub struct Broker {
     addresses: Vec<(String, SocketAddr)>,
     server: Server,
     service: Arc<ApiService>,
-    groups: GroupCoordinator,
-    transactions: TransactionCoordinator,
+    coordinators: Coordinators,
     logs: LogManager,
     storage: Storage,
     cluster: Option<Cluster>,
@@ -179,44 +176,28 @@ impl Broker {
         let logs = open_logs(&config, &storage, &seams).await?;
         let cluster = join_cluster(&config, &storage, &logs, &seams).await;
         let timers = Timers::new(seams.clock.clone(), tasks.clone());
-        let groups = open_groups(&config, &logs, &timers, &seams).await?;
-        let others = Arc::new(OtherBrokers::default());
-        let producer_ids = Arc::new(ProducerIds::new(Arc::clone(&storage.meta)));
-        let transacting = (&groups, &others, &producer_ids);
-        let transactions = open_transactions(&config, &logs, transacting, &timers, &seams).await?;
-        let tracker = tracker(&groups, &logs, &storage, &seams);
+        let opening = Coordinators::open(&config, (&storage, &logs), &timers, &seams);
+        let coordinators = opening.await?;
+        let tracker = tracker(&coordinators.groups, &logs, &storage, &seams);
         let quotas = quotas(&storage).await?;
-        let built = (&storage, &logs, &groups, &timers);
+        let built = (&storage, &logs, &coordinators, &timers);
         let api = api_config(&config, &storage, &advertised, cluster.as_ref());
         let security = security(&config, &storage, &seams).await?;
         let guards = (security, Arc::clone(&quotas));
-        let transacting = Transacting {
-            transactions: transactions.clone(),
-            others: Arc::clone(&others),
-            producer_ids,
-        };
-        let parts = api_parts(built, transacting, settings, guards, api, &seams);
+        let parts = api_parts(built, settings, guards, api, &seams);
         let service = Arc::new(ApiService::new(parts));
         let telling = tell_changes(cluster.as_ref(), &service, &seams);
         let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
         let own_client = || own_client(&server, &advertised, &storage);
-        let serving = Serving {
-            server: server.clone(),
-            logs: logs.clone(),
-            groups: groups.clone(),
-            listeners: advertised.iter().map(ToString::to_string).collect(),
-            wal: storage.wal.clone(),
-            store: storage.store.clone(),
-            bucket: storage.bucket.clone(),
-            held_back: storage.held_back.clone(),
-            cluster: cluster.as_ref().map(|all| all.view().clone()),
-            catch_up: catch_up(&config, &storage, tracker.clone(), &seams),
-            service: service.clone(),
-            records: records(&config, own_client(), &service),
-            elsewhere: tracker.elsewhere().clone(),
-        };
+        let kept = (&storage, &logs, &coordinators);
+        let serving = serving(
+            (&config, &seams),
+            (&server, own_client(), &advertised),
+            kept,
+            (cluster.as_ref(), &service, &tracker),
+        );
         let asking = ask_others(cluster.as_ref(), &tracker, own_client(), tasks);
-        others.ask_with(Client::new(impatient(own_client())));
+        coordinators.ask_others_with(impatient(own_client()));
         let _ = state.serving.set(serving);
         ready(&state, &addresses);
         Ok(Self {
@@ -224,8 +205,7 @@ impl Broker {
             addresses,
             server,
             service,
-            groups,
-            transactions,
+            coordinators,
             logs,
             storage,
             cluster,
@@ -277,7 +257,7 @@ impl Broker {
         self.state.stop_records();
         self.server.stop_reading();
         self.service.stop_waiting();
-        self.groups.stop_waiting();
+        self.coordinators.groups.stop_waiting();
         let report = self.server.drain(ABANDON_DRAIN).await;
         tracing::info!(cut = report.cut, "the broker has stopped serving");
     }
@@ -294,7 +274,7 @@ impl Broker {
         self.state.stop_records();
         self.server.stop_reading();
         self.service.stop_waiting();
-        self.groups.stop_waiting();
+        self.coordinators.groups.stop_waiting();
         let report = self.server.drain(self.drain).await;
         if report.cut > 0 {
             tracing::warn!(
@@ -302,17 +282,7 @@ impl Broker {
                 "cut: their requests took too long"
             );
         }
-        if timeout(self.drain, self.transactions.close())
-            .await
-            .is_err()
-        {
-            tracing::warn!("the last writes of transactions take too long; they may be durable");
-        }
-        if timeout(self.drain, self.groups.close()).await.is_err() {
-            tracing::warn!(
-                "the groups' last writes take too long; nobody was told they are durable"
-            );
-        }
+        self.coordinators.close(self.drain).await;
         self.logs.close().await;
         let storage = self.storage.store.close().await;
         if let Some(cluster) = &self.cluster {
@@ -577,6 +547,30 @@ fn records(config: &BrokerConfig, client: ClientConfig, service: &ApiService) ->
         .then(|| Records::new(client, service.inspection_places()))
 }
 
+/// What the admin HTTP shows and changes, once clients are served.
+fn serving(
+    (config, seams): (&BrokerConfig, &Seams),
+    (server, own_client, advertised): (&Server, ClientConfig, &[Endpoint]),
+    (storage, logs, coordinators): (&Storage, &LogManager, &Coordinators),
+    (cluster, service, tracker): (Option<&Cluster>, &Arc<ApiService>, &Tracker),
+) -> Serving {
+    Serving {
+        server: server.clone(),
+        logs: logs.clone(),
+        groups: coordinators.groups.clone(),
+        listeners: advertised.iter().map(ToString::to_string).collect(),
+        wal: storage.wal.clone(),
+        store: storage.store.clone(),
+        bucket: storage.bucket.clone(),
+        held_back: storage.held_back.clone(),
+        cluster: cluster.map(|all| all.view().clone()),
+        catch_up: catch_up(config, storage, tracker.clone(), seams),
+        service: service.clone(),
+        records: records(config, own_client, service),
+        elsewhere: tracker.elsewhere().clone(),
+    }
+}
+
 /// How the broker's own client reaches the broker, or all brokers of its cluster.
 fn own_client(server: &Server, advertised: &[Endpoint], storage: &Storage) -> ClientConfig {
     let named = |name: &str| advertised.iter().find(|endpoint| endpoint.name == name);
@@ -592,17 +586,9 @@ fn own_client(server: &Server, advertised: &[Endpoint], storage: &Storage) -> Cl
     }
 }
 
-/// What the service needs for transactions.
-struct Transacting {
-    transactions: TransactionCoordinator,
-    others: Arc<OtherBrokers>,
-    producer_ids: Arc<ProducerIds>,
-}
-
 /// What the service is built on.
 fn api_parts(
-    (storage, logs, groups, timers): (&Storage, &LogManager, &GroupCoordinator, &Timers),
-    transacting: Transacting,
+    (storage, logs, coordinators, timers): (&Storage, &LogManager, &Coordinators, &Timers),
     settings: Arc<LiveSettings>,
     (security, quotas): (Security, Arc<LiveQuotas>),
     config: ApiConfig,
@@ -610,10 +596,10 @@ fn api_parts(
 ) -> ApiParts {
     ApiParts {
         logs: logs.clone(),
-        groups: groups.clone(),
-        transactions: transacting.transactions,
-        transaction_peers: transacting.others,
-        producer_ids: transacting.producer_ids,
+        groups: coordinators.groups.clone(),
+        transactions: coordinators.transactions.clone(),
+        transaction_peers: coordinators.others.clone(),
+        producer_ids: coordinators.producer_ids.clone(),
         meta: Arc::clone(&storage.meta),
         clock: seams.clock.clone(),
         random: seams.random.clone(),
@@ -693,44 +679,6 @@ fn endpoints(advertised: &[Endpoint]) -> Vec<BrokerEndpoint> {
         port: endpoint.at.port,
     };
     advertised.iter().map(endpoint).collect()
-}
-
-async fn open_transactions(
-    config: &BrokerConfig,
-    logs: &LogManager,
-    (groups, others, producer_ids): (&GroupCoordinator, &Arc<OtherBrokers>, &Arc<ProducerIds>),
-    timers: &Timers,
-    seams: &Seams,
-) -> Result<TransactionCoordinator, millrace_coordinator::LoadError> {
-    let others: Arc<dyn TransactionPeers> = others.clone();
-    TransactionCoordinator::open(TransactionParts {
-        topic: millrace_coordinator::transaction_state(logs),
-        producer_ids: producer_ids.clone(),
-        markers: Arc::new(Markers::new(logs.clone(), groups.clone(), others)),
-        clock: seams.clock.clone(),
-        timers: timers.clone(),
-        tasks: seams.tasks.clone(),
-        config: config.transactions.clone(),
-    })
-    .await
-}
-
-async fn open_groups(
-    config: &BrokerConfig,
-    logs: &LogManager,
-    timers: &Timers,
-    seams: &Seams,
-) -> Result<GroupCoordinator, millrace_coordinator::LoadError> {
-    GroupCoordinator::open(CoordinatorParts {
-        topic: millrace_coordinator::consumer_offsets(logs),
-        topics: Arc::new(logs.clone()),
-        clock: seams.clock.clone(),
-        random: seams.random.clone(),
-        timers: timers.clone(),
-        tasks: seams.tasks.clone(),
-        config: config.group.clone(),
-    })
-    .await
 }
 
 fn tracker(

@@ -19,6 +19,7 @@
 //! | `admin` | the admin HTTP |
 //! | `control_link` | the connection to the control plane's gateway, on which the admin HTTP is served |
 //! | `transaction_peers` | how transactions reach other brokers |
+//! | `coordinators` | consumer groups and transactions |
 //! | `own_client` | how the broker's own client reaches the broker |
 //! | `tls` | the certificates of listeners |
 //! | `token_keys` | the keys that tokens of OAUTHBEARER are signed with |
@@ -31,6 +32,7 @@ mod catch_up;
 mod cluster;
 pub mod config;
 mod control_link;
+mod coordinators;
 mod folder;
 pub mod identity;
 mod log_device;

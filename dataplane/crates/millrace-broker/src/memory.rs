@@ -27,6 +27,7 @@ const NETWORK_PART: u64 = 8;
 const GROUP_PART: u64 = 32;
 const PRODUCER_PART: u64 = 128;
 const PARTITION_PART: u64 = 16;
+const CLEANER_PART: u64 = 256;
 
 /// More of these serves nobody: two hundred of the largest ordinary requests in flight for each
 /// processor of a large machine,
@@ -37,6 +38,10 @@ const GROUP_BYTES_MAX: u64 = 4 << 30;
 const PRODUCER_IDS_MAX: u64 = 1_000_000;
 /// and as many partitions as Kafka's documents allow a broker and its peers together.
 const PARTITIONS_MAX: u64 = 200_000;
+/// Kafka's default, which has room for five million keys.
+const CLEANER_BYTES_MAX: u64 = 128 << 20;
+/// Room for fifty thousand keys.
+const CLEANER_BYTES_MIN: u64 = 1 << 20;
 
 /// A write of the log, while it is filled: what the device takes at once.
 const WAL_WRITE_BYTES: u64 = 1 << 20;
@@ -167,16 +172,22 @@ impl MemoryBudgets {
             let partitions = bound / PARTITION_PART / PARTITION_BYTES;
             partitions.clamp(1, PARTITIONS_MAX)
         });
+        let cleaner = wanted.cleaner_bytes.unwrap_or_else(|| {
+            let bytes = bound / CLEANER_PART;
+            bytes.clamp(CLEANER_BYTES_MIN, CLEANER_BYTES_MAX)
+        });
         config.net.broker_bytes_max = usize::try_from(network).unwrap_or(usize::MAX);
         config.group.memory_bytes = groups;
         config.log.producer_ids_max = producer_ids;
         config.log.partitions_max = partitions;
+        config.log.cleaner_dedupe_bytes = cleaner;
         for (key, value) in [
             (keys::MEMORY_MAX, bound),
             (keys::NETWORK, network),
             (keys::GROUPS, groups),
             (keys::PRODUCERS, producer_ids),
             (keys::PARTITIONS, partitions),
+            (keys::CLEANER, cleaner),
         ] {
             tell(&mut config.settings, key, value);
         }

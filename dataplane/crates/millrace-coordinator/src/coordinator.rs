@@ -654,7 +654,9 @@ impl GroupCoordinator {
             let topics = partitions.iter().map(|partition| &partition.topic);
             let subscribed = turn.kept.subscribed_of(topics)?;
             let is_deletable = |partition: &&TopicPartition| {
-                !subscribed.contains(&partition.topic) && turn.kept.offset(partition).is_some()
+                let has_one = turn.kept.offset(partition).is_some();
+                let has_one = has_one || turn.kept.has_pending(partition);
+                has_one && !subscribed.contains(&partition.topic)
             };
             let deleted: Vec<_> = partitions.iter().filter(is_deletable).cloned().collect();
             if deleted.is_empty() {

@@ -128,7 +128,8 @@ impl<K: Kept> Partitions<K> {
         let changes = self.topic.changes();
         self.reconcile();
         let following = follow(Arc::downgrade(self), changes);
-        let following = self.supervisor.spawn(K::NAMES.load, following);
+        let task = K::NAMES.load;
+        let following = self.supervisor.spawn(task, following);
         self.work.lock().follower = Some(AbortOnDropHandle::new(following));
     }
 
@@ -192,7 +193,8 @@ impl<K: Kept> Partitions<K> {
     ) -> AbortOnDropHandle<()> {
         let (partitions, log) = (Arc::downgrade(self), Arc::clone(log));
         let (reads, ground) = (Arc::clone(&self.reads), self.ground.clone());
-        let loading = self.supervisor.spawn(K::NAMES.load, async move {
+        let task = K::NAMES.load;
+        let loading = self.supervisor.spawn(task, async move {
             settled.cancelled().await;
             let loaded = load(index, &*log, &reads, &ground).await;
             if let Some(partitions) = partitions.upgrade() {
@@ -262,7 +264,8 @@ impl<K: Kept> Partitions<K> {
         let shard = Shard::new(self.ground.clone(), log.epoch(), kept, writes);
         let (ground, log) = (self.ground.clone(), Arc::clone(log));
         let writer = Writer::new(shard.clone(), ground, log, queue, records);
-        let writing = self.supervisor.spawn(K::NAMES.writer, async move {
+        let task = K::NAMES.writer;
+        let writing = self.supervisor.spawn(task, async move {
             let _settled = settled.drop_guard();
             writer.run().await;
         });

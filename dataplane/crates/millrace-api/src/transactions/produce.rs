@@ -23,6 +23,9 @@ pub(crate) struct Candidate {
     pub(crate) origin: AppendOrigin,
 }
 
+/// A batch that would open a transaction, and the guard that it needs for that.
+type Opening<'a> = (&'a mut Result<Candidate, Refused>, VerificationGuard);
+
 impl Candidate {
     /// The producer and the guard, where the batch would open a transaction.
     fn opens(&self) -> Option<((i64, i16), VerificationGuard)> {
@@ -45,10 +48,7 @@ pub(crate) async fn verify<'a>(
     (transactional_id, version): (Option<&str>, i16),
     batches: impl Iterator<Item = &'a mut Result<Candidate, Refused>>,
 ) {
-    let mut opening: BTreeMap<
-        (i64, i16),
-        Vec<(&mut Result<Candidate, Refused>, VerificationGuard)>,
-    > = BTreeMap::new();
+    let mut opening: BTreeMap<(i64, i16), Vec<Opening<'_>>> = BTreeMap::new();
     for batch in batches {
         let opens = batch.as_ref().ok().and_then(Candidate::opens);
         match (opens, transactional_id) {

@@ -58,11 +58,6 @@ fn on_cluster(operation: Operation) -> Right {
 fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
     use Operation::*;
     let topic = |operation| Some((vec![vec![on_topic(operation)]], TOPIC_DENIED));
-    let group = |operation| Some((vec![vec![on_group(operation)]], GROUP_DENIED));
-    let transactional_id = |operation| {
-        let right = (ResourceType::TransactionalId, "tx", operation);
-        Some((vec![vec![right]], TRANSACTIONAL_ID_DENIED))
-    };
     match key {
         ApiKey::ApiVersions
         | ApiKey::SaslHandshake
@@ -90,6 +85,26 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         ApiKey::CreatePartitions => topic(Alter),
         ApiKey::DescribeConfigs => topic(DescribeConfigs),
         ApiKey::AlterConfigs | ApiKey::IncrementalAlterConfigs => topic(AlterConfigs),
+        ApiKey::CreateDelegationToken => Some((
+            vec![vec![(ResourceType::User, OTHER, CreateTokens)]],
+            TOKEN_DENIED,
+        )),
+        ApiKey::DescribeDelegationToken => Some((
+            vec![
+                vec![(ResourceType::User, OTHER, DescribeTokens)],
+                vec![(ResourceType::DelegationToken, "*", Describe)],
+            ],
+            TOKEN_DENIED,
+        )),
+        other => needs_for_groups(other),
+    }
+}
+
+/// The same of the APIs of groups.
+fn needs_for_groups(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
+    use Operation::*;
+    let group = |operation| Some((vec![vec![on_group(operation)]], GROUP_DENIED));
+    match key {
         ApiKey::JoinGroup | ApiKey::SyncGroup | ApiKey::Heartbeat | ApiKey::LeaveGroup => {
             group(Read)
         }
@@ -100,10 +115,9 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             GROUP_DENIED,
         )),
         // The topic's error where the group is allowed is tested apart.
-        ApiKey::ConsumerGroupHeartbeat => Some((
-            vec![vec![on_group(Read), on_topic(Describe)]],
-            GROUP_DENIED,
-        )),
+        ApiKey::ConsumerGroupHeartbeat => {
+            Some((vec![vec![on_group(Read), on_topic(Describe)]], GROUP_DENIED))
+        }
         ApiKey::DeleteGroups => group(Delete),
         // The topic's error where the group is allowed is tested apart.
         ApiKey::OffsetDelete => Some((vec![vec![on_group(Delete), on_topic(Read)]], GROUP_DENIED)),
@@ -117,6 +131,18 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             vec![vec![on_group(Describe), on_topic(Describe)]],
             GROUP_DENIED,
         )),
+        other => needs_for_producers(other),
+    }
+}
+
+/// The same of the APIs of producers and their transactions.
+fn needs_for_producers(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
+    use Operation::*;
+    let transactional_id = |operation| {
+        let right = (ResourceType::TransactionalId, "tx", operation);
+        Some((vec![vec![right]], TRANSACTIONAL_ID_DENIED))
+    };
+    match key {
         ApiKey::InitProducerId => Some((
             vec![vec![on_topic(Write)], vec![on_cluster(IdempotentWrite)]],
             CLUSTER_DENIED,
@@ -136,19 +162,9 @@ fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
             vec![vec![on_cluster(ClusterAction)], vec![on_cluster(Alter)]],
             CLUSTER_DENIED,
         )),
-        ApiKey::CreateDelegationToken => Some((
-            vec![vec![(ResourceType::User, OTHER, CreateTokens)]],
-            TOKEN_DENIED,
-        )),
-        ApiKey::DescribeDelegationToken => Some((
-            vec![
-                vec![(ResourceType::User, OTHER, DescribeTokens)],
-                vec![(ResourceType::DelegationToken, "*", Describe)],
-            ],
-            TOKEN_DENIED,
-        )),
         other => needs_on_cluster(other).map(|operation| {
-            (vec![vec![on_cluster(operation)]], CLUSTER_DENIED)
+            let rights = vec![vec![on_cluster(operation)]];
+            (rights, CLUSTER_DENIED)
         }),
     }
 }

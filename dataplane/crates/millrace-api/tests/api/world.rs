@@ -496,33 +496,9 @@ async fn start(
     .await
     .expect("opens");
     let timers = Timers::new(clock.clone(), Supervisor::new());
-    let groups = GroupCoordinator::open(CoordinatorParts {
-        tasks: Supervisor::new(),
-        topic: millrace_coordinator::consumer_offsets(&logs),
-        topics: Arc::new(logs.clone()),
-        clock: clock.clone(),
-        random: random.clone(),
-        timers: timers.clone(),
-        config: settings.groups.clone(),
-    })
-    .await
-    .expect("loads");
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
-    let transactions = TransactionCoordinator::open(TransactionParts {
-        topic: millrace_coordinator::transaction_state(&logs),
-        producer_ids: producer_ids.clone(),
-        markers: Arc::new(Markers::new(
-            logs.clone(),
-            groups.clone(),
-            Arc::new(NoPeers),
-        )),
-        clock: clock.clone(),
-        timers: timers.clone(),
-        tasks: Supervisor::new(),
-        config: TransactionConfig::default(),
-    })
-    .await
-    .expect("loads");
+    let seams = (random, clock, &timers);
+    let (groups, transactions) = coordinators(&logs, &producer_ids, seams, settings).await;
     let network = Network::new(clock.clone(), Supervisor::new(), settings.network);
     let service = ApiService::new(ApiParts {
         tasks: Supervisor::new(),
@@ -549,4 +525,39 @@ async fn start(
         service,
         network,
     }
+}
+
+async fn coordinators(
+    logs: &LogManager,
+    producer_ids: &Arc<ProducerIds>,
+    (random, clock, timers): (&SharedRandom, &SharedClock, &Timers),
+    settings: &Settings,
+) -> (GroupCoordinator, TransactionCoordinator) {
+    let groups = GroupCoordinator::open(CoordinatorParts {
+        tasks: Supervisor::new(),
+        topic: millrace_coordinator::consumer_offsets(logs),
+        topics: Arc::new(logs.clone()),
+        clock: clock.clone(),
+        random: random.clone(),
+        timers: timers.clone(),
+        config: settings.groups.clone(),
+    })
+    .await
+    .expect("loads");
+    let transactions = TransactionCoordinator::open(TransactionParts {
+        topic: millrace_coordinator::transaction_state(logs),
+        producer_ids: producer_ids.clone(),
+        markers: Arc::new(Markers::new(
+            logs.clone(),
+            groups.clone(),
+            Arc::new(NoPeers),
+        )),
+        clock: clock.clone(),
+        timers: timers.clone(),
+        tasks: Supervisor::new(),
+        config: TransactionConfig::default(),
+    })
+    .await
+    .expect("loads");
+    (groups, transactions)
 }

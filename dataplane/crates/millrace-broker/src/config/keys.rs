@@ -11,6 +11,7 @@ pub(crate) const GROUPS: &str = "group.memory.max.bytes";
 pub(crate) const PRODUCERS: &str = "producer.ids.max";
 /// Partitions of all topics.
 pub(crate) const PARTITIONS: &str = "partitions.max";
+pub(crate) const CLEANER: &str = "log.cleaner.dedupe.buffer.size";
 /// The log cache.
 pub(crate) const LOG_CACHE: &str = "s3.wal.cache.size";
 /// How much is uploaded at once.

@@ -8,6 +8,8 @@ const MEMORY_BYTES_MIN: i64 = 256 << 20;
 const GROUP_BYTES_MIN: i64 = 1 << 20;
 /// An upper bound for counts that only has to catch slips.
 const COUNT_MAX: i64 = 100_000_000;
+/// With less, log compaction would take a pass over the log for every few thousand keys.
+const CLEANER_BYTES_MIN: i64 = 64 << 10;
 /// Stands for "follows from the machine", as it stands for "no bound" in Kafka's settings.
 const DERIVED: i64 = -1;
 
@@ -25,6 +27,8 @@ pub struct MemoryConfig {
     pub producer_ids: Option<u64>,
     /// `partitions.max`: partitions of all topics.
     pub partitions: Option<u64>,
+    /// `log.cleaner.dedupe.buffer.size`: keys of the log that is being compacted.
+    pub cleaner_bytes: Option<u64>,
 }
 
 pub(super) fn read_memory(r: &mut Reader<'_>) -> MemoryConfig {
@@ -34,6 +38,7 @@ pub(super) fn read_memory(r: &mut Reader<'_>) -> MemoryConfig {
         group_bytes: read(r, keys::GROUPS, GROUP_BYTES_MIN..=BYTES_MAX),
         producer_ids: read(r, keys::PRODUCERS, 1..=COUNT_MAX),
         partitions: read(r, keys::PARTITIONS, 1..=COUNT_MAX),
+        cleaner_bytes: read(r, keys::CLEANER, CLEANER_BYTES_MIN..=BYTES_MAX),
     }
 }
 

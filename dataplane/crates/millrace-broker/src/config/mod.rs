@@ -266,11 +266,9 @@ impl BrokerConfig {
         };
         let listener_limits = read_listener_limits(r, &listeners);
         let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
-        let offsets_partitions = read_offsets_partitions(r);
-        let log = read_log(r, offsets_partitions);
+        let log = read_log(r);
         let group = read_group(r);
         let transactions = read_transactions(r);
-        r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
         check_broker_id(r, node_id);
@@ -497,8 +495,10 @@ fn read_net(r: &mut Reader<'_>) -> NetConfig {
     }
 }
 
-fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
+fn read_log(r: &mut Reader<'_>) -> LogDefaults {
     let default = LogDefaults::default();
+    let offsets_topic_partitions = read_offsets_partitions(r);
+    r.number("default.replication.factor", 1, 1..=i64::from(i16::MAX));
     let partitions = |number: i64| u32::try_from(number).unwrap_or(1);
     LogDefaults {
         num_partitions: partitions(r.number("num.partitions", 1, 1..=10_000)),
@@ -533,13 +533,6 @@ fn read_log(r: &mut Reader<'_>, offsets_topic_partitions: u32) -> LogDefaults {
             1..=MILLIS_MAX,
         ),
         cleaner_enabled: r.flag("log.cleaner.enable", default.cleaner_enabled),
-        cleaner_dedupe_bytes: r
-            .number(
-                "log.cleaner.dedupe.buffer.size",
-                i64::try_from(default.cleaner_dedupe_bytes).unwrap_or(i64::MAX),
-                65_536..=BYTES_MAX,
-            )
-            .unsigned_abs(),
         cleaner_backoff: r.millis(
             "log.cleaner.backoff.ms",
             default.cleaner_backoff,

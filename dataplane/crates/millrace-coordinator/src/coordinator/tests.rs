@@ -183,7 +183,11 @@ pub(crate) struct MemoryTopic {
 
 impl MemoryTopic {
     pub(crate) fn new(partitions: usize) -> Arc<Self> {
-        let logs = (0..partitions).map(|_| MemoryLog::new()).collect();
+        Self::of((0..partitions).map(|_| MemoryLog::new()).collect())
+    }
+
+    /// The topic as a broker sees it. Several can share its logs.
+    pub(crate) fn of(logs: Vec<Arc<MemoryLog>>) -> Arc<Self> {
         Arc::new(Self {
             logs,
             led: Mutex::new(None),

@@ -30,7 +30,11 @@ impl Group {
             GroupState::Dead => Err(GroupError::CoordinatorNotAvailable),
             _ if is_anonymous => Ok(()),
             GroupState::CompletingRebalance => self.check_generation(caller),
-            _ => self.check_commit(caller, now),
+            _ => match self.check_commit(caller, now) {
+                // No version of the request knows the error about epochs.
+                Err(GroupError::StaleMemberEpoch) => Err(GroupError::IllegalGeneration),
+                checked => checked,
+            },
         }
     }
 

@@ -43,6 +43,8 @@ enum Fault {
     AnswerLost,
     /// It takes so long to be written.
     Slow(Duration),
+    /// It is written, and it takes so long to tell.
+    SlowAnswer(Duration),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +126,9 @@ impl MarkerWriter for Data {
                     MarkerOutcome::Retry
                 } else {
                     let written = self.append(&partition, Entry::Marker(marker));
+                    if let Some(Fault::SlowAnswer(pause)) = fault {
+                        sleep(pause).await;
+                    }
                     match fault {
                         Some(Fault::AnswerLost) => MarkerOutcome::Retry,
                         _ => written,
@@ -139,6 +144,7 @@ impl MarkerWriter for Data {
 struct World {
     topic: Arc<MemoryTopic>,
     data: Arc<Data>,
+    ids: Arc<Ids>,
     clock: Arc<ManualClock>,
     timers: millrace_purgatory::Timers,
     coordinator: TransactionCoordinator,
@@ -155,12 +161,20 @@ impl World {
     }
 
     async fn on(topic: Arc<MemoryTopic>) -> Self {
-        let clock = ManualClock::shared();
+        let ids = Arc::new(Ids(AtomicI64::new(1_000)));
+        Self::with(topic, Arc::default(), ManualClock::shared(), ids).await
+    }
+
+    async fn with(
+        topic: Arc<MemoryTopic>,
+        data: Arc<Data>,
+        clock: Arc<ManualClock>,
+        ids: Arc<Ids>,
+    ) -> Self {
         let timers = millrace_purgatory::Timers::new(clock.clone(), Supervisor::new());
-        let data = Arc::new(Data::default());
         let parts = TransactionParts {
             topic: topic.clone(),
-            producer_ids: Arc::new(Ids(AtomicI64::new(1_000))),
+            producer_ids: ids.clone(),
             markers: data.clone(),
             clock: clock.clone(),
             timers: timers.clone(),
@@ -173,6 +187,7 @@ impl World {
         let world = Self {
             topic,
             data,
+            ids,
             clock,
             timers,
             coordinator,
@@ -631,6 +646,43 @@ async fn markers_are_not_written_twice_at_the_same_time() {
     sleep(Duration::from_secs(11)).await;
     assert_eq!(world.markers("t"), [(producer, true)]);
     assert_eq!(world.state(), TransactionState::Ongoing);
+}
+
+/// An answer to a marker that came after the id had ended one transaction elsewhere, and was ending another one here,
+/// completed that one without its markers.
+#[tokio::test(start_paused = true)]
+async fn markers_complete_only_the_transaction_that_they_were_written_for() {
+    let first = World::new().await;
+    let topic = MemoryTopic::of(first.topic.logs.clone());
+    topic.create_elsewhere();
+    let (data, clock, ids) = (first.data.clone(), first.clock.clone(), first.ids.clone());
+    let second = World::with(topic, data, clock, ids).await;
+    let producer = first.init(None).await.expect("new");
+    first.add(producer, &["t"]).await.expect("begun");
+    let slow = Fault::SlowAnswer(Duration::from_secs(100));
+    first.data.faults.lock().push_back(slow);
+    first.end(producer, true, 1).await.expect("durable");
+    first.settle().await;
+    first.topic.lose(0);
+    first.settle().await;
+
+    second.topic.gain(0);
+    second.settle().await;
+    assert_eq!(second.state(), TransactionState::CompleteCommit);
+    second.add(producer, &["u"]).await.expect("begun");
+    second.data.is_down.store(true, Ordering::SeqCst);
+    second.end(producer, true, 1).await.expect("durable");
+    second.topic.lose(0);
+    second.settle().await;
+
+    first.topic.gain(0);
+    sleep(Duration::from_secs(200)).await;
+    first.settle().await;
+    assert_eq!(first.state(), TransactionState::PrepareCommit);
+    first.data.is_down.store(false, Ordering::SeqCst);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(first.state(), TransactionState::CompleteCommit);
+    assert_eq!(first.markers("u"), [(producer, true)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -241,3 +241,36 @@ fn unsound_parts_are_refused() {
     assert_eq!(Segments::from_parts(vec![segment(9, 0)], 9, 20), None);
     assert_eq!(Segments::from_parts(vec![segment(0, 21)], 9, 20), None);
 }
+
+proptest! {
+    /// Whatever shrinks, sizes stay consistent, and what lies outside of the range keeps its bytes.
+    #[test]
+    fn shrinking_takes_bytes_from_its_range_only(
+        sizes in prop::collection::vec(1u64..3_000_000, 1..60), from in 0u64..700, length in 1u64..700, permille in 0u64..=1_000,
+    ) {
+        let mut segments = Segments::default();
+        for (n, &bytes) in (0u64..).zip(&sizes) {
+            segments.append(Appended {
+                base_offset: n * 10,
+                end_offset: n * 10 + 10,
+                max_timestamp: n as i64 * 20_000,
+                bytes,
+            });
+        }
+        let end = sizes.len() as u64 * 10;
+        let (from, to) = (from.min(end - 1), (from + length).min(end));
+        let before = segments.clone();
+        let removed = before.bytes_between(from, to) * permille / 1_000;
+        segments.shrink((from, to), removed);
+        prop_assert_eq!(segments.size_bytes(), before.size_bytes() - removed);
+        // Inside of a segment, positions are interpolated.
+        let largest = sizes.iter().copied().max().unwrap_or(0).max(STRIDE_BYTES_MIN) * 2;
+        for (a, b) in [(0, from), (to, end)] {
+            let (now, then) = (segments.bytes_between(a, b), before.bytes_between(a, b));
+            prop_assert!(now.abs_diff(then) <= largest, "{a}..{b}: {now} and {then}");
+        }
+        let list: Vec<Segment> = segments.list().iter().copied().collect();
+        let again = Segments::from_parts(list, end, segments.position());
+        prop_assert!(again.is_some(), "a checkpoint of it is sound");
+    }
+}

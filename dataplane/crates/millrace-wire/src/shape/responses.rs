@@ -6,6 +6,7 @@ use kafka_protocol::messages::ApiKey;
 use super::{MessageShape, Schema, Tagged, fields::*, producers, transactions};
 
 mod brokers;
+mod groups;
 
 /// The shape of the answer to an API's request; nothing where a client does not ask.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -62,8 +63,8 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeTopicPartitions => (0, &brokers::DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &brokers::ALTER_REPLICA_LOG_DIRS),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
-        ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
-        ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
+        ApiKey::ConsumerGroupHeartbeat => (0, &groups::CONSUMER_GROUP_HEARTBEAT),
+        ApiKey::ConsumerGroupDescribe => (0, &groups::CONSUMER_GROUP_DESCRIBE),
         _ => return None,
     };
     Some(MessageShape {
@@ -587,56 +588,6 @@ static CLUSTER_BROKER: Schema = plain(&[
     always(INT32),  // port
     always(TEXT),   // rack
     since(2, BOOL), // fenced
-]);
-
-static CONSUMER_GROUP_HEARTBEAT: Schema = plain(&[
-    always(INT32), // throttle time
-    always(INT16), // error
-    always(TEXT),  // error message
-    always(TEXT),  // member id
-    always(INT32), // member epoch
-    always(INT32), // heartbeat interval
-    always(Kind::NullableStruct(&ASSIGNMENT_BY_ID)),
-]);
-static ASSIGNMENT_BY_ID: Schema = plain(&[always(list_of!(ASSIGNED_BY_ID))]);
-static ASSIGNED_BY_ID: Schema = plain(&[
-    always(UUID),   // topic id
-    always(INT32S), // partitions
-]);
-
-static CONSUMER_GROUP_DESCRIBE: Schema = plain(&[
-    always(INT32), // throttle time
-    always(list_of!(CONSUMER_GROUP)),
-]);
-static CONSUMER_GROUP: Schema = plain(&[
-    always(INT16), // error
-    always(TEXT),  // error message
-    always(TEXT),  // group id
-    always(TEXT),  // state
-    always(INT32), // group epoch
-    always(INT32), // assignment epoch
-    always(TEXT),  // assignor
-    always(list_of!(CONSUMER_GROUP_MEMBER)),
-    always(INT32), // authorized operations
-]);
-static CONSUMER_GROUP_MEMBER: Schema = plain(&[
-    always(TEXT),  // member id
-    always(TEXT),  // group instance id
-    always(TEXT),  // rack
-    always(INT32), // member epoch
-    always(TEXT),  // client id
-    always(TEXT),  // client host
-    always(TEXTS), // subscribed topics
-    always(TEXT),  // subscribed expression
-    always(Kind::Struct(&ASSIGNMENT)),
-    always(Kind::Struct(&ASSIGNMENT)), // target
-    since(1, INT8),                    // member type
-]);
-static ASSIGNMENT: Schema = plain(&[always(list_of!(ASSIGNED))]);
-static ASSIGNED: Schema = plain(&[
-    always(UUID),   // topic id
-    always(TEXT),   // topic
-    always(INT32S), // partitions
 ]);
 
 static DESCRIBE_ACLS: Schema = plain(&[

@@ -249,6 +249,25 @@ async fn offsets_in_deleted_topics_are_not_committed_later() {
 }
 
 #[tokio::test]
+async fn deleted_offsets_are_not_committed_later() {
+    for is_reloaded in [false, true] {
+        let mut world = ready(1, GroupConfig::default()).await;
+        world.plain("u", 1).await;
+        world.begin("g", "t", 5).await.expect("durable");
+        let deleted = [partition("t"), partition("u")];
+        let (subscribed, deleted) =
+            { world.coordinator.delete_offsets("g", &deleted) }.expect("a group");
+        assert!(subscribed.is_empty());
+        deleted.await.expect("durable");
+        if is_reloaded {
+            world = world.reloaded().await;
+        }
+        world.end(true).await;
+        assert_eq!((world.committed("t"), world.committed("u")), (None, None));
+    }
+}
+
+#[tokio::test]
 async fn a_deleted_group_takes_its_offsets_in_open_transactions_with_it() {
     for is_reloaded in [false, true] {
         let mut world = ready(1, GroupConfig::default()).await;

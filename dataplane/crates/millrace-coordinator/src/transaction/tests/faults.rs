@@ -26,7 +26,8 @@ enum Event {
     /// Writes to the log take longer, until they do not.
     Held(bool),
     Broken(bool),
-    Move,
+    /// To this broker, which may be the one that has just lost it.
+    Move(usize),
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -35,6 +36,7 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Fault::Refused),
         Just(Fault::AnswerLost),
         (1_u64..5_000).prop_map(|ms| Fault::Slow(Duration::from_millis(ms))),
+        (1_u64..60_000).prop_map(|ms| Fault::SlowAnswer(Duration::from_millis(ms))),
     ];
     prop_oneof![
         4 => (client.clone(), any::<bool>()).prop_map(|(c, knows)| Event::Init(c, knows)),
@@ -47,7 +49,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => any::<bool>().prop_map(Event::DataDown),
         2 => any::<bool>().prop_map(Event::Held),
         1 => any::<bool>().prop_map(Event::Broken),
-        2 => Just(Event::Move),
+        3 => (0_usize..2).prop_map(Event::Move),
     ]
 }
 
@@ -62,7 +64,9 @@ enum Call {
 type Waiting = Pin<Box<dyn Future<Output = (Call, Answer)>>>;
 
 struct Run {
-    world: Arc<World>,
+    /// Two brokers, one of which leads the log.
+    worlds: [Arc<World>; 2],
+    leader: usize,
     /// The version of the transaction protocol that all clients speak.
     protocol: i16,
     producers: [Option<ProducerIdAndEpoch>; CLIENTS],
@@ -78,7 +82,7 @@ struct Run {
 impl Run {
     /// Transactions that have begun, by what the log says.
     fn begun(&self) -> usize {
-        let history = self.world.history("id");
+        let history = self.world().history("id");
         let mut is_open = false;
         let begins = history.iter().flatten().filter(|stored| {
             let was_open =
@@ -93,8 +97,32 @@ impl Run {
         self.newest.is_some_and(|newest| producer < newest)
     }
 
+    fn world(&self) -> &Arc<World> {
+        &self.worlds[self.leader]
+    }
+
+    async fn settle(&self) {
+        for world in &self.worlds {
+            world.settle().await;
+        }
+    }
+
+    /// What was not durable is lost, and `leader` leads from now on.
+    async fn move_to(&mut self, leader: usize) {
+        let world = self.world().clone();
+        if let Some(held) = self.held {
+            world.log().truncate(held);
+        }
+        world.topic.lose(0);
+        self.settle().await;
+        self.release();
+        self.leader = leader;
+        self.world().topic.gain(0);
+        self.settle().await;
+    }
+
     async fn step(&mut self, event: Event) -> Result<(), TestCaseError> {
-        let world = self.world.clone();
+        let world = self.world().clone();
         match event {
             Event::Init(client, knows) => {
                 let expected = self.producers[client].filter(|_| knows);
@@ -116,7 +144,10 @@ impl Run {
             Event::Write(client, topic) => self.write(client, topic)?,
             Event::End(client, committed) => self.end(client, committed),
             Event::AnswersLost => self.waiting.clear(),
-            Event::Pass(seconds) => world.pass(Duration::from_secs(seconds)).await,
+            Event::Pass(seconds) => {
+                world.clock.advance(Duration::from_secs(seconds));
+                sleep(Duration::from_secs(seconds)).await;
+            }
             Event::Faults(faults) => world.data.faults.lock().extend(faults),
             Event::DataDown(is_down) => world.data.is_down.store(is_down, Ordering::SeqCst),
             Event::Held(true) => {
@@ -125,37 +156,27 @@ impl Run {
             }
             Event::Held(false) => self.release(),
             Event::Broken(is_broken) => world.log().broken.store(is_broken, Ordering::SeqCst),
-            Event::Move => {
-                // What was not durable is lost.
-                if let Some(held) = self.held {
-                    world.log().truncate(held);
-                }
-                world.topic.lose(0);
-                world.settle().await;
-                self.release();
-                world.topic.gain(0);
-                world.settle().await;
-            }
+            Event::Move(leader) => self.move_to(leader).await,
         }
         // The call is made, and then has time to be answered.
         self.hear()?;
-        self.world.settle().await;
+        self.settle().await;
         self.hear()
     }
 
     fn release(&mut self) {
         self.held = None;
-        self.world.log().durable.send_replace(true);
+        self.world().log().durable.send_replace(true);
     }
 
     fn write(&self, client: usize, topic: usize) -> Result<(), TestCaseError> {
         let Some(producer) = self.producers[client] else {
             return Ok(());
         };
-        if self.world.verify(producer, TOPICS[topic]).is_ok() {
+        if self.world().verify(producer, TOPICS[topic]).is_ok() {
             prop_assert!(!self.is_zombie(producer), "a zombie writes");
             let data = Entry::Data(producer, self.begun());
-            self.world.data.append(&partition(TOPICS[topic]), data);
+            self.world().data.append(&partition(TOPICS[topic]), data);
         }
         Ok(())
     }
@@ -164,7 +185,7 @@ impl Run {
         let Some(producer) = self.producers[client] else {
             return;
         };
-        let (world, protocol) = (self.world.clone(), self.protocol);
+        let (world, protocol) = (self.world().clone(), self.protocol);
         let described = world.coordinator.describe("id");
         let is_open = described.is_ok_and(|described| described.state == TransactionState::Ongoing);
         // Without an open one, an abort ends nothing, or repeats what ended the last one.
@@ -205,13 +226,14 @@ impl Run {
 
     /// Everything works again, and time passes.
     async fn heal(&mut self) -> Result<(), TestCaseError> {
-        self.world.data.faults.lock().clear();
-        self.world.data.is_down.store(false, Ordering::SeqCst);
-        self.world.log().broken.store(false, Ordering::SeqCst);
+        self.world().data.faults.lock().clear();
+        self.world().data.is_down.store(false, Ordering::SeqCst);
+        self.world().log().broken.store(false, Ordering::SeqCst);
         self.release();
         for _ in 0..10 {
             sleep(Duration::from_secs(10)).await;
-            self.world.pass(TIMEOUT).await;
+            self.world().clock.advance(TIMEOUT);
+            self.settle().await;
         }
         self.hear()?;
         prop_assert!(self.waiting.is_empty(), "somebody waits for ever");
@@ -223,7 +245,7 @@ impl Run {
         let mut outcomes = HashMap::new();
         let mut begun = 0;
         let mut before = TransactionState::Empty;
-        for stored in self.world.history("id").into_iter().flatten() {
+        for stored in self.world().history("id").into_iter().flatten() {
             if stored.state == TransactionState::Ongoing && before != TransactionState::Ongoing {
                 begun += 1;
             }
@@ -236,7 +258,7 @@ impl Run {
     }
 
     fn check(&self) -> Result<(), TestCaseError> {
-        if let Ok(described) = self.world.coordinator.describe("id") {
+        if let Ok(described) = self.world().coordinator.describe("id") {
             let state = described.state;
             prop_assert!(
                 !state.is_ending() && state != TransactionState::Ongoing,
@@ -249,7 +271,7 @@ impl Run {
         }
         for topic in TOPICS {
             let mut open: HashMap<i64, Vec<usize>> = HashMap::new();
-            for entry in self.world.data.log(&partition(topic)) {
+            for entry in self.world().data.log(&partition(topic)) {
                 match entry {
                     Entry::Data((id, _), transaction) => {
                         open.entry(id).or_default().push(transaction);
@@ -269,8 +291,15 @@ impl Run {
 }
 
 async fn run(protocol: i16, events: Vec<Event>) -> Result<(), TestCaseError> {
+    let first = Arc::new(World::new().await);
+    let logs = first.topic.logs.clone();
+    let topic = MemoryTopic::of(logs);
+    topic.create_elsewhere();
+    let (data, clock, ids) = (first.data.clone(), first.clock.clone(), first.ids.clone());
+    let second = Arc::new(World::with(topic, data, clock, ids).await);
     let mut run = Run {
-        world: Arc::new(World::new().await),
+        worlds: [first, second],
+        leader: 0,
         protocol,
         producers: [None; CLIENTS],
         waiting: Vec::new(),

@@ -1,0 +1,89 @@
+//! The coordinators of consumer groups and of transactions, and what transactions need of the other brokers.
+
+use std::{sync::Arc, time::Duration};
+
+use millrace_api::{Markers, ProducerIds, TransactionPeers};
+use millrace_client::{Client, ClientConfig};
+use millrace_coordinator::{
+    CoordinatorParts, GroupCoordinator, LoadError, TransactionCoordinator, TransactionParts,
+};
+use millrace_log::LogManager;
+use millrace_purgatory::Timers;
+use tokio::time::timeout;
+
+use crate::{
+    config::BrokerConfig,
+    storage::{Seams, Storage},
+    transaction_peers::OtherBrokers,
+};
+
+/// Both coordinators. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Coordinators {
+    pub(crate) groups: GroupCoordinator,
+    pub(crate) transactions: TransactionCoordinator,
+    pub(crate) others: Arc<OtherBrokers>,
+    pub(crate) producer_ids: Arc<ProducerIds>,
+}
+
+impl Coordinators {
+    /// Loads what this broker coordinates.
+    ///
+    /// # Errors
+    /// An internal topic could not be created.
+    pub(crate) async fn open(
+        config: &BrokerConfig,
+        (storage, logs): (&Storage, &LogManager),
+        timers: &Timers,
+        seams: &Seams,
+    ) -> Result<Self, LoadError> {
+        let groups = GroupCoordinator::open(CoordinatorParts {
+            topic: millrace_coordinator::consumer_offsets(logs),
+            topics: Arc::new(logs.clone()),
+            clock: seams.clock.clone(),
+            random: seams.random.clone(),
+            timers: timers.clone(),
+            tasks: seams.tasks.clone(),
+            config: config.group.clone(),
+        })
+        .await?;
+        let others = Arc::new(OtherBrokers::default());
+        let peers: Arc<dyn TransactionPeers> = others.clone();
+        let producer_ids = Arc::new(ProducerIds::new(Arc::clone(&storage.meta)));
+        let transactions = TransactionCoordinator::open(TransactionParts {
+            topic: millrace_coordinator::transaction_state(logs),
+            producer_ids: producer_ids.clone(),
+            markers: Arc::new(Markers::new(logs.clone(), groups.clone(), peers)),
+            clock: seams.clock.clone(),
+            timers: timers.clone(),
+            tasks: seams.tasks.clone(),
+            config: config.transactions.clone(),
+        })
+        .await?;
+        Ok(Self {
+            groups,
+            transactions,
+            others,
+            producer_ids,
+        })
+    }
+
+    /// Asks the other brokers with such a client from now on.
+    pub(crate) fn ask_others_with(&self, client: ClientConfig) {
+        self.others.ask_with(Client::new(client));
+    }
+
+    /// Waits until what was taken is durable and answered, for at most `patience` each.
+    pub(crate) async fn close(&self, patience: Duration) {
+        if timeout(patience, self.transactions.close()).await.is_err() {
+            tracing::warn!(
+                "the last writes of transactions take too long; nobody was told they are durable"
+            );
+        }
+        if timeout(patience, self.groups.close()).await.is_err() {
+            tracing::warn!(
+                "the groups' last writes take too long; nobody was told they are durable"
+            );
+        }
+    }
+}

@@ -1,0 +1,291 @@
+/**
+ * `npm run drill:exactly-once`: transactions of Kafka's Java client under failures. Producers commit and abort; members of
+ * a group copy what they read, exactly once, while some of them are paused for so long that others take over, and go on
+ * as if nothing had happened; a producer dies in the middle of a transaction; the broker is killed and started again. In
+ * the end nothing is lost, duplicated, reordered or visible though aborted, and nothing blocks the readers.
+ *
+ *     --broker kafka    Apache Kafka instead of Millrace: checks the drill itself
+ *     --seconds 60      how long the clients run
+ *     --kills 3         how often the broker is killed
+ *     --pauses 2        how often a member is paused
+ *     --members 3       of the group that copies
+ *     --producers 2     that write
+ *     --seed 1          of all that is left to chance
+ *
+ * Ends with 1 where the promise is broken.
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { Admin } from "@platformatic/kafka";
+import { seededChance } from "../kafka/differential/random-walk.ts";
+import { PEERS, type Peer, type RunningBroker, startBroker } from "../kafka/plain-broker.ts";
+import {
+  checkCopied,
+  checkEnds,
+  checkWritten,
+  type PartitionEnd,
+  type SeenRecord,
+  type Transaction,
+} from "./transaction-history.ts";
+
+const PARTITIONS = 3;
+const [INPUT, OUTPUT, GROUP] = ["eo-in", "eo-out", "eo-copy"];
+/** Of a member's session, with what its end takes. */
+const PAUSE_MS = 12_000;
+const TRANSACTION_TIMEOUT_MS = 10_000;
+/** Until a dead transaction no longer stands in the way: its timeout, and how often brokers look. */
+const SETTLE_SECONDS_MAX = 60;
+const READY_SECONDS_MAX = 60;
+const END_SECONDS_MAX = 60;
+const DOWN_MS = 500;
+const COMPLAINT_MAX = 4_000;
+const MACHINE = ["-Xmx96M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+
+const jars = process.env.MILLRACE_KAFKA_JARS;
+if (!jars)
+  throw new Error("MILLRACE_KAFKA_JARS is not set: the folder of the jars of kafka/tools/pom.xml");
+const { values } = parseArgs({
+  options: {
+    broker: { type: "string", default: "millrace" },
+    seconds: { type: "string", default: "60" },
+    kills: { type: "string", default: "0" },
+    pauses: { type: "string", default: "2" },
+    members: { type: "string", default: "3" },
+    producers: { type: "string", default: "2" },
+    seed: { type: "string", default: "1" },
+  },
+});
+const peer = PEERS.find((one) => one === values.broker);
+if (peer === undefined) throw new Error(`--broker is one of ${PEERS.join(", ")}`);
+const chance = seededChance(Number(values.seed));
+
+/** A client's process and what it has said. */
+interface Client {
+  name: string;
+  child: ChildProcessWithoutNullStreams;
+  lines: string[];
+  complaint: string;
+}
+
+const clients: Client[] = [];
+const broker = await startBroker(peer, ...settingsOf(peer));
+try {
+  await createTopics(broker);
+  await run(broker);
+  const breaches = await check(broker);
+  for (const breach of breaches.slice(0, 50)) console.log(`BROKEN: ${breach}`);
+  console.log(breaches.length === 0 ? "the promise is kept" : `${breaches.length} breaches`);
+  process.exitCode = breaches.length > 0 ? 1 : 0;
+} finally {
+  for (const { child } of clients) child.kill("SIGKILL");
+  await broker.remove();
+}
+
+function settingsOf(broker: Peer): string[] {
+  if (broker === "millrace") return [];
+  return ["transaction.abort.timed.out.transaction.cleanup.interval.ms=1000"];
+}
+
+async function createTopics({ bootstrap }: RunningBroker): Promise<void> {
+  const admin = new Admin({ clientId: "drill", bootstrapBrokers: [bootstrap] });
+  await admin.createTopics({ topics: [INPUT, OUTPUT], partitions: PARTITIONS, replicas: 1 });
+  await admin.close();
+}
+
+async function run(broker: RunningBroker): Promise<void> {
+  const start = (role: string, name: string) => startClient(broker.bootstrap, role, name);
+  const count = (number: string) => Array.from({ length: Number(number) }, (_, at) => at);
+  const members = count(values.members).map((at) => start("transform", `member${at}`));
+  const producers = count(values.producers).map((at) => start("produce", `producer${at}`));
+  for (const client of [...members, ...producers])
+    await untilSaid(client, "ready", READY_SECONDS_MAX);
+  const from = performance.now();
+  const seconds = Number(values.seconds);
+  const events = [
+    ...count(values.kills).map(() => ({ at: chance() * seconds, act: () => restart(broker) })),
+    ...count(values.pauses).map(() => ({
+      at: chance() * seconds,
+      act: () => pauseMember(members),
+    })),
+    { at: (chance() * seconds) / 2, act: () => leaveOpen(broker) },
+  ].sort((one, other) => one.at - other.at);
+  for (const { at, act } of events) {
+    const wait = from + at * 1_000 - performance.now();
+    if (wait > 0) await sleep(wait);
+    await act();
+  }
+  const left = from + seconds * 1_000 - performance.now();
+  if (left > 0) await sleep(left);
+  await Promise.all(producers.map(end));
+  await untilCopied(broker);
+  await Promise.all(members.map(end));
+}
+
+async function restart(broker: RunningBroker): Promise<void> {
+  console.log("the broker is killed");
+  await broker.kill();
+  await sleep(DOWN_MS);
+  await broker.start();
+}
+
+/** Others take its partitions over; then it goes on in the middle of what it did. */
+async function pauseMember(members: Client[]): Promise<void> {
+  const member = members[Math.floor(chance() * members.length)] as Client;
+  console.log(`${member.name} stands still`);
+  member.child.kill("SIGSTOP");
+  await sleep(PAUSE_MS);
+  member.child.kill("SIGCONT");
+}
+
+async function leaveOpen({ bootstrap }: RunningBroker): Promise<void> {
+  console.log("a producer dies in the middle of a transaction");
+  const client = startClient(bootstrap, "die", "dead");
+  await untilSaid(client, "left", READY_SECONDS_MAX);
+}
+
+/** Waits until the copies are as many as the committed records, or no more come. */
+async function untilCopied(broker: RunningBroker): Promise<void> {
+  for (let seconds = 0; seconds < SETTLE_SECONDS_MAX; seconds += 5) {
+    const [input, output] = [await read(broker, INPUT), await read(broker, OUTPUT)];
+    const blocked = [...checkEnds(INPUT, input.ends), ...checkEnds(OUTPUT, output.ends)];
+    if (blocked.length === 0 && input.seen.length === output.seen.length) return;
+    await sleep(5_000);
+  }
+}
+
+async function check(broker: RunningBroker): Promise<string[]> {
+  const [input, output] = [await read(broker, INPUT), await read(broker, OUTPUT)];
+  const transactions = clients.filter(({ name }) => name.startsWith("producer")).flatMap(historyOf);
+  const dead: Transaction = {
+    producer: "dead",
+    number: 1,
+    outcome: "aborted",
+    sent: Array.from({ length: PARTITIONS }, (_, at) => ({ partition: at, sequence: at })),
+  };
+  const outcomes = Object.groupBy(transactions, ({ outcome }) => outcome);
+  const tally = Object.entries(outcomes).map(([outcome, list]) => `${list?.length} ${outcome}`);
+  console.log(
+    `transactions: ${tally.join(", ")}; records: ${input.seen.length} committed, ${output.seen.length} copied`,
+  );
+  const lost = clients.flatMap(({ lines }) => lines.filter((line) => line.startsWith("lost")));
+  console.log(
+    `clients recovered ${lost.length} times${lost[0] === undefined ? "" : `, first from: ${lost[0]}`}`,
+  );
+  const idle =
+    input.seen.length === 0 ? ["nothing was committed: the drill has shown nothing"] : [];
+  return [
+    ...idle,
+    ...checkWritten([...transactions, dead], input.seen),
+    ...checkCopied(input.seen, output.seen),
+    ...checkEnds(INPUT, input.ends),
+    ...checkEnds(OUTPUT, output.ends),
+  ];
+}
+
+function historyOf({ name, lines }: Client): Transaction[] {
+  const transactions = new Map<number, Transaction>();
+  for (const line of lines) {
+    const [what, number, partition, sequence] = line.split(" ") as [string, string, string, string];
+    const transaction = transactions.get(Number(number));
+    if (what === "begin") {
+      const begun: Transaction = {
+        producer: name,
+        number: Number(number),
+        sent: [],
+        outcome: "unknown",
+      };
+      transactions.set(begun.number, begun);
+    }
+    if (transaction === undefined) continue;
+    if (what === "sent")
+      transaction.sent.push({ partition: Number(partition), sequence: Number(sequence) });
+    if (what === "committed" || what === "aborted") transaction.outcome = what;
+  }
+  return [...transactions.values()];
+}
+
+async function read(
+  broker: RunningBroker,
+  topic: string,
+): Promise<{ seen: SeenRecord[]; ends: PartitionEnd[] }> {
+  const client = startClient(broker.bootstrap, "read", `reader of ${topic}`, { TOPIC: topic });
+  await ended(client);
+  const fields = (what: string) =>
+    client.lines.map((line) => line.split(" ")).filter(([first]) => first === what);
+  return {
+    seen: fields("read").map(([, partition, offset, value]) => ({
+      partition: Number(partition),
+      offset: Number(offset),
+      value: value ?? "",
+    })),
+    ends: fields("end").map(([, partition, stable, high, position]) => ({
+      partition: Number(partition),
+      stable: Number(stable),
+      high: Number(high),
+      position: Number(position),
+    })),
+  };
+}
+
+function startClient(
+  bootstrap: string,
+  role: string,
+  name: string,
+  further: Record<string, string> = {},
+): Client {
+  const program = join(import.meta.dirname, "../clients/java/ExactlyOnce.java");
+  const child = spawn("java", [...MACHINE, "-cp", `${jars}/*`, program, role], {
+    env: {
+      ...process.env,
+      BOOTSTRAP: bootstrap,
+      TOPIC: INPUT,
+      OUTPUT,
+      GROUP,
+      NAME: name,
+      SEED: String(Math.floor(chance() * 2 ** 31)),
+      PARTITIONS: String(PARTITIONS),
+      TIMEOUT_MS: String(TRANSACTION_TIMEOUT_MS),
+      ...further,
+    },
+  });
+  const client: Client = { name, child, lines: [], complaint: "" };
+  createInterface({ input: child.stdout }).on("line", (line) => client.lines.push(line));
+  child.stderr.on("data", (chunk) => {
+    client.complaint = (client.complaint + chunk).slice(-COMPLAINT_MAX);
+  });
+  clients.push(client);
+  return client;
+}
+
+async function untilSaid(client: Client, line: string, secondsMax: number): Promise<void> {
+  for (let tenths = 0; tenths < secondsMax * 10; tenths++) {
+    if (client.lines.includes(line)) return;
+    if (client.child.exitCode !== null) break;
+    await sleep(100);
+  }
+  throw new Error(
+    `${client.name} does not say ${line}: ${client.lines.slice(-3)} ${client.complaint}`,
+  );
+}
+
+async function end(client: Client): Promise<void> {
+  client.child.stdin.end();
+  await ended(client);
+}
+
+/** @throws Error where the client fails. */
+async function ended(client: Client): Promise<void> {
+  const { name, child } = client;
+  const timer = setTimeout(() => child.kill("SIGKILL"), END_SECONDS_MAX * 2_000);
+  if (child.exitCode === null && child.signalCode === null) await once(child, "close");
+  clearTimeout(timer);
+  if (child.exitCode !== 0) {
+    throw new Error(
+      `${name} ended with ${child.exitCode ?? child.signalCode}: ${client.complaint}`,
+    );
+  }
+}
