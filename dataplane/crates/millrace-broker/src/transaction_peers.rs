@@ -31,10 +31,12 @@ impl OtherBrokers {
 impl TransactionPeers for OtherBrokers {
     fn write_marker(
         &self,
+        leader: NodeId,
         marker: TransactionMarker,
         partitions: Vec<TopicPartition>,
     ) -> BoxFuture<'_, PartitionResults> {
         Box::pin(async move {
+            let node = i32::try_from(leader.get()).unwrap_or(i32::MAX);
             let Some(admin) = self.admin() else {
                 return all(partitions, ErrorCode::NotLeaderOrFollower);
             };
@@ -44,8 +46,8 @@ impl TransactionPeers for OtherBrokers {
                 coordinator_epoch: marker.coordinator_epoch,
                 committed: marker.committed,
             };
-            let places = partitions.iter().map(place);
-            let results = admin.write_transaction_marker(written, places).await;
+            let places: Vec<Place> = partitions.iter().map(place).collect();
+            let results = admin.write_transaction_marker(node, written, &places).await;
             by_partition(partitions, results)
         })
     }

@@ -1,14 +1,14 @@
 //! Ends of transactions, written to the partitions that took part.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 use millrace_coordinator::{BoxFuture, GroupCoordinator, MarkerOutcome, MarkerWriter};
 use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, TransactionMarker, error::AppendError};
-use millrace_model::TopicPartition;
+use millrace_model::{NodeId, TopicPartition};
 use millrace_wire::error_code::ErrorCode;
 
-use super::{PartitionResults, TransactionPeers};
+use super::{PartitionResults, TransactionPeers, replaced};
 use crate::{code, topics};
 
 /// Writes the markers of the transaction coordinator: to this broker's partitions itself, to those of others through
@@ -46,16 +46,44 @@ impl Markers {
             topic.is_some_and(|topic| topic.log(index).is_some())
         };
         let (here, elsewhere): (Vec<_>, Vec<_>) = partitions.into_iter().partition(is_here);
-        let of_peers = async {
-            match elsewhere.is_empty() {
-                true => Vec::new(),
-                false => self.peers.write_marker(marker, elsewhere).await,
+        let mut by_leader: BTreeMap<Option<NodeId>, Vec<TopicPartition>> = BTreeMap::new();
+        for partition in elsewhere {
+            let leader = self.leader(&partition);
+            by_leader.entry(leader).or_default().push(partition);
+        }
+        let of_peers = by_leader.into_iter().map(|(leader, led)| async move {
+            match leader {
+                Some(leader) => self.write_at(leader, marker, led).await,
+                None => not_led(led),
             }
-        };
+        });
+        let of_peers = join_all(of_peers);
         let of_this = write_markers(&self.logs, &self.groups, marker, here);
         let (mut results, others) = futures_util::future::join(of_this, of_peers).await;
-        results.extend(others);
+        results.extend(others.into_iter().flatten());
         results
+    }
+
+    /// Has a broker write a marker, for as long as it leads any of these partitions.
+    async fn write_at(
+        &self,
+        leader: NodeId,
+        marker: TransactionMarker,
+        partitions: Vec<TopicPartition>,
+    ) -> PartitionResults {
+        let is_led = |partition| self.leader(partition) == Some(leader);
+        let is_replaced = || !partitions.iter().any(is_led);
+        tokio::select! {
+            results = self.peers.write_marker(leader, marker, partitions.clone()) => results,
+            () = replaced(is_replaced) => not_led(partitions.clone()),
+        }
+    }
+
+    /// The node that leads a partition, as this broker knows it.
+    fn leader(&self, partition: &TopicPartition) -> Option<NodeId> {
+        let topic = self.logs.topic(&partition.topic)?;
+        let index = usize::try_from(partition.partition).ok()?;
+        topic.partitions.get(index)?.leader()?.node
     }
 }
 
@@ -82,6 +110,13 @@ impl MarkerWriter for Markers {
             outcomes
         })
     }
+}
+
+fn not_led(partitions: Vec<TopicPartition>) -> PartitionResults {
+    let refused = partitions.into_iter();
+    refused
+        .map(|partition| (partition, Err(ErrorCode::NotLeaderOrFollower)))
+        .collect()
 }
 
 fn outcome_of(result: Result<(), ErrorCode>) -> MarkerOutcome {

@@ -10,7 +10,7 @@ mod markers;
 mod produce;
 mod verification;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use millrace_coordinator::partition_of;
 use millrace_log::{TRANSACTION_STATE_TOPIC, TransactionMarker};
@@ -41,9 +41,10 @@ pub type PartitionResults = Vec<(TopicPartition, Result<(), ErrorCode>)>;
 
 /// The other brokers of the cluster, as transactions need them.
 pub trait TransactionPeers: fmt::Debug + Send + Sync {
-    /// Has their leaders write a marker to these partitions.
+    /// Has the leader of these partitions write a marker to them. Not retried.
     fn write_marker(
         &self,
+        leader: NodeId,
         marker: TransactionMarker,
         partitions: Vec<TopicPartition>,
     ) -> BoxFuture<'_, PartitionResults>;
@@ -57,6 +58,17 @@ pub trait TransactionPeers: fmt::Debug + Send + Sync {
         verify_only: bool,
         partitions: Vec<TopicPartition>,
     ) -> BoxFuture<'_, PartitionResults>;
+}
+
+/// How often it is checked that a broker that has not answered is still the one to ask.
+const STILL_THERE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Waits until the broker that was asked is no longer the one to ask. One that hangs answers nothing before the request
+/// times out, long after others have taken over what it led.
+async fn replaced(is_replaced: impl Fn() -> bool) {
+    while !is_replaced() {
+        tokio::time::sleep(STILL_THERE_INTERVAL).await;
+    }
 }
 
 /// No other brokers: this one leads everything.
@@ -73,6 +85,7 @@ impl NoPeers {
 impl TransactionPeers for NoPeers {
     fn write_marker(
         &self,
+        _leader: NodeId,
         _marker: TransactionMarker,
         partitions: Vec<TopicPartition>,
     ) -> BoxFuture<'_, PartitionResults> {

@@ -7,7 +7,7 @@ use millrace_coordinator::TransactionError;
 use millrace_model::{NodeId, TopicPartition};
 use millrace_wire::error_code::ErrorCode;
 
-use super::{PartitionResults, TransactionProducer};
+use super::{PartitionResults, TransactionProducer, replaced};
 use crate::{code, context::Context, topics::Refused};
 
 /// How often and in which intervals an addition is tried again while the coordinator ends the producer's previous
@@ -75,10 +75,14 @@ async fn ask(
         let Ok(node) = u32::try_from(coordinator.0) else {
             return all(partitions, Err(ErrorCode::CoordinatorNotAvailable));
         };
+        let id = &producer.transactional_id;
+        let is_replaced = || context.transaction_coordinator(id) != Some(coordinator);
         let peers = &context.transaction_peers;
-        return peers
-            .add_partitions(NodeId(node), producer.clone(), verify_only, partitions)
-            .await;
+        let asked = partitions.clone();
+        return tokio::select! {
+            results = peers.add_partitions(NodeId(node), producer.clone(), verify_only, asked) => results,
+            () = replaced(is_replaced) => all(partitions, Err(ErrorCode::NotCoordinator)),
+        };
     }
     let TransactionProducer {
         transactional_id: id,

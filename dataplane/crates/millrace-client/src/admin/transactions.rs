@@ -9,6 +9,7 @@ use millrace_wire::messages::{
 use super::{Admin, Results, text};
 use crate::{
     error::{BrokerError, RequestError},
+    throttle::Call,
     topic_partition::{TopicPartition, by_topic, topic_name},
 };
 
@@ -37,27 +38,16 @@ pub struct TransactionProducer<'a> {
 }
 
 impl Admin {
-    /// Writes a marker to partitions, through their leaders. Needs the right `ClusterAction`.
+    /// Has a node write a marker to partitions that it leads: one result per partition. Not retried. Needs the right
+    /// `ClusterAction`.
     ///
     /// # Errors
-    /// No leader could answer. Where only some could not, their partitions have errors.
+    /// The node did not answer.
     pub async fn write_transaction_marker(
-        &self,
-        marker: TransactionMarker,
-        partitions: impl IntoIterator<Item = TopicPartition>,
-    ) -> Result<Results<TopicPartition, ()>, RequestError> {
-        let wanted = partitions.into_iter().map(|partition| (partition, ()));
-        self.at_leaders(wanted.collect(), |node, part| {
-            self.write_marker_at(node, marker, part.into_keys().collect())
-        })
-        .await
-    }
-
-    async fn write_marker_at(
         &self,
         node: i32,
         marker: TransactionMarker,
-        partitions: Vec<TopicPartition>,
+        partitions: &[TopicPartition],
     ) -> Result<Results<TopicPartition, ()>, RequestError> {
         let topics = by_topic(partitions.iter().map(|name| (name, name.partition)));
         let topic = |(name, partitions): (&&str, &Vec<i32>)| {
@@ -72,7 +62,7 @@ impl Admin {
             .with_transaction_result(marker.committed)
             .with_topics(topics.iter().map(topic).collect());
         let make = |_| WriteTxnMarkersRequest::default().with_markers(vec![written]);
-        let response = self.client.call_node(node, i16::MAX, make).await?;
+        let response = self.ask_peer(node, make).await?;
         let mut results = Results::new();
         for topic in response.markers.iter().flat_map(|marker| &marker.topics) {
             for partition in &topic.partitions {
@@ -108,7 +98,7 @@ impl Admin {
             .with_verify_only(verify_only)
             .with_topics(topics.iter().map(topic).collect());
         let make = |_| AddPartitionsToTxnRequest::default().with_transactions(vec![transaction]);
-        let response = self.client.call_node(node, i16::MAX, make).await?;
+        let response = self.ask_peer(node, make).await?;
         BrokerError::check(response.error_code, None)?;
         let mut results = Results::new();
         let transactions = response.results_by_transaction.iter();
@@ -120,5 +110,19 @@ impl Admin {
             }
         }
         Ok(results)
+    }
+
+    /// One request to one node. One that cannot be reached may come back at another address, which is looked up for
+    /// whoever tries again.
+    async fn ask_peer<M: Call>(
+        &self,
+        node: i32,
+        make: impl FnOnce(i16) -> M,
+    ) -> Result<M::Response, RequestError> {
+        let answer = self.client.call_node(node, i16::MAX, make).await;
+        if answer.is_err() {
+            drop(self.client.refresh_topics(&[]).await);
+        }
+        answer
     }
 }
