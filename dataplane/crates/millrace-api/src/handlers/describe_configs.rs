@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use millrace_security::acl::Operation;
 use millrace_wire::{
-    decode,
+    StrBytes, decode,
+    error_code::NONE,
     messages::{
         DescribeConfigsRequest, DescribeConfigsResponse,
         describe_configs_request::DescribeConfigsResource,
@@ -64,12 +65,12 @@ fn describe(
     let (error, message) = Refused::parts(&entries);
     let is_wanted = |entry: &Entry| match &resource.configuration_keys {
         None => true,
-        Some(keys) => keys.iter().any(|key| key.as_str() == entry.name),
+        Some(keys) => keys.is_empty() || keys.iter().any(|key| key.as_str() == entry.name),
     };
     let entries = entries.unwrap_or_default().into_iter().filter(is_wanted);
     DescribeConfigsResult::default()
         .with_error_code(error)
-        .with_error_message(message)
+        .with_error_message(message.or_else(|| (error == NONE).then(StrBytes::default)))
         .with_resource_type(resource.resource_type)
         .with_resource_name(resource.resource_name.clone())
         .with_configs(entries.map(|entry| show(entry, wants)).collect())

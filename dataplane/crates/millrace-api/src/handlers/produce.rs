@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use millrace_limiter::Tier;
 use millrace_log::{AppendOrigin, AppendTicket, Appended, PartitionLog, Topic, error::AppendError};
 use millrace_model::TopicId;
-use millrace_record::{Batch, BatchLimits, Compression, split};
+use millrace_record::{Batch, BatchLimits, Compression, InvalidBatch, split};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes,
@@ -404,7 +404,11 @@ fn refused_append(error: &AppendError) -> Refused {
 /// Kafka takes exactly one batch per partition since version 3.
 fn only_batch(records: BytesMut, version: i16) -> Result<Batch, Refused> {
     let invalid = |message: &str| Refused::new(ErrorCode::InvalidRecord, message);
-    let batches = split(records).map_err(|error| refused_batch(&error))?;
+    let batches = split(records).map_err(|error| match error {
+        // Kafka does not count a batch that is cut off, and finds none.
+        InvalidBatch::Truncated { .. } => invalid(&error.to_string()),
+        error => refused_batch(&error),
+    })?;
     let mut batches = batches.into_iter();
     let (Some(batch), None) = (batches.next(), batches.next()) else {
         return Err(invalid(
@@ -416,10 +420,16 @@ fn only_batch(records: BytesMut, version: i16) -> Result<Batch, Refused> {
         let message = "zstd needs Produce version 7.";
         return Err(Refused::new(ErrorCode::UnsupportedCompressionType, message));
     }
+    let base_offset = batch.header().base_offset;
+    if base_offset != 0 {
+        return Err(invalid(&format!(
+            "The base offset of a produced batch must be 0, but it is {base_offset}."
+        )));
+    }
     Ok(batch)
 }
 
-fn refused_batch(error: &millrace_record::InvalidBatch) -> Refused {
+fn refused_batch(error: &InvalidBatch) -> Refused {
     Refused::new(code::of_batch(error), error.to_string())
 }
 

@@ -124,10 +124,13 @@ async fn the_coordinator_is_this_broker() {
         (found.error_code, found.node_id.0, found.port),
         (0, 5, 9_093)
     );
+    let found = world.ask(1, &request).await;
+    assert_eq!(found.error_message, Some(text("NONE")));
     let many = FindCoordinatorRequest::default().with_coordinator_keys(vec![text("a"), text("b")]);
     let found = world.ask(6, &many).await;
     assert_eq!(found.coordinators.len(), 2);
     assert_eq!(found.coordinators[1].key.as_str(), "b");
+    assert_eq!(found.coordinators[1].error_message, Some(text("")));
     let transaction = FindCoordinatorRequest::default()
         .with_key(text("tx"))
         .with_key_type(1);
@@ -375,6 +378,22 @@ async fn groups_and_offsets_survive_a_restart() {
     assert_eq!(world.ask(5, &none).await.groups.len(), 0);
 }
 
+/// Some clients reset a group in this way.
+#[tokio::test]
+async fn a_negative_offset_is_kept_as_it_is() {
+    let world = World::new().await;
+    world.create("t", 2, &[]).await;
+    world.find_coordinator().await;
+    for offset in [-2, -1, 7, -5] {
+        let response = world.ask(9, &commit("g", "t", 0, offset)).await;
+        assert_eq!(response.topics[0].partitions[0].error_code, 0);
+        assert_eq!(committed(&world, "g", &[0, 1]).await, [offset, -1]);
+    }
+    let world = world.restart().await;
+    world.find_coordinator().await;
+    assert_eq!(committed(&world, "g", &[0]).await, [-5]);
+}
+
 #[tokio::test]
 async fn commits_are_validated_partition_by_partition() {
     let world = World::new().await;
@@ -386,10 +405,6 @@ async fn commits_are_validated_partition_by_partition() {
     let unknown = Code::UnknownTopicOrPartition.code();
     assert_eq!(code(commit("g", "none", 0, 1)).await, unknown);
     assert_eq!(code(commit("g", "t", 5, 1)).await, unknown);
-    assert_eq!(
-        code(commit("g", "t", 0, -2)).await,
-        Code::InvalidCommitOffsetSize.code()
-    );
     let mut long = commit("g", "t", 0, 1);
     long.topics[0].partitions[0].committed_metadata = Some(text(&"x".repeat(4_097)));
     assert_eq!(code(long).await, Code::OffsetMetadataTooLarge.code());

@@ -203,9 +203,10 @@ async fn each_user_is_changed_as_a_whole_or_refused() {
     alter(&world, vec![], vec![upsertion("alice", "one")]).await;
     let results = alter(
         &world,
-        vec![deletion("nobody"), deletion("alice")],
+        vec![deletion("nobody"), deletion("alice"), deletion("both")],
         vec![
             upsertion("alice", "two"),
+            upsertion("both", "x"),
             upsertion("few", "x").with_iterations(4_095),
             upsertion("other", "x").with_mechanism(3),
             upsertion("", "x"),
@@ -218,6 +219,8 @@ async fn each_user_is_changed_as_a_whole_or_refused() {
         ("", UNACCEPTABLE_CREDENTIAL),
         ("ANONYMOUS", UNACCEPTABLE_CREDENTIAL),
         ("alice", DUPLICATE_RESOURCE),
+        // The first error stays.
+        ("both", RESOURCE_NOT_FOUND),
         ("few", UNACCEPTABLE_CREDENTIAL),
         ("good", 0),
         ("nobody", RESOURCE_NOT_FOUND),
