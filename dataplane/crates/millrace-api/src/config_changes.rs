@@ -123,7 +123,7 @@ async fn change_all(
                 Err(refused) => Err(refused),
             },
         };
-        let (error, message) = Refused::parts(&outcome);
+        let (error, message) = Refused::worded_parts(&outcome);
         if !validate_only && is_allowed {
             config_resource::audit(rights, kind, &name, error);
         }

@@ -109,7 +109,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     // One deadline for the whole request, and one within it for room.
     let deadline = sleep(wait).deadline();
     let mut room = pin!(sleep(wait.min(ROOM_WAIT_MAX)));
-    let legal = check(&rights, transactional_id.as_ref(), acks);
+    let legal = check(&rights, transactional_id.as_ref());
     let mut arrival = ArrivalDeadline::default();
     let mut prepared = Vec::with_capacity(topic_data.len());
     for (mut topic, records) in topic_data.into_iter().zip(records) {
@@ -124,7 +124,12 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         prepared.push(PreparedTopic { topic, partitions });
     }
     let batches = prepared.iter_mut().flat_map(|topic| &mut topic.partitions);
-    let batches = batches.map(|partition| &mut partition.batch);
+    let mut batches = batches.map(|partition| &mut partition.batch);
+    if !matches!(acks, -1..=1) {
+        // Partitions that are not there are told as such.
+        let valid = batches.by_ref().filter(|batch| batch.is_ok());
+        valid.for_each(|batch| *batch = Err(ErrorCode::InvalidRequiredAcks.into()));
+    }
     let asked = (
         transactional_id.as_ref().map(|id| id.as_str()),
         reply.version,
@@ -219,14 +224,7 @@ fn name_leaders(
 }
 
 /// What refuses all of a request.
-fn check(
-    rights: &Rights,
-    transactional_id: Option<&TransactionalId>,
-    acks: i16,
-) -> Result<(), ErrorCode> {
-    if !matches!(acks, -1..=1) {
-        return Err(ErrorCode::InvalidRequiredAcks);
-    }
+fn check(rights: &Rights, transactional_id: Option<&TransactionalId>) -> Result<(), ErrorCode> {
     match transactional_id {
         Some(id) => rights.transactional_id(Operation::Write, id),
         None => Ok(()),

@@ -235,6 +235,7 @@ async fn what_cannot_be_is_refused_and_says_why() {
                 code
             };
             let (error, message) = alter(&world, kind, name, &[*operation]).await;
+            assert_ne!(message, "", "{kind} {name} {operation:?}");
             assert_eq!(error, code.code(), "{kind} {name} {operation:?}: {message}");
         }
     }

@@ -241,6 +241,10 @@ async fn leader_epochs_are_checked() {
     for unknown in [-1, epoch + 1] {
         assert_eq!(end(unknown).await, (0, -1, -1), "{unknown}");
     }
+    // Without room for records, the offset is checked all the same.
+    let beyond = fetch_request("t", &[(0, 1)]).with_max_bytes(0);
+    let response = world.ask(NAMED_FETCH, &beyond).await;
+    assert_eq!(codes(&response), [Code::OffsetOutOfRange.code()]);
     // What was fetched before came from another log.
     let out_of_range = Code::OffsetOutOfRange.code();
     for (read, expected) in [(-1, 0), (epoch, 0), (epoch + 1, out_of_range)] {

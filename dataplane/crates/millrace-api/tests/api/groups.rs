@@ -4,9 +4,10 @@ use bytes::Bytes;
 use kafka_protocol::{
     error::ResponseError as Code,
     messages::{
-        DeleteGroupsRequest, DeleteTopicsRequest, DescribeGroupsRequest, FindCoordinatorRequest,
-        GroupId, HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
-        ListGroupsRequest, OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest,
+        ConsumerGroupDescribeRequest, DeleteGroupsRequest, DeleteTopicsRequest,
+        DescribeGroupsRequest, FindCoordinatorRequest, GroupId, HeartbeatRequest, JoinGroupRequest,
+        JoinGroupResponse, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest,
+        OffsetFetchRequest, SyncGroupRequest,
         join_group_request::JoinGroupRequestProtocol,
         leave_group_request::MemberIdentity,
         offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
@@ -19,7 +20,7 @@ use kafka_protocol::{
 
 use crate::{
     calls::topic_name,
-    versions::offset_delete,
+    versions::{consumer_heartbeat, offset_delete},
     world::{Sent, Settings, World, answer, text},
 };
 
@@ -376,6 +377,23 @@ async fn groups_and_offsets_survive_a_restart() {
     assert_eq!(world.ask(4, &only).await.groups.len(), 1);
     let none = ListGroupsRequest::default().with_types_filter(vec![text("share")]);
     assert_eq!(world.ask(5, &none).await.groups.len(), 0);
+}
+
+#[tokio::test]
+async fn consumer_groups_are_described_or_refused() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    world.find_coordinator().await;
+    let joined = world.ask(1, &consumer_heartbeat("g", "m", &["t"])).await;
+    assert_eq!(joined.error_code, 0);
+    let ids = ["g", "absent", ""].map(group).to_vec();
+    let request = ConsumerGroupDescribeRequest::default().with_group_ids(ids);
+    let groups = world.ask(1, &request).await.groups;
+    let codes: Vec<i16> = groups.iter().map(|group| group.error_code).collect();
+    let (absent, invalid) = (Code::GroupIdNotFound, Code::InvalidGroupId);
+    assert_eq!(codes, [0, absent.code(), invalid.code()]);
+    let pattern = &groups[0].members[0].subscribed_topic_regex;
+    assert_eq!(pattern.as_deref(), Some(""), "names, no pattern");
 }
 
 /// Some clients reset a group in this way.

@@ -204,9 +204,14 @@ async fn acks_are_all_one_or_none() {
             0
         );
     }
-    let request = produce_request("t", &[(0, batch(&["x"]))], 2);
-    let refused = only_partition(world.ask(NAMED_PRODUCE, &request).await);
-    assert_eq!(refused.error_code, Code::InvalidRequiredAcks.code());
+    for (partition, code) in [
+        (0, Code::InvalidRequiredAcks),
+        (9, Code::UnknownTopicOrPartition),
+    ] {
+        let request = produce_request("t", &[(partition, batch(&["x"]))], 2);
+        let refused = only_partition(world.ask(NAMED_PRODUCE, &request).await);
+        assert_eq!(refused.error_code, code.code());
+    }
 
     let request = produce_request("t", &[(0, batch(&["silent"]))], 0);
     let Sent::Silent(done) = world.send(NAMED_PRODUCE, &request).await else {

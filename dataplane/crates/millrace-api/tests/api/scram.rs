@@ -94,6 +94,8 @@ pub(crate) async fn describe(
     let request = DescribeUserScramCredentialsRequest::default().with_users(users);
     let results = world.ask(0, &request).await.results.into_iter();
     let shown = results.map(|result| {
+        let has_text = result.error_message.as_deref() != Some("");
+        assert_eq!(has_text, result.error_code != 0);
         let infos = result.credential_infos.iter();
         let iterations = infos.map(|info| info.iterations).collect();
         (result.user.to_string(), result.error_code, iterations)

@@ -224,6 +224,7 @@ async fn each_refusal_has_its_code() {
     let by_hand = |assignments| creatable("x", -1, -1).with_assignments(assignments);
     let cases = [
         (creatable("a.b", 1, 1), Code::TopicAlreadyExists),
+        (creatable("a.b", 0, 3), Code::TopicAlreadyExists),
         (creatable("a_b", 1, 1), Code::InvalidTopicException),
         (creatable("", 1, 1), Code::InvalidTopicException),
         (creatable("a/b", 1, 1), Code::InvalidTopicException),
