@@ -87,8 +87,13 @@ pub(crate) fn topic(
                 });
             }
         }
-        if let Some(broker) = definition.synonyms.first() {
-            synonyms.push(Synonym::new(broker.name, default, Source::Default));
+        // Where there are several properties, Kafka gives a default to the last one only.
+        if let Some(broker) = definition.synonyms.last() {
+            let default = match default.parse::<i64>() {
+                Ok(number) if broker.unit > 1 => (number / broker.unit).to_string(),
+                _ => default.to_owned(),
+            };
+            synonyms.push(Synonym::new(broker.name, &default, Source::Default));
         }
         let source = synonyms
             .first()
@@ -263,6 +268,12 @@ mod tests {
             (Some("7200000"), Source::StaticBroker)
         );
         assert_eq!(entry.synonyms[0].value.as_deref(), Some("2"));
+        let unset = shown(&[], &[]);
+        let synonyms = &find(&unset, "segment.ms").synonyms;
+        assert_eq!(
+            *synonyms,
+            [Synonym::new("log.roll.hours", "168", Source::Default)]
+        );
     }
 
     #[test]

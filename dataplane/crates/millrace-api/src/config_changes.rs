@@ -114,12 +114,16 @@ async fn change_all(
                 "Each resource must appear at most once.",
             )),
             (_, Err(refused)) => Err(refused),
+            _ if kind == config_resource::TOPIC && name.is_empty() => Err(Refused::new(
+                ErrorCode::InvalidRequest,
+                "There is no default of all topics to change.",
+            )),
             (_, Ok(asked)) => match Resource::find(context, kind, &name) {
                 Ok(resource) => change(context, resource, asked, validate_only).await,
                 Err(refused) => Err(refused),
             },
         };
-        let (error, message) = Refused::parts(&outcome);
+        let (error, message) = Refused::worded_parts(&outcome);
         if !validate_only && is_allowed {
             config_resource::audit(rights, kind, &name, error);
         }
@@ -184,7 +188,8 @@ async fn change(
 
 fn refused(error: &AlterSettingsError) -> Refused {
     let code = match error {
-        AlterSettingsError::Invalid(_) => ErrorCode::InvalidConfig,
+        // As in Kafka, which answers InvalidConfig for topics only.
+        AlterSettingsError::Invalid(_) => ErrorCode::InvalidRequest,
         // Clients look for the controller again, and ask it.
         AlterSettingsError::Fenced => ErrorCode::NotController,
         AlterSettingsError::NotStored(cause) => code::of_storage(cause),

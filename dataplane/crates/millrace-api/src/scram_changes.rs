@@ -117,7 +117,8 @@ impl ScramChanges {
         Ok(())
     }
 
-    /// Carries changes out: each user's all or none. What became of each user, by name.
+    /// Carries changes out: each user's all or none. What became of each user, by name. Kafka refuses a user with two mechanisms,
+    /// which its own `kafka-configs` sends for one command; here both are changed.
     pub(crate) async fn apply(
         &self,
         asked: Vec<AskedChange>,
@@ -127,6 +128,10 @@ impl ScramChanges {
         let (mut seen, mut added) = (HashSet::new(), 0);
         for change in asked {
             let user = change.user.clone();
+            if matches!(results.get(&user), Some(Err(_))) {
+                // The first error stays.
+                continue;
+            }
             let twice = !seen.insert((user.clone(), change.mechanism));
             let outcome = match twice {
                 true => {

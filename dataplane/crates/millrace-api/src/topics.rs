@@ -153,6 +153,18 @@ impl Refused {
         };
         (code.code(), message.as_ref().map(cut))
     }
+
+    /// As [`Self::parts`], with the code's own text where there is no other.
+    pub(crate) fn worded_parts<T>(result: &Result<T, Self>) -> (i16, Option<StrBytes>) {
+        let (code, message) = Self::parts(result);
+        let of_code = || {
+            result
+                .as_ref()
+                .err()
+                .map(|refused| text(refused.code.to_string()))
+        };
+        (code, message.or_else(of_code))
+    }
 }
 
 impl From<ErrorCode> for Refused {

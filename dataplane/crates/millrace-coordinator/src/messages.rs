@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use millrace_model::{Offset, TopicId, TopicName, TopicPartition};
+use millrace_model::{TopicId, TopicName, TopicPartition};
 
 use crate::subscription;
 
@@ -125,8 +125,9 @@ pub struct Leaving {
 /// An offset that a group has committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedOffset {
-    /// The next record that the group wants.
-    pub offset: Offset,
+    /// The next record that the group wants. Some clients reset a group by committing a negative one: its consumers then begin
+    /// where their `auto.offset.reset` says.
+    pub offset: i64,
     /// The leader epoch of the last record consumed; −1 for unknown.
     pub leader_epoch: i32,
     /// The client's own text.

@@ -11,6 +11,9 @@ use millrace_model::Offset;
 /// known, as after a deletion of records.
 pub(crate) const EPOCHS_MAX: usize = 256;
 
+/// What clients write where they know no epoch.
+const NO_EPOCH: i32 = -1;
+
 /// An epoch's first offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EpochStart {
@@ -70,7 +73,7 @@ impl LeaderEpochs {
     }
 
     /// Where `epoch` ends, when `current` is the leader's own and the log ends at `end`. `None` for
-    /// an epoch that is above all of them.
+    /// an epoch that is above all of them, and for [`NO_EPOCH`].
     pub(crate) fn end_of(&self, epoch: i32, current: i32, end: Offset) -> Option<EpochEnd> {
         if epoch == current {
             return Some(EpochEnd {
@@ -78,7 +81,7 @@ impl LeaderEpochs {
                 end_offset: end,
             });
         }
-        if epoch > current {
+        if epoch > current || epoch == NO_EPOCH {
             return None;
         }
         let above = self.starts.partition_point(|first| first.epoch <= epoch);
@@ -123,6 +126,7 @@ mod tests {
         assert_eq!(end_of(&epochs, 8), Some((7, 100)));
         assert_eq!(end_of(&epochs, 9), Some((9, 100)));
         assert_eq!(end_of(&epochs, 10), None);
+        assert_eq!(end_of(&epochs, NO_EPOCH), None);
         assert_eq!(end_of(&LeaderEpochs::default(), 3), Some((3, 100)));
     }
 

@@ -16,7 +16,7 @@ pub enum InvalidBatch {
     /// The length field cannot be true of any batch.
     #[error("the batch length {0} is too small; the minimum is {least}", least = HEADER_BYTES - 12)]
     Length(i32),
-    /// Message format 0 or 1, or none that exists.
+    /// Message format 0 or 1, or one that does not exist.
     #[error("the batch has message format {0}; only version 2 is supported")]
     Magic(i8),
     /// Larger than the topic allows.
@@ -96,7 +96,9 @@ impl InvalidBatch {
     pub fn fault(&self) -> BatchFault {
         match self {
             Self::Truncated { .. } | Self::Length(_) | Self::Checksum { .. } => BatchFault::Corrupt,
-            Self::Magic(_) => BatchFault::UnsupportedFormat,
+            Self::Magic(0 | 1) => BatchFault::UnsupportedFormat,
+            // No format ever had this number.
+            Self::Magic(_) => BatchFault::Corrupt,
             Self::TooLarge { .. } | Self::DecompressedTooLarge => BatchFault::TooLarge,
             Self::UnknownCompression(_) => BatchFault::UnsupportedCompression,
             Self::Decompress => BatchFault::Corrupt,

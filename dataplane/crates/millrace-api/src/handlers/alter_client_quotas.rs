@@ -76,12 +76,18 @@ fn audit(rights: &Rights, (entity, outcome): &(AskedEntity, Result<(), Refused>)
 
 fn asked(entry: &AskedEntry) -> AskedQuotas {
     let quota = |op: &OpData| (op.key.to_string(), (!op.remove).then_some(op.value));
-    let parts = entry.entity.iter().map(|part| {
+    // As in Kafka, the last name of a type holds.
+    let mut entity = AskedEntity::new();
+    for part in &entry.entity {
         let name = part.entity_name.as_ref().map(ToString::to_string);
-        (part.entity_type.to_string(), name)
-    });
+        let named = entity.iter_mut().find(|(of, _)| *of == *part.entity_type);
+        match named {
+            Some((_, earlier)) => *earlier = name,
+            None => entity.push((part.entity_type.to_string(), name)),
+        }
+    }
     AskedQuotas {
-        entity: parts.collect(),
+        entity,
         quotas: entry.ops.iter().map(quota).collect(),
     }
 }

@@ -70,6 +70,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         let error = first_error(partitions.map(|partition| partition.error_code));
         let response = AlterPartitionReassignmentsResponse::default()
             .with_error_code(NONE)
+            .with_error_message(None)
             .with_responses(topics);
         reply.with(&response, error)
     })
@@ -147,6 +148,10 @@ fn one_replica(replicas: &[BrokerId]) -> Result<BrokerId, Refused> {
             "The list of replicas is empty.",
         )),
         [replica] => Ok(*replica),
+        _ if replicas.iter().collect::<HashSet<_>>().len() < replicas.len() => Err(Refused::new(
+            ErrorCode::InvalidReplicaAssignment,
+            "The list of replicas names a broker twice.",
+        )),
         _ => Err(Refused::new(
             ErrorCode::InvalidReplicationFactor,
             "Assign each partition to one broker: records are kept in object storage, so 1 replica is enough.",

@@ -45,6 +45,9 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         if let Err(code) = rights.group(Operation::Describe, &id) {
             return failed(id, code, None);
         }
+        if id.is_empty() {
+            return failed(id, ErrorCode::InvalidGroupId, None);
+        }
         match context.groups.describe_consumer(&id) {
             Ok(group) if !sees_topics(&rights, &group) => {
                 let message = "The group has described topic(s) that the client is not \
@@ -108,7 +111,7 @@ fn member(member: ConsumerDescription, version: i16) -> Member {
         .with_client_id(text(member.client_id))
         .with_client_host(text(member.client_host))
         .with_subscribed_topic_names(names.collect())
-        .with_subscribed_topic_regex(member.pattern.map(text))
+        .with_subscribed_topic_regex(Some(text(member.pattern.unwrap_or_default())))
         .with_assignment(assignment(member.assignment))
         .with_target_assignment(assignment(member.target))
         .with_member_type(kind)

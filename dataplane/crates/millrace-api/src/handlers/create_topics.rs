@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use millrace_log::{LogManager, Partition, Topic, TopicConfig};
+use millrace_log::{LogManager, Partition, Topic, TopicConfig, error::CreateTopicError};
 use millrace_meta::{Move, Preferred};
 use millrace_model::{NodeId, TopicName, TopicPartition, limits::TOPIC_PARTITIONS_MAX};
 use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
@@ -175,7 +175,7 @@ async fn create(
     }))
 }
 
-fn refused(error: &millrace_log::error::CreateTopicError) -> Refused {
+fn refused(error: &CreateTopicError) -> Refused {
     let code = code::of_create_topic(error);
     if matches!(
         code,
@@ -193,6 +193,9 @@ fn check_name(context: &Context, name: &str) -> Result<TopicName, Refused> {
         return Err(invalid(format!(
             "{name} is an internal topic of the broker"
         )));
+    }
+    if context.logs.topic(&legal).is_some() {
+        return Err(refused(&CreateTopicError::Exists(legal)));
     }
     match context.logs.colliding_topic(&legal) {
         Some(other) => Err(invalid(format!(

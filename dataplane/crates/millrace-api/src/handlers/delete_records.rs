@@ -105,7 +105,12 @@ fn find_topic(
     asked: &DeleteRecordsTopic,
 ) -> Result<Arc<Topic>, ErrorCode> {
     let right = (rights, Operation::Delete);
-    let topic = find_allowed(&context.logs, right, false, &asked.name, Uuid::nil())?;
+    find_allowed(&context.logs, right, false, &asked.name, Uuid::nil())
+}
+
+/// Deletes what is below the offset and gives the log start that now holds.
+async fn delete(topic: &Topic, asked: &DeleteRecordsPartition) -> Result<Offset, ErrorCode> {
+    let log = partition(topic, asked.partition_index)?;
     if is_internal(topic.name.as_str()) {
         return Err(ErrorCode::InvalidTopicException);
     }
@@ -113,12 +118,6 @@ fn find_topic(
     if !topic.config.deletes() {
         return Err(ErrorCode::PolicyViolation);
     }
-    Ok(topic)
-}
-
-/// Deletes what is below the offset and gives the log start that now holds.
-async fn delete(topic: &Topic, asked: &DeleteRecordsPartition) -> Result<Offset, ErrorCode> {
-    let log = partition(topic, asked.partition_index)?;
     let new_start = match asked.offset {
         HIGH_WATERMARK => log.high_watermark(),
         offset => u64::try_from(offset).map_err(|_| ErrorCode::OffsetOutOfRange)?,

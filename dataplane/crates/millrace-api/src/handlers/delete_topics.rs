@@ -1,6 +1,10 @@
 //! DeleteTopics, by name or by id.
 
-use std::{collections::BTreeSet, future::ready, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    future::ready,
+    sync::Arc,
+};
 
 use millrace_log::Topic;
 use millrace_model::{TopicId, TopicName};
@@ -13,6 +17,7 @@ use millrace_wire::{
         delete_topics_request::DeleteTopicState, delete_topics_response::DeletableTopicResult,
     },
 };
+use uuid::Uuid;
 
 use crate::{
     authorization::{Changed, Rights},
@@ -53,8 +58,7 @@ async fn answer(
     };
     let mut responses = Vec::with_capacity(asked.len());
     let mut gone = BTreeSet::new();
-    for topic in asked {
-        let found = find((context, rights), &topic);
+    for (topic, found) in find_all((context, rights), asked) {
         let (name, id) = match &found {
             Ok(topic) => (Some(WireTopic(text(topic.name.as_str()))), topic.id.0),
             Err(_) => (topic.name, topic.topic_id),
@@ -72,7 +76,7 @@ async fn answer(
             },
             Err(refused) => Err(refused),
         };
-        let (error, message) = Refused::parts(&deleted);
+        let (error, message) = Refused::worded_parts(&deleted);
         responses.push(
             DeletableTopicResult::default()
                 .with_name(name)
@@ -89,6 +93,41 @@ async fn answer(
         .with_responses(responses)
         .with_throttle_time_ms(mutations.throttle_time_ms(context.now()));
     reply.with(&response, error)
+}
+
+/// A topic as it was named, and what was found.
+type Found = (DeleteTopicState, Result<Arc<Topic>, Refused>);
+
+/// The topics, each once. What is named twice is not deleted: nobody knows whether that was meant.
+fn find_all((context, rights): (&Context, &Rights), asked: Vec<DeleteTopicState>) -> Vec<Found> {
+    let twice = |message: &str| Err(Refused::new(ErrorCode::InvalidRequest, message));
+    let mut places: HashMap<(Option<WireTopic>, Uuid), usize> = HashMap::new();
+    let mut all: Vec<Found> = Vec::with_capacity(asked.len());
+    for topic in asked {
+        let next = all.len();
+        let place = *places
+            .entry((topic.name.clone(), topic.topic_id))
+            .or_insert(next);
+        if let Some((topic, found)) = all.get_mut(place) {
+            *found = match topic.topic_id.is_nil() {
+                true => twice("Duplicate topic name."),
+                false => twice("Duplicate topic id."),
+            };
+            continue;
+        }
+        let found = find((context, rights), &topic);
+        all.push((topic, found));
+    }
+    let mut times: HashMap<TopicId, usize> = HashMap::new();
+    for topic in all.iter().filter_map(|(_, found)| found.as_ref().ok()) {
+        *times.entry(topic.id).or_default() += 1;
+    }
+    for (_, found) in &mut all {
+        if matches!(found, Ok(topic) if times.get(&topic.id) > Some(&1)) {
+            *found = twice("The topic is named both by its name and by its id.");
+        }
+    }
+    all
 }
 
 /// The topic, for a client that may describe it: to others, a name tells nothing, and an id no name.

@@ -61,15 +61,15 @@ fn describe(
     let (kind, name) = (resource.resource_type, &resource.resource_name);
     let allowed = config_resource::check(rights, Operation::DescribeConfigs, kind, name);
     let entries = allowed.and_then(|()| find(context, resource));
-    let (error, message) = Refused::parts(&entries);
+    let (error, message) = Refused::worded_parts(&entries);
     let is_wanted = |entry: &Entry| match &resource.configuration_keys {
         None => true,
-        Some(keys) => keys.iter().any(|key| key.as_str() == entry.name),
+        Some(keys) => keys.is_empty() || keys.iter().any(|key| key.as_str() == entry.name),
     };
     let entries = entries.unwrap_or_default().into_iter().filter(is_wanted);
     DescribeConfigsResult::default()
         .with_error_code(error)
-        .with_error_message(message)
+        .with_error_message(Some(message.unwrap_or_default()))
         .with_resource_type(resource.resource_type)
         .with_resource_name(resource.resource_name.clone())
         .with_configs(entries.map(|entry| show(entry, wants)).collect())

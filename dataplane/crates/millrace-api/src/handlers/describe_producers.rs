@@ -75,7 +75,7 @@ fn look_up(
 }
 
 fn answered(index: i32, found: Result<Vec<ProducerStatus>, Refused>) -> PartitionResponse {
-    let (error_code, error_message) = Refused::parts(&found);
+    let (error_code, error_message) = Refused::worded_parts(&found);
     let producers = found.unwrap_or_default();
     PartitionResponse::default()
         .with_partition_index(index)

@@ -84,6 +84,6 @@ fn result(
     DescribeUserScramCredentialsResult::default()
         .with_user(text(user))
         .with_error_code(error)
-        .with_error_message(message)
+        .with_error_message(Some(message.unwrap_or_default()))
         .with_credential_infos(found.unwrap_or_default().into_iter().map(info).collect())
 }

@@ -261,7 +261,7 @@ fn result(
     (topic, elections): (WireTopic, Vec<Election>),
 ) -> ReplicaElectionResult {
     let partitions = elections.into_iter().map(|(index, election)| {
-        let (error, message) = Refused::parts(&election);
+        let (error, message) = Refused::worded_parts(&election);
         if error == NONE {
             let partition = format!("{}-{index}", topic.as_str());
             rights.audit(Operation::Alter, Changed::Leader, &partition, error);

@@ -69,7 +69,10 @@ async fn answer(
     let found = coordinators.into_iter().next().unwrap_or_default();
     let response = FindCoordinatorResponse::default()
         .with_error_code(found.error_code)
-        .with_error_message(found.error_message)
+        .with_error_message(match found.error_code {
+            NONE => Some(text("NONE")),
+            _ => found.error_message,
+        })
         .with_node_id(found.node_id)
         .with_host(found.host)
         .with_port(found.port);
@@ -122,7 +125,7 @@ fn coordinator(key: StrBytes, found: Result<Member, Refused>) -> Coordinator {
             .with_host(member.host)
             .with_port(member.port)
             .with_error_code(NONE)
-            .with_error_message(Some(text("NONE"))),
+            .with_error_message(Some(StrBytes::default())),
         Err(refused) => {
             let (error, message) = Refused::parts::<()>(&Err(refused));
             entry

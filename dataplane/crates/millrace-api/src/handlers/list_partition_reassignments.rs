@@ -45,7 +45,9 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             .filter_map(|asked| of_asked(context, asked))
             .collect(),
     };
-    let response = ListPartitionReassignmentsResponse::default().with_topics(topics);
+    let response = ListPartitionReassignmentsResponse::default()
+        .with_error_message(None)
+        .with_topics(topics);
     reply.now(&response, NONE)
 }
 

@@ -1,6 +1,11 @@
 //! Metadata: the broker, and topics by name, by id, or all. May create topics that do not exist.
 
-use std::{collections::BTreeMap, future::ready, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    future::ready,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use millrace_log::{Partition, Topic, error::CreateTopicError};
@@ -44,7 +49,8 @@ const NEVER_STRICT: i16 = i16::MAX;
 const FIRST_WITH_NULL_NAME: i16 = 12;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
-    let request: MetadataRequest = decode(&call.request)?;
+    let mut request: MetadataRequest = decode(&call.request)?;
+    request.topics.iter_mut().for_each(name_once);
     let reply = call.reply();
     let rights = context.rights(&call);
     let all = match &request.topics {
@@ -101,6 +107,15 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         told(answer, reply, throttle_ms)
     };
     enqueue(context, change, rest).await
+}
+
+/// Leaves each topic of a request in it once, as Kafka answers for each once.
+fn name_once(topics: &mut Vec<MetadataRequestTopic>) {
+    let mut named = HashSet::with_capacity(topics.len());
+    topics.retain(|topic| {
+        let name = topic.name.clone().filter(|_| topic.topic_id.is_nil());
+        named.insert((name, topic.topic_id))
+    });
 }
 
 fn or_unknown(

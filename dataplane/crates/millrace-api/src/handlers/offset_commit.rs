@@ -193,10 +193,9 @@ pub(super) fn validate(
     if metadata.len() > context.groups.config().offset_metadata_bytes_max {
         return Err(ErrorCode::OffsetMetadataTooLarge);
     }
-    let offset = u64::try_from(asked.offset).map_err(|_| ErrorCode::InvalidCommitOffsetSize)?;
     let commit_ms = context.clock.wall_ms();
     let committed = CommittedOffset {
-        offset,
+        offset: asked.offset,
         leader_epoch: asked.leader_epoch,
         metadata,
         commit_ms,

@@ -24,7 +24,7 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::{Context, text},
-    topics::{FIRST_OFFSETS_BY_ID, find_by_written_id, wire_offset},
+    topics::{FIRST_OFFSETS_BY_ID, find_by_written_id},
 };
 
 /// The first version with an error of the whole request; before, each partition repeats it.
@@ -264,7 +264,7 @@ fn known(committed: &Option<CommittedOffset>) -> CommittedOffset {
 }
 
 fn offset_of(committed: Option<&CommittedOffset>) -> i64 {
-    committed.map_or(-1, |committed| wire_offset(committed.offset))
+    committed.map_or(-1, |committed| committed.offset)
 }
 
 fn find(

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use millrace_limiter::Tier;
 use millrace_log::{AppendOrigin, AppendTicket, Appended, PartitionLog, Topic, error::AppendError};
 use millrace_model::TopicId;
-use millrace_record::{Batch, BatchLimits, Compression, split};
+use millrace_record::{Batch, BatchLimits, Compression, InvalidBatch, split};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes,
@@ -109,7 +109,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     // One deadline for the whole request, and one within it for room.
     let deadline = sleep(wait).deadline();
     let mut room = pin!(sleep(wait.min(ROOM_WAIT_MAX)));
-    let legal = check(&rights, transactional_id.as_ref(), acks);
+    let legal = check(&rights, transactional_id.as_ref());
     let mut arrival = ArrivalDeadline::default();
     let mut prepared = Vec::with_capacity(topic_data.len());
     for (mut topic, records) in topic_data.into_iter().zip(records) {
@@ -124,7 +124,12 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         prepared.push(PreparedTopic { topic, partitions });
     }
     let batches = prepared.iter_mut().flat_map(|topic| &mut topic.partitions);
-    let batches = batches.map(|partition| &mut partition.batch);
+    let mut batches = batches.map(|partition| &mut partition.batch);
+    if !matches!(acks, -1..=1) {
+        // Partitions that are not there are told as such.
+        let valid = batches.by_ref().filter(|batch| batch.is_ok());
+        valid.for_each(|batch| *batch = Err(ErrorCode::InvalidRequiredAcks.into()));
+    }
     let asked = (
         transactional_id.as_ref().map(|id| id.as_str()),
         reply.version,
@@ -219,14 +224,7 @@ fn name_leaders(
 }
 
 /// What refuses all of a request.
-fn check(
-    rights: &Rights,
-    transactional_id: Option<&TransactionalId>,
-    acks: i16,
-) -> Result<(), ErrorCode> {
-    if !matches!(acks, -1..=1) {
-        return Err(ErrorCode::InvalidRequiredAcks);
-    }
+fn check(rights: &Rights, transactional_id: Option<&TransactionalId>) -> Result<(), ErrorCode> {
     match transactional_id {
         Some(id) => rights.transactional_id(Operation::Write, id),
         None => Ok(()),
@@ -404,7 +402,11 @@ fn refused_append(error: &AppendError) -> Refused {
 /// Kafka takes exactly one batch per partition since version 3.
 fn only_batch(records: BytesMut, version: i16) -> Result<Batch, Refused> {
     let invalid = |message: &str| Refused::new(ErrorCode::InvalidRecord, message);
-    let batches = split(records).map_err(|error| refused_batch(&error))?;
+    let batches = split(records).map_err(|error| match error {
+        // Kafka does not count a batch that is cut off, and finds none.
+        InvalidBatch::Truncated { .. } => invalid(&error.to_string()),
+        error => refused_batch(&error),
+    })?;
     let mut batches = batches.into_iter();
     let (Some(batch), None) = (batches.next(), batches.next()) else {
         return Err(invalid(
@@ -416,10 +418,16 @@ fn only_batch(records: BytesMut, version: i16) -> Result<Batch, Refused> {
         let message = "zstd needs Produce version 7.";
         return Err(Refused::new(ErrorCode::UnsupportedCompressionType, message));
     }
+    let base_offset = batch.header().base_offset;
+    if base_offset != 0 {
+        return Err(invalid(&format!(
+            "The base offset of a produced batch must be 0, but it is {base_offset}."
+        )));
+    }
     Ok(batch)
 }
 
-fn refused_batch(error: &millrace_record::InvalidBatch) -> Refused {
+fn refused_batch(error: &InvalidBatch) -> Refused {
     Refused::new(code::of_batch(error), error.to_string())
 }
 

@@ -196,6 +196,24 @@ async fn what_is_wrong_is_refused_and_the_rest_is_done() {
 }
 
 #[tokio::test]
+async fn the_last_name_of_a_type_holds() {
+    let world = World::new().await;
+    let named = entry(
+        &[("user", Some("first")), ("user", Some("last"))],
+        &[("producer_byte_rate", Some(5.0))],
+    );
+    let request = AlterClientQuotasRequest::default().with_entries(vec![named]);
+    let told = world.ask(1, &request).await.entries.remove(0);
+    let name = told.entity[0].entity_name.clone();
+    assert_eq!((told.error_code, told.entity.len()), (0, 1));
+    assert_eq!(name.as_deref(), Some("last"));
+    assert_eq!(
+        world.quotas(&[], false).await,
+        ["user=last producer_byte_rate:5"]
+    );
+}
+
+#[tokio::test]
 async fn a_filter_that_is_none_is_refused() {
     let world = World::new().await;
     for (filter, code) in [

@@ -12,7 +12,9 @@ use kafka_protocol::{
 use crate::{
     authorization,
     calls::{batch, topic_name},
-    versions::{alter_replica_log_dirs, describe_quorum, describe_topic_partitions},
+    versions::{
+        alter_replica_log_dirs, describe_producers, describe_quorum, describe_topic_partitions,
+    },
     world::World,
 };
 
@@ -148,6 +150,15 @@ async fn the_broker_leads_the_quorum_of_the_metadata() {
         refused.topics[0].partitions[0].error_code,
         Code::UnknownTopicOrPartition.code()
     );
+}
+
+#[tokio::test]
+async fn producers_of_what_is_not_there_are_refused_with_a_text() {
+    let world = World::new().await;
+    let mut response = world.ask(0, &describe_producers("absent")).await;
+    let told = response.topics.remove(0).partitions.remove(0);
+    assert_eq!(told.error_code, Code::UnknownTopicOrPartition.code());
+    assert!(told.error_message.is_some());
 }
 
 #[tokio::test]

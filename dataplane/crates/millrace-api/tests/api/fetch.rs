@@ -4,8 +4,10 @@ use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListO
 use kafka_protocol::{
     error::ResponseError as Code,
     messages::{
-        DeleteTopicsRequest, FetchRequest, FetchResponse, ListOffsetsRequest, MetadataRequest,
+        BrokerId, DeleteTopicsRequest, FetchRequest, FetchResponse, ListOffsetsRequest,
+        MetadataRequest, OffsetForLeaderEpochRequest,
         metadata_request::MetadataRequestTopic,
+        offset_for_leader_epoch_request::{OffsetForLeaderPartition, OffsetForLeaderTopic},
     },
 };
 use millrace_meta::MetaStore;
@@ -220,6 +222,40 @@ async fn leader_epochs_are_checked() {
             [expected],
             "{theirs}"
         );
+    }
+    let end = async |asked: i32| {
+        let partition = OffsetForLeaderPartition::default()
+            .with_current_leader_epoch(-1)
+            .with_leader_epoch(asked);
+        let topic = OffsetForLeaderTopic::default()
+            .with_topic(topic_name("t"))
+            .with_partitions(vec![partition]);
+        let request = OffsetForLeaderEpochRequest::default()
+            .with_replica_id(BrokerId(-1))
+            .with_topics(vec![topic]);
+        let mut response = world.ask(4, &request).await;
+        let found = response.topics.remove(0).partitions.remove(0);
+        (found.error_code, found.leader_epoch, found.end_offset)
+    };
+    assert_eq!(end(epoch).await, (0, epoch, 0));
+    for unknown in [-1, epoch + 1] {
+        assert_eq!(end(unknown).await, (0, -1, -1), "{unknown}");
+    }
+    // Without room for records, the offset is checked all the same.
+    let beyond = fetch_request("t", &[(0, 1)]).with_max_bytes(0);
+    let response = world.ask(NAMED_FETCH, &beyond).await;
+    assert_eq!(codes(&response), [Code::OffsetOutOfRange.code()]);
+    // What was fetched before came from another log.
+    let out_of_range = Code::OffsetOutOfRange.code();
+    for (read, expected) in [(-1, 0), (epoch, 0), (epoch + 1, out_of_range)] {
+        let mut request = fetch_request("t", &[(0, 0)]);
+        request.topics[0].partitions[0].last_fetched_epoch = read;
+        let response = world.ask(NAMED_FETCH, &request).await;
+        assert_eq!(codes(&response), [expected], "{read}");
+        if expected != 0 {
+            let aborted = &response.responses[0].partitions[0].aborted_transactions;
+            assert_eq!(aborted.as_deref(), Some(&[][..]));
+        }
     }
 }
 

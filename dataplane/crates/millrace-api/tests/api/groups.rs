@@ -4,9 +4,10 @@ use bytes::Bytes;
 use kafka_protocol::{
     error::ResponseError as Code,
     messages::{
-        DeleteGroupsRequest, DeleteTopicsRequest, DescribeGroupsRequest, FindCoordinatorRequest,
-        GroupId, HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
-        ListGroupsRequest, OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest,
+        ConsumerGroupDescribeRequest, DeleteGroupsRequest, DeleteTopicsRequest,
+        DescribeGroupsRequest, FindCoordinatorRequest, GroupId, HeartbeatRequest, JoinGroupRequest,
+        JoinGroupResponse, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest,
+        OffsetFetchRequest, SyncGroupRequest,
         join_group_request::JoinGroupRequestProtocol,
         leave_group_request::MemberIdentity,
         offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
@@ -19,7 +20,7 @@ use kafka_protocol::{
 
 use crate::{
     calls::topic_name,
-    versions::offset_delete,
+    versions::{consumer_heartbeat, offset_delete},
     world::{Sent, Settings, World, answer, text},
 };
 
@@ -124,10 +125,13 @@ async fn the_coordinator_is_this_broker() {
         (found.error_code, found.node_id.0, found.port),
         (0, 5, 9_093)
     );
+    let found = world.ask(1, &request).await;
+    assert_eq!(found.error_message, Some(text("NONE")));
     let many = FindCoordinatorRequest::default().with_coordinator_keys(vec![text("a"), text("b")]);
     let found = world.ask(6, &many).await;
     assert_eq!(found.coordinators.len(), 2);
     assert_eq!(found.coordinators[1].key.as_str(), "b");
+    assert_eq!(found.coordinators[1].error_message, Some(text("")));
     let transaction = FindCoordinatorRequest::default()
         .with_key(text("tx"))
         .with_key_type(1);
@@ -376,6 +380,39 @@ async fn groups_and_offsets_survive_a_restart() {
 }
 
 #[tokio::test]
+async fn consumer_groups_are_described_or_refused() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    world.find_coordinator().await;
+    let joined = world.ask(1, &consumer_heartbeat("g", "m", &["t"])).await;
+    assert_eq!(joined.error_code, 0);
+    let ids = ["g", "absent", ""].map(group).to_vec();
+    let request = ConsumerGroupDescribeRequest::default().with_group_ids(ids);
+    let groups = world.ask(1, &request).await.groups;
+    let codes: Vec<i16> = groups.iter().map(|group| group.error_code).collect();
+    let (absent, invalid) = (Code::GroupIdNotFound, Code::InvalidGroupId);
+    assert_eq!(codes, [0, absent.code(), invalid.code()]);
+    let pattern = &groups[0].members[0].subscribed_topic_regex;
+    assert_eq!(pattern.as_deref(), Some(""), "names, no pattern");
+}
+
+/// Some clients reset a group in this way.
+#[tokio::test]
+async fn a_negative_offset_is_kept_as_it_is() {
+    let world = World::new().await;
+    world.create("t", 2, &[]).await;
+    world.find_coordinator().await;
+    for offset in [-2, -1, 7, -5] {
+        let response = world.ask(9, &commit("g", "t", 0, offset)).await;
+        assert_eq!(response.topics[0].partitions[0].error_code, 0);
+        assert_eq!(committed(&world, "g", &[0, 1]).await, [offset, -1]);
+    }
+    let world = world.restart().await;
+    world.find_coordinator().await;
+    assert_eq!(committed(&world, "g", &[0]).await, [-5]);
+}
+
+#[tokio::test]
 async fn commits_are_validated_partition_by_partition() {
     let world = World::new().await;
     world.create("t", 1, &[]).await;
@@ -386,10 +423,6 @@ async fn commits_are_validated_partition_by_partition() {
     let unknown = Code::UnknownTopicOrPartition.code();
     assert_eq!(code(commit("g", "none", 0, 1)).await, unknown);
     assert_eq!(code(commit("g", "t", 5, 1)).await, unknown);
-    assert_eq!(
-        code(commit("g", "t", 0, -2)).await,
-        Code::InvalidCommitOffsetSize.code()
-    );
     let mut long = commit("g", "t", 0, 1);
     long.topics[0].partitions[0].committed_metadata = Some(text(&"x".repeat(4_097)));
     assert_eq!(code(long).await, Code::OffsetMetadataTooLarge.code());

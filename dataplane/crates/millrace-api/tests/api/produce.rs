@@ -123,6 +123,33 @@ async fn partitions_fail_each_by_itself() {
 }
 
 #[tokio::test]
+async fn what_is_no_batch_of_a_producer_is_refused() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let with = |at: usize, byte: u8| {
+        let mut batch = batch(&["x"]);
+        batch[at] = byte;
+        batch
+    };
+    let mut cut = batch(&["x"]);
+    cut.truncate(cut.len() - 1);
+    let cases = [
+        // A base offset that is not 0.
+        (with(7, 100), Code::InvalidRecord),
+        // Message formats: an old one, and one that does not exist.
+        (with(16, 1), Code::InvalidRecord),
+        (with(16, 7), Code::CorruptMessage),
+        (cut, Code::InvalidRecord),
+    ];
+    for (batch, code) in cases {
+        let refused = world.produce("t", 0, batch).await;
+        let found = (refused.error_code, refused.base_offset);
+        assert_eq!(found, (code.code(), -1), "{:?}", refused.error_message);
+    }
+    assert_eq!(values(&world.fetch_from("t", 0, 0).await), []);
+}
+
+#[tokio::test]
 async fn a_record_that_no_consumer_could_read_is_refused() {
     let world = World::new().await;
     world.create("t", 1, &[]).await;
@@ -177,9 +204,14 @@ async fn acks_are_all_one_or_none() {
             0
         );
     }
-    let request = produce_request("t", &[(0, batch(&["x"]))], 2);
-    let refused = only_partition(world.ask(NAMED_PRODUCE, &request).await);
-    assert_eq!(refused.error_code, Code::InvalidRequiredAcks.code());
+    for (partition, code) in [
+        (0, Code::InvalidRequiredAcks),
+        (9, Code::UnknownTopicOrPartition),
+    ] {
+        let request = produce_request("t", &[(partition, batch(&["x"]))], 2);
+        let refused = only_partition(world.ask(NAMED_PRODUCE, &request).await);
+        assert_eq!(refused.error_code, code.code());
+    }
 
     let request = produce_request("t", &[(0, batch(&["silent"]))], 0);
     let Sent::Silent(done) = world.send(NAMED_PRODUCE, &request).await else {

@@ -86,6 +86,10 @@ async fn what_cannot_be_deleted_is_refused_for_itself_alone() {
             (0, 1)
         ]
     );
+    for name in ["c", "__consumer_offsets"] {
+        let absent = delete(&world, name, &[(99, 0), (-1, 0)]).await;
+        assert_eq!(absent, [refused(unknown); 2], "{name}");
+    }
     for (name, code) in [
         ("none", unknown),
         ("not a name", unknown),

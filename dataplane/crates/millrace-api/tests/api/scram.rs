@@ -94,6 +94,8 @@ pub(crate) async fn describe(
     let request = DescribeUserScramCredentialsRequest::default().with_users(users);
     let results = world.ask(0, &request).await.results.into_iter();
     let shown = results.map(|result| {
+        let has_text = result.error_message.as_deref() != Some("");
+        assert_eq!(has_text, result.error_code != 0);
         let infos = result.credential_infos.iter();
         let iterations = infos.map(|info| info.iterations).collect();
         (result.user.to_string(), result.error_code, iterations)
@@ -203,9 +205,10 @@ async fn each_user_is_changed_as_a_whole_or_refused() {
     alter(&world, vec![], vec![upsertion("alice", "one")]).await;
     let results = alter(
         &world,
-        vec![deletion("nobody"), deletion("alice")],
+        vec![deletion("nobody"), deletion("alice"), deletion("both")],
         vec![
             upsertion("alice", "two"),
+            upsertion("both", "x"),
             upsertion("few", "x").with_iterations(4_095),
             upsertion("other", "x").with_mechanism(3),
             upsertion("", "x"),
@@ -218,6 +221,8 @@ async fn each_user_is_changed_as_a_whole_or_refused() {
         ("", UNACCEPTABLE_CREDENTIAL),
         ("ANONYMOUS", UNACCEPTABLE_CREDENTIAL),
         ("alice", DUPLICATE_RESOURCE),
+        // The first error stays.
+        ("both", RESOURCE_NOT_FOUND),
         ("few", UNACCEPTABLE_CREDENTIAL),
         ("good", 0),
         ("nobody", RESOURCE_NOT_FOUND),

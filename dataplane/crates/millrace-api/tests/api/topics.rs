@@ -1,14 +1,17 @@
 use kafka_protocol::{
     error::ResponseError as Code,
     messages::{
-        BrokerId, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
-        DescribeClusterRequest, DescribeConfigsRequest, MetadataRequest,
+        AlterPartitionReassignmentsRequest, BrokerId, CreatePartitionsRequest, CreateTopicsRequest,
+        DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest, ElectLeadersRequest,
+        MetadataRequest,
+        alter_partition_reassignments_request::{ReassignablePartition, ReassignableTopic},
         create_partitions_request::{CreatePartitionsAssignment, CreatePartitionsTopic},
         create_topics_request::{CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig},
         create_topics_response::CreatableTopicResult,
         delete_topics_request::DeleteTopicState,
         describe_configs_request::DescribeConfigsResource,
         describe_configs_response::DescribeConfigsResult,
+        elect_leaders_request::TopicPartitions,
         metadata_request::MetadataRequestTopic,
     },
 };
@@ -81,6 +84,31 @@ async fn metadata_tells_the_broker_and_the_topics() {
     let found = world.ask(12, &metadata(vec![by_id, unknown], false)).await;
     assert_eq!(found.topics[0].name.as_ref().map(|n| n.as_str()), Some("a"));
     assert_eq!(found.topics[1].error_code, Code::UnknownTopicId.code());
+}
+
+#[tokio::test]
+async fn a_topic_that_is_named_twice_is_told_once_and_an_id_counts_for_more_than_a_name() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let id = world.logs.topics()[0].id.0;
+    let told = async |topics: Vec<MetadataRequestTopic>| {
+        let response = world.ask(12, &metadata(topics, true)).await;
+        let told = response.topics.into_iter();
+        let name = |name: Option<kafka_protocol::messages::TopicName>| name.map(|n| n.to_string());
+        told.map(|topic| (name(topic.name), topic.error_code))
+            .collect::<Vec<_>>()
+    };
+    let of = |name: &str| (Some(name.to_owned()), 0);
+    let twice = vec![asked("t"), asked("new"), asked("t"), asked("new")];
+    assert_eq!(told(twice).await, [of("t"), of("new")]);
+    let by_id = || MetadataRequestTopic::default().with_topic_id(id);
+    let twice = vec![by_id().with_name(None), by_id().with_name(None)];
+    assert_eq!(told(twice).await, [of("t")]);
+    assert_eq!(
+        told(vec![by_id().with_name(Some(topic_name("other")))]).await,
+        [of("t")]
+    );
+    assert_eq!(world.logs.topics().len(), 2, "nothing else was created");
 }
 
 #[tokio::test]
@@ -196,6 +224,7 @@ async fn each_refusal_has_its_code() {
     let by_hand = |assignments| creatable("x", -1, -1).with_assignments(assignments);
     let cases = [
         (creatable("a.b", 1, 1), Code::TopicAlreadyExists),
+        (creatable("a.b", 0, 3), Code::TopicAlreadyExists),
         (creatable("a_b", 1, 1), Code::InvalidTopicException),
         (creatable("", 1, 1), Code::InvalidTopicException),
         (creatable("a/b", 1, 1), Code::InvalidTopicException),
@@ -386,6 +415,87 @@ async fn topics_are_deleted_by_name_or_id() {
     assert_ne!(again, id);
 }
 
+#[tokio::test]
+async fn a_topic_that_is_to_be_deleted_twice_stays() {
+    let world = World::new().await;
+    for name in ["name", "id", "both", "once"] {
+        world.create(name, 1, &[]).await;
+    }
+    world.find_coordinator().await;
+    let id = |name: &str| {
+        let topics = world.logs.topics();
+        let topic = topics.iter().find(|topic| topic.name.as_str() == name);
+        topic.expect("there").id.0
+    };
+    let named = |name: &str| DeleteTopicState::default().with_name(Some(topic_name(name)));
+    let by_id = |name: &str| {
+        DeleteTopicState::default()
+            .with_name(None)
+            .with_topic_id(id(name))
+    };
+    let request = DeleteTopicsRequest::default().with_topics(vec![
+        named("name"),
+        named("name"),
+        named("name"),
+        by_id("id"),
+        by_id("id"),
+        named("both"),
+        by_id("both"),
+        named("once"),
+        named("none"),
+    ]);
+    let response = world.ask(6, &request).await;
+    let told: Vec<_> = response
+        .responses
+        .iter()
+        .map(|told| (told.error_code, told.error_message.is_some()))
+        .collect();
+    let twice = (Code::InvalidRequest.code(), true);
+    let unknown = (Code::UnknownTopicOrPartition.code(), true);
+    let expected = [twice, twice, twice, twice, (0, false), unknown];
+    assert_eq!(told, expected);
+    let left: Vec<_> = world.logs.topics().iter().map(|t| t.name.clone()).collect();
+    let left: Vec<_> = left.iter().map(|name| name.as_str()).collect();
+    assert_eq!(left, ["__consumer_offsets", "both", "id", "name"]);
+    let twice = vec![topic_name("name"), topic_name("name")];
+    let request = DeleteTopicsRequest::default().with_topic_names(twice);
+    let response = world.ask(4, &request).await;
+    let codes: Vec<i16> = response.responses.iter().map(|r| r.error_code).collect();
+    assert_eq!(codes, [Code::InvalidRequest.code()]);
+}
+
+#[tokio::test]
+async fn reassignments_and_elections_say_what_is_wrong() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let reassign = async |replicas: &[i32]| {
+        let partition = ReassignablePartition::default()
+            .with_replicas(Some(replicas.iter().copied().map(BrokerId).collect()));
+        let topic = ReassignableTopic::default()
+            .with_name(topic_name("t"))
+            .with_partitions(vec![partition]);
+        let request = AlterPartitionReassignmentsRequest::default().with_topics(vec![topic]);
+        let response = world.ask(0, &request).await;
+        assert_eq!((response.error_code, response.error_message), (0, None));
+        response.responses[0].partitions[0].error_code
+    };
+    assert_eq!(reassign(&[5]).await, 0);
+    let invalid = Code::InvalidReplicaAssignment.code();
+    assert_eq!(reassign(&[5, 5]).await, invalid);
+    assert_eq!(reassign(&[]).await, invalid);
+    let factor = Code::InvalidReplicationFactor.code();
+    assert_eq!(reassign(&[5, 6]).await, factor);
+
+    let asked = TopicPartitions::default()
+        .with_topic(topic_name("t"))
+        .with_partitions(vec![0]);
+    let request = ElectLeadersRequest::default().with_topic_partitions(Some(vec![asked]));
+    let response = world.ask(2, &request).await;
+    let told = &response.replica_election_results[0].partition_result[0];
+    assert_eq!(told.error_code, Code::ElectionNotNeeded.code());
+    assert!(told.error_message.is_some());
+}
+
 async fn describe(
     world: &World,
     kind: i8,
@@ -407,7 +517,9 @@ async fn configurations_tell_where_they_come_from() {
     let world = World::new().await;
     world.create("t", 1, &[("cleanup.policy", "compact")]).await;
     let topic = describe(&world, 2, "t", None).await;
-    assert_eq!(topic.error_code, 0);
+    assert_eq!((topic.error_code, topic.error_message), (0, Some(text(""))));
+    let no_keys = describe(&world, 2, "t", Some(&[])).await;
+    assert_eq!(no_keys.configs, topic.configs);
     let find = |name: &str| {
         topic
             .configs

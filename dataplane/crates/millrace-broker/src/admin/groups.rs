@@ -283,7 +283,7 @@ fn committed_offsets(
     let assigned = assigned.into_iter().map(|(partition, _)| (partition, None));
     let committed = committed
         .into_iter()
-        .map(|(partition, committed)| (partition, Some(committed.offset)));
+        .map(|(partition, committed)| (partition, Offset::try_from(committed.offset).ok()));
     // The later entry of a partition replaces the earlier one.
     Ok(assigned.chain(committed).collect())
 }

@@ -202,7 +202,9 @@ impl Inner {
         };
         let mut wanted: BTreeMap<_, _> = assigned.into_iter().map(unread).collect();
         for (partition, committed) in committed {
-            wanted.entry(partition).or_default().position = committed.offset;
+            // A negative one is no position.
+            wanted.entry(partition).or_default().position =
+                Offset::try_from(committed.offset).unwrap_or(0);
         }
         wanted
     }

@@ -287,7 +287,7 @@ fn partition(topic: &str) -> TopicPartition {
     }
 }
 
-fn at(offset: Offset) -> CommittedOffset {
+fn at(offset: i64) -> CommittedOffset {
     CommittedOffset {
         offset,
         leader_epoch: 3,

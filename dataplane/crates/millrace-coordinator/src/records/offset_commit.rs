@@ -27,7 +27,7 @@ pub(super) fn encode(committed: &CommittedOffset) -> Bytes {
         VERSION
     };
     out.put_i16(version);
-    out.put_u64(committed.offset);
+    out.put_i64(committed.offset);
     if version >= FIRST_WITH_LEADER_EPOCH {
         out.put_i32(committed.leader_epoch);
     }
@@ -50,7 +50,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<CommittedOffset, MalformedRecord> {
     } else {
         Form::Fixed
     };
-    let offset = u64::try_from(cursor.i64()?).map_err(|_| MalformedRecord::Illegal)?;
+    let offset = cursor.i64()?;
     let leader_epoch = if version >= FIRST_WITH_LEADER_EPOCH {
         cursor.i32()?
     } else {

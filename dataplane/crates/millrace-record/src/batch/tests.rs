@@ -208,6 +208,10 @@ fn broken_frames_are_refused() {
         (old.fault(), old),
         (BatchFault::UnsupportedFormat, InvalidBatch::Magic(1))
     );
+    let mut none = whole.clone();
+    none[MAGIC_AT] = 7;
+    let none = split(none).expect_err("no format");
+    assert_eq!(none.fault(), BatchFault::Corrupt);
     for length in [48i32, 0, -1, i32::MIN] {
         let mut short = whole.clone();
         short[8..12].copy_from_slice(&length.to_be_bytes());

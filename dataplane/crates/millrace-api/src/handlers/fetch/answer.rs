@@ -329,6 +329,7 @@ fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
         (Part::Missed, Err(unread)) => fetched(wanted, Part::unread(unread.clone())),
         (Part::Failed(code), _) => FetchedPartition {
             error_code: code.code(),
+            aborted_transactions: Some(Vec::new()),
             ..empty
         },
         (Part::Elsewhere(broker, known), _) => FetchedPartition {

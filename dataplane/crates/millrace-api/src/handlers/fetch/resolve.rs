@@ -222,9 +222,8 @@ impl Wanted {
             Ok(source) => source,
             Err(unread) => return Part::unread(unread.clone()),
         };
-        if left == 0 {
-            return source.nothing().map_or(Part::Missed, Part::Hot);
-        }
+        // Without room, only the offset is checked.
+        let at_least_one = at_least_one && left > 0;
         match source.read_memory(self.bytes_max.min(left), at_least_one) {
             Some(Ok(read)) => Part::Hot(read),
             Some(Err(error)) => Part::Failed(code::of_read(&error)),

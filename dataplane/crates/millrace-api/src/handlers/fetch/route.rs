@@ -85,6 +85,11 @@ impl<'a> Router<'a> {
         check_leader_epoch(log, asked.current_leader_epoch)?;
         let offset =
             Offset::try_from(asked.fetch_offset).map_err(|_| ErrorCode::OffsetOutOfRange)?;
+        // A reader that has records of an epoch that is not there yet did not get them from this log.
+        let read_epoch = asked.last_fetched_epoch;
+        if read_epoch >= 0 && log.epoch_end(read_epoch).is_none() {
+            return Err(ErrorCode::OffsetOutOfRange.into());
+        }
         let source = Source {
             log: SourceLog::Led(Arc::clone(log)),
             offset,

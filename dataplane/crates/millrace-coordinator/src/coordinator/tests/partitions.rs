@@ -41,12 +41,12 @@ impl World {
         there.next().expect("one of many")
     }
 
-    async fn commit(&self, group: &str, offset: Offset) -> Result<(), GroupError> {
+    async fn commit(&self, group: &str, offset: i64) -> Result<(), GroupError> {
         let offsets = vec![(partition("t"), at(offset))];
         self.coordinator.commit(group, &nobody(), offsets).await
     }
 
-    fn offset(&self, group: &str) -> Result<Option<Offset>, GroupError> {
+    fn offset(&self, group: &str) -> Result<Option<i64>, GroupError> {
         let offsets = self.coordinator.offsets(group, &[partition("t")])?;
         Ok(offsets[0].as_ref().map(|committed| committed.offset))
     }

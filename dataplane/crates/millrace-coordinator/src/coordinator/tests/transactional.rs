@@ -10,7 +10,7 @@ use crate::messages::TransactionalCommit;
 
 const PRODUCER: (i64, i16) = (7, 3);
 
-fn commit_of(producer: (i64, i16), topic: &str, offset: Offset) -> TransactionalCommit {
+fn commit_of(producer: (i64, i16), topic: &str, offset: i64) -> TransactionalCommit {
     TransactionalCommit {
         producer,
         caller: nobody(),
@@ -29,7 +29,7 @@ fn marker(producer: (i64, i16), committed: bool) -> TransactionMarker {
 }
 
 impl World {
-    fn begin(&self, group: &str, topic: &str, offset: Offset) -> Waiting<()> {
+    fn begin(&self, group: &str, topic: &str, offset: i64) -> Waiting<()> {
         let token = self.coordinator.transactional_token(group).expect("served");
         let commit = commit_of(PRODUCER, topic, offset);
         self.coordinator.commit_transactional(group, token, commit)
@@ -41,13 +41,13 @@ impl World {
         written.expect("durable");
     }
 
-    async fn plain(&self, topic: &str, offset: Offset) {
+    async fn plain(&self, topic: &str, offset: i64) {
         let offsets = vec![(partition(topic), at(offset))];
         let committed = self.coordinator.commit("g", &nobody(), offsets).await;
         committed.expect("durable");
     }
 
-    fn committed(&self, topic: &str) -> Option<Offset> {
+    fn committed(&self, topic: &str) -> Option<i64> {
         let offsets = self.coordinator.offsets("g", &[partition(topic)]);
         let committed = offsets.expect("served").remove(0);
         committed.map(|committed| committed.offset)
@@ -400,8 +400,8 @@ async fn members_are_checked_where_the_producer_tells_them() {
 /// What happens to the offsets of one group in three topics.
 #[derive(Debug, Clone)]
 enum Event {
-    Plain(usize, Offset),
-    Begin(i64, usize, Offset),
+    Plain(usize, i64),
+    Begin(i64, usize, i64),
     End(i64, bool),
     TopicDeleted(usize),
     Reload,
@@ -410,7 +410,7 @@ enum Event {
 const TOPICS: [&str; 3] = ["a", "b", "c"];
 
 fn event() -> impl Strategy<Value = Event> {
-    let (producer, topic, offset) = (0_i64..3, 0_usize..TOPICS.len(), 0_u64..1_000);
+    let (producer, topic, offset) = (0_i64..3, 0_usize..TOPICS.len(), 0_i64..1_000);
     prop_oneof![
         2 => (topic.clone(), offset.clone()).prop_map(|(t, o)| Event::Plain(t, o)),
         4 => (producer.clone(), topic.clone(), offset).prop_map(|(p, t, o)| Event::Begin(p, t, o)),
@@ -423,8 +423,8 @@ fn event() -> impl Strategy<Value = Event> {
 /// The offsets of a group, as the order of the log makes them.
 #[derive(Debug, Default)]
 struct Model {
-    committed: BTreeMap<usize, Offset>,
-    pending: BTreeMap<i64, BTreeMap<usize, Offset>>,
+    committed: BTreeMap<usize, i64>,
+    pending: BTreeMap<i64, BTreeMap<usize, i64>>,
 }
 
 impl Model {
