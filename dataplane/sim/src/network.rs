@@ -267,7 +267,8 @@ impl World {
         let offsets = serving.groups.offsets(&group, &[self.partition(0)]);
         let offsets = offsets.map_err(|error| group_refusal(&serving, &id, &error))?;
         let found = offsets.into_iter().flatten().next();
-        let found = found.map(|committed| committed.offset);
+        // The simulation commits offsets that exist.
+        let found = found.and_then(|committed| Offset::try_from(committed.offset).ok());
         if !self.is_replaced(machine, serving.epoch, &id) && found.unwrap_or(0) < least {
             self.history.violated(format!(
                 "node {} has the offset {found:?} of group {group}, but {least} was acknowledged",
@@ -309,7 +310,7 @@ impl World {
 
 fn committed(offset: Offset, commit_ms: i64) -> CommittedOffset {
     CommittedOffset {
-        offset,
+        offset: i64::try_from(offset).unwrap_or(i64::MAX),
         leader_epoch: -1,
         metadata: String::new(),
         commit_ms,
