@@ -43,6 +43,7 @@ impl TransactionPeers for OtherBrokers {
                 producer_epoch: marker.producer_epoch,
                 coordinator_epoch: marker.coordinator_epoch,
                 committed: marker.committed,
+                transaction_version: marker.transaction_version,
             };
             let places = partitions.iter().map(place);
             let results = admin.write_transaction_marker(written, places).await;
