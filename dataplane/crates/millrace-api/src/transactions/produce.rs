@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use millrace_log::{AppendOrigin, PartitionLog, Topic, Verification, VerificationGuard};
 use millrace_record::Batch;
 use millrace_wire::error_code::ErrorCode;
+use tokio::time::{Instant, timeout_at};
 
 use super::{Joining, TransactionProducer, join};
 use crate::{context::Context, topics::Refused};
@@ -24,10 +25,14 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    fn is_transactional(&self) -> bool {
+        self.batch.header().is_transactional()
+    }
+
     /// The producer and the guard, where the batch would open a transaction.
     fn opens(&self) -> Option<((i64, i16), VerificationGuard)> {
         let header = self.batch.header();
-        if !header.is_transactional() {
+        if !self.is_transactional() {
             return None;
         }
         let (id, epoch) = (header.producer_id, header.producer_epoch);
@@ -39,10 +44,11 @@ impl Candidate {
 }
 
 /// Has the coordinator confirm, once for all partitions of a request, that they are in the producer's transaction.
-/// Those that are not get the reason.
+/// Those that are not get the reason, as do those for which the coordinator has not answered by `deadline`.
 pub(crate) async fn verify<'a>(
     context: &Context,
     (transactional_id, version): (Option<&str>, i16),
+    deadline: Instant,
     batches: impl Iterator<Item = &'a mut Result<Candidate, Refused>>,
 ) {
     let mut opening: BTreeMap<
@@ -50,16 +56,13 @@ pub(crate) async fn verify<'a>(
         Vec<(&mut Result<Candidate, Refused>, VerificationGuard)>,
     > = BTreeMap::new();
     for batch in batches {
-        let opens = batch.as_ref().ok().and_then(Candidate::opens);
-        match (opens, transactional_id) {
-            (None, _) => {}
-            (Some(_), None) => {
-                // As Kafka answers transactional records of a request without an id.
-                *batch = Err(ErrorCode::TransactionalIdAuthorizationFailed.into());
-            }
-            (Some((producer, guard)), Some(_)) => {
-                opening.entry(producer).or_default().push((batch, guard));
-            }
+        let is_transactional = batch.as_ref().is_ok_and(Candidate::is_transactional);
+        if is_transactional && transactional_id.is_none() {
+            // Who may use the id of the transaction is not known, even where it is open already.
+            *batch = Err(ErrorCode::TransactionalIdAuthorizationFailed.into());
+        }
+        if let Some((producer, guard)) = batch.as_ref().ok().and_then(Candidate::opens) {
+            opening.entry(producer).or_default().push((batch, guard));
         }
     }
     let joining = match version {
@@ -77,7 +80,9 @@ pub(crate) async fn verify<'a>(
             .iter()
             .filter_map(|(batch, _)| batch.as_ref().ok());
         let partitions = logs.map(|batch| batch.log.id().clone()).collect();
-        let mut joined = join(context, &producer, joining, partitions).await;
+        let joined = join(context, &producer, joining, partitions);
+        // The connection's next requests wait as well.
+        let mut joined = timeout_at(deadline, joined).await.unwrap_or_default();
         for (batch, guard) in candidates {
             let Ok(candidate) = batch else { continue };
             match joined.remove(candidate.log.id()) {
