@@ -15,6 +15,9 @@ const FIRST_WITH_ABORTABLE: i16 = 11;
 /// The first Produce version whose clients leave AddPartitionsToTxn to the broker (transaction protocol version 2).
 const FIRST_OF_PROTOCOL_2: i16 = 12;
 
+/// The batches of one producer that would open its transaction in their partitions.
+type Opening<'a> = Vec<(&'a mut Result<Candidate, Refused>, VerificationGuard)>;
+
 /// A batch that is to be appended, and how. Not validated.
 #[derive(Debug)]
 pub(crate) struct Candidate {
@@ -51,10 +54,7 @@ pub(crate) async fn verify<'a>(
     deadline: Instant,
     batches: impl Iterator<Item = &'a mut Result<Candidate, Refused>>,
 ) {
-    let mut opening: BTreeMap<
-        (i64, i16),
-        Vec<(&mut Result<Candidate, Refused>, VerificationGuard)>,
-    > = BTreeMap::new();
+    let mut opening: BTreeMap<(i64, i16), Opening<'_>> = BTreeMap::new();
     for batch in batches {
         let is_transactional = batch.as_ref().is_ok_and(Candidate::is_transactional);
         if is_transactional && transactional_id.is_none() {
