@@ -45,6 +45,7 @@ impl TransactionPeers for OtherBrokers {
                 producer_epoch: marker.producer_epoch,
                 coordinator_epoch: marker.coordinator_epoch,
                 committed: marker.committed,
+                transaction_version: marker.transaction_version,
             };
             let places: Vec<Place> = partitions.iter().map(place).collect();
             let results = admin.write_transaction_marker(node, written, &places).await;

@@ -14,6 +14,7 @@ mod transactions;
 
 use std::{collections::BTreeMap, future::Future};
 
+use futures_util::future::join_all;
 use millrace_wire::{StrBytes, messages::GroupId};
 
 pub use self::{
@@ -114,8 +115,10 @@ impl Admin {
         loop {
             let (by_leader, unknown) = self.group_by_leader(&left).await?;
             let mut failed = RequestError::from(BrokerError::from(ErrorCode::LEADER_NOT_AVAILABLE));
-            for (node, part) in by_leader {
-                match ask(node, part).await {
+            // At the same time: one that does not answer holds nobody else up.
+            let asked = by_leader.into_iter().map(|(node, part)| ask(node, part));
+            for answered in join_all(asked).await {
+                match answered {
                     Ok(answers) => {
                         for (partition, answer) in answers {
                             let again = matches!(&answer, Err(error) if error.code.is_retriable());

@@ -65,7 +65,7 @@ pub(crate) async fn keep_drained(view: View) -> Infallible {
         let all = Arc::clone(&view.brokers.borrow());
         match plan(&**store, *node, &view.logs, &all).await {
             // Otherwise the same moves would be planned again.
-            Ok(()) => view.logs.catch_up(CATCH_UP_WAIT).await,
+            Ok(()) => drop(view.logs.catch_up(CATCH_UP_WAIT).await),
             Err(error) => {
                 tracing::warn!(%error, "partitions cannot be moved away; trying again");
                 tokio::time::sleep(FAILURE_PAUSE).await;

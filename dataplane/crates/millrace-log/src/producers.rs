@@ -365,17 +365,15 @@ impl Producers {
     }
 
     /// Checks a batch that a coordinator writes for a producer. It has no sequence, and whether it is verified is the
-    /// coordinator's business unless it has a guard.
-    pub(crate) fn check_coordinated(
-        &self,
-        batch: &Sequenced,
-        guard: Option<&VerificationGuard>,
-    ) -> Result<(), AppendError> {
-        if let Some(known) = self.by_id.get(&batch.producer_id) {
-            known.check_epoch(batch)?;
-            known.check_kind(batch)?;
+    /// coordinator's business.
+    pub(crate) fn check_coordinated(&self, batch: &Sequenced) -> Result<(), AppendError> {
+        match self.by_id.get(&batch.producer_id) {
+            Some(known) => {
+                known.check_epoch(batch)?;
+                known.check_kind(batch)
+            }
+            None => Ok(()),
         }
-        guard.map_or(Ok(()), |guard| self.check_verified(batch, Some(guard)))
     }
 
     /// A transactional batch belongs to a transaction that is open here, or that the coordinator has verified.

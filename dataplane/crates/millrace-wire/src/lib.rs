@@ -22,6 +22,7 @@ pub mod service;
 mod shape;
 mod throttle;
 mod topic_ids;
+mod transaction_version;
 
 pub use api::{ApiSupport, SUPPORTED, advertised_versions, codec_version, support_of};
 pub use fetch::{
@@ -38,3 +39,4 @@ pub use produce::split_produce;
 pub use request::{MalformedRequest, Request, decode, parse_request};
 pub use response::{EncodeError, Response, encode, encode_bare, encode_unsupported_api_versions};
 pub use shape::{MalformedBody, REQUEST_ELEMENTS_MAX, RESPONSE_ELEMENTS_MAX};
+pub use transaction_version::{transaction_version_of, with_transaction_version};

@@ -134,7 +134,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         transactional_id.as_ref().map(|id| id.as_str()),
         reply.version,
     );
-    verify(context, asked, batches).await;
+    verify(context, asked, room.deadline(), batches).await;
     let started = append_all(context, prepared, frame_bytes, room.as_mut()).await;
     if acks == 0 {
         return unacknowledged(started, deadline);

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use millrace_coordinator::messages::{Caller, PartitionOffsets, TransactionalCommit};
+use millrace_coordinator::{
+    GroupError,
+    messages::{Caller, PartitionOffsets, TransactionalCommit},
+};
 use millrace_model::TopicName;
 use millrace_security::acl::Operation;
 use millrace_wire::{
@@ -31,6 +34,8 @@ use crate::{
     transactions::{Joining, TransactionProducer, join},
 };
 
+/// The first version whose clients know that the coordinator is loading.
+const FIRST_WITH_LOADING: i16 = 2;
 /// The first version whose clients know the error that asks them to abort.
 const FIRST_WITH_ABORTABLE: i16 = 4;
 /// The first version whose clients leave AddOffsetsToTxn to the broker (transaction protocol version 2).
@@ -57,6 +62,12 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let context = Arc::clone(context);
     Taken::later(async move {
         let committed = commit(&context, reply, request, offsets).await;
+        let committed = committed.map_err(|code| match code {
+            ErrorCode::CoordinatorLoadInProgress if reply.version < FIRST_WITH_LOADING => {
+                ErrorCode::CoordinatorNotAvailable
+            }
+            code => code,
+        });
         answer(reply, topics, code_of(&committed))
     })
 }
@@ -79,7 +90,12 @@ async fn commit(
         },
         offsets,
     };
-    let of_commit = code::of_commit;
+    let of_commit = |error: &GroupError| match code::of_commit(error) {
+        ErrorCode::StaleMemberEpoch => ErrorCode::IllegalGeneration,
+        // The next attempt is verified anew, and is told where the transaction has ended.
+        ErrorCode::InvalidTxnState => ErrorCode::CoordinatorLoadInProgress,
+        other => other,
+    };
     // Taken before the coordinator is asked: a marker that is written in between invalidates it.
     let token = context
         .groups
@@ -98,6 +114,10 @@ async fn commit(
     let joined = join(context, &producer, joining, vec![partition]).await;
     for result in joined.into_values() {
         result.map_err(|refused| of_group_clients(refused.code))?;
+    }
+    // No offset may outlive a topic that was deleted meanwhile. The next attempt tells which one it is.
+    if !{ commit.offsets.iter() }.all(|(partition, _)| context.logs.exists(partition)) {
+        return Err(ErrorCode::UnknownTopicOrPartition);
     }
     let committing = context.groups.commit_transactional(group, token, commit);
     committing.await.map_err(|error| of_commit(&error))

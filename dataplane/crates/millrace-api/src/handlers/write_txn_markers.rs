@@ -17,6 +17,7 @@ use millrace_wire::{
             WritableTxnMarkerPartitionResult, WritableTxnMarkerResult, WritableTxnMarkerTopicResult,
         },
     },
+    transaction_version_of,
 };
 
 use crate::{
@@ -58,8 +59,7 @@ async fn write(
         producer_epoch: request.producer_epoch,
         coordinator_epoch: request.coordinator_epoch,
         committed: request.transaction_result,
-        // This version of the request does not tell it. An epoch is at least the producer's in both.
-        transaction_version: 0,
+        transaction_version: transaction_version_of(request),
     };
     let partitions = request.topics.iter().flat_map(of_topic).collect();
     let written = match allowed {

@@ -1,8 +1,8 @@
 //! Ends of transactions, written to the partitions that took part.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use millrace_coordinator::{BoxFuture, GroupCoordinator, MarkerOutcome, MarkerWriter};
 use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, TransactionMarker, error::AppendError};
 use millrace_model::{NodeId, TopicPartition};
@@ -10,6 +10,9 @@ use millrace_wire::error_code::ErrorCode;
 
 use super::{PartitionResults, TransactionPeers, replaced};
 use crate::{code, topics};
+
+/// How long this broker may take to find out whether partitions that it does not know are gone, or new.
+const CATCH_UP_WAIT: Duration = Duration::from_secs(3);
 
 /// Writes the markers of the transaction coordinator: to this broker's partitions itself, to those of others through
 /// their leaders.
@@ -59,7 +62,7 @@ impl Markers {
         });
         let of_peers = join_all(of_peers);
         let of_this = write_markers(&self.logs, &self.groups, marker, here);
-        let (mut results, others) = futures_util::future::join(of_this, of_peers).await;
+        let (mut results, others) = join(of_this, of_peers).await;
         results.extend(others.into_iter().flatten());
         results
     }
@@ -85,6 +88,24 @@ impl Markers {
         let index = usize::try_from(partition.partition).ok()?;
         topic.partitions.get(index)?.leader()?.node
     }
+
+    /// What is not there any more needs no marker. A deletion is known here before its partition refuses anything, but
+    /// what another broker has created may not be known here yet.
+    async fn of_unknown(
+        &self,
+        partitions: Vec<TopicPartition>,
+    ) -> Vec<(TopicPartition, MarkerOutcome)> {
+        let knows_all = partitions.is_empty() || self.logs.catch_up(CATCH_UP_WAIT).await;
+        let outcome = |partition: TopicPartition| {
+            let is_gone = knows_all && !self.logs.exists(&partition);
+            let outcome = match is_gone {
+                true => MarkerOutcome::Gone,
+                false => MarkerOutcome::Retry,
+            };
+            (partition, outcome)
+        };
+        partitions.into_iter().map(outcome).collect()
+    }
 }
 
 impl MarkerWriter for Markers {
@@ -94,14 +115,11 @@ impl MarkerWriter for Markers {
         partitions: Vec<TopicPartition>,
     ) -> BoxFuture<'_, Vec<(TopicPartition, MarkerOutcome)>> {
         Box::pin(async move {
-            // What is not there any more needs no marker. A deletion is known here before its
-            // partition refuses anything.
-            let (there, gone): (Vec<_>, Vec<_>) = partitions
+            let (there, unknown): (Vec<_>, Vec<_>) = partitions
                 .into_iter()
                 .partition(|partition| self.logs.exists(partition));
-            let gone = gone.into_iter().map(|gone| (gone, MarkerOutcome::Gone));
-            let mut outcomes: Vec<_> = gone.collect();
-            let results = self.write_everywhere(marker, there).await;
+            let written = self.write_everywhere(marker, there);
+            let (results, mut outcomes) = join(written, self.of_unknown(unknown)).await;
             outcomes.extend(results.into_iter().map(|(partition, result)| {
                 let outcome = outcome_of(result);
                 tracing::debug!(%partition, ?marker, ?result, "transaction marker");

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use millrace_log::{AppendOrigin, PartitionLog, Topic, Verification, VerificationGuard};
 use millrace_record::Batch;
 use millrace_wire::error_code::ErrorCode;
+use tokio::time::{Instant, timeout_at};
 
 use super::{Joining, TransactionProducer, join};
 use crate::{context::Context, topics::Refused};
@@ -13,6 +14,9 @@ use crate::{context::Context, topics::Refused};
 const FIRST_WITH_ABORTABLE: i16 = 11;
 /// The first Produce version whose clients leave AddPartitionsToTxn to the broker (transaction protocol version 2).
 const FIRST_OF_PROTOCOL_2: i16 = 12;
+
+/// The batches of one producer that would open its transaction in their partitions.
+type Opening<'a> = Vec<(&'a mut Result<Candidate, Refused>, VerificationGuard)>;
 
 /// A batch that is to be appended, and how. Not validated.
 #[derive(Debug)]
@@ -23,14 +27,15 @@ pub(crate) struct Candidate {
     pub(crate) origin: AppendOrigin,
 }
 
-/// A batch that would open a transaction, and the guard that it needs for that.
-type Opening<'a> = (&'a mut Result<Candidate, Refused>, VerificationGuard);
-
 impl Candidate {
+    fn is_transactional(&self) -> bool {
+        self.batch.header().is_transactional()
+    }
+
     /// The producer and the guard, where the batch would open a transaction.
     fn opens(&self) -> Option<((i64, i16), VerificationGuard)> {
         let header = self.batch.header();
-        if !header.is_transactional() {
+        if !self.is_transactional() {
             return None;
         }
         let (id, epoch) = (header.producer_id, header.producer_epoch);
@@ -42,24 +47,22 @@ impl Candidate {
 }
 
 /// Has the coordinator confirm, once for all partitions of a request, that they are in the producer's transaction.
-/// Those that are not get the reason.
+/// Those that are not get the reason, as do those for which the coordinator has not answered by `deadline`.
 pub(crate) async fn verify<'a>(
     context: &Context,
     (transactional_id, version): (Option<&str>, i16),
+    deadline: Instant,
     batches: impl Iterator<Item = &'a mut Result<Candidate, Refused>>,
 ) {
-    let mut opening: BTreeMap<(i64, i16), Vec<Opening<'_>>> = BTreeMap::new();
+    let mut opening: BTreeMap<(i64, i16), Opening<'_>> = BTreeMap::new();
     for batch in batches {
-        let opens = batch.as_ref().ok().and_then(Candidate::opens);
-        match (opens, transactional_id) {
-            (None, _) => {}
-            (Some(_), None) => {
-                // As Kafka answers transactional records of a request without an id.
-                *batch = Err(ErrorCode::TransactionalIdAuthorizationFailed.into());
-            }
-            (Some((producer, guard)), Some(_)) => {
-                opening.entry(producer).or_default().push((batch, guard));
-            }
+        let is_transactional = batch.as_ref().is_ok_and(Candidate::is_transactional);
+        if is_transactional && transactional_id.is_none() {
+            // Who may use the id of the transaction is not known, even where it is open already.
+            *batch = Err(ErrorCode::TransactionalIdAuthorizationFailed.into());
+        }
+        if let Some((producer, guard)) = batch.as_ref().ok().and_then(Candidate::opens) {
+            opening.entry(producer).or_default().push((batch, guard));
         }
     }
     let joining = match version {
@@ -77,7 +80,9 @@ pub(crate) async fn verify<'a>(
             .iter()
             .filter_map(|(batch, _)| batch.as_ref().ok());
         let partitions = logs.map(|batch| batch.log.id().clone()).collect();
-        let mut joined = join(context, &producer, joining, partitions).await;
+        let joined = join(context, &producer, joining, partitions);
+        // The connection's next requests wait as well.
+        let mut joined = timeout_at(deadline, joined).await.unwrap_or_default();
         for (batch, guard) in candidates {
             let Ok(candidate) = batch else { continue };
             match joined.remove(candidate.log.id()) {

@@ -10,12 +10,17 @@ use millrace_time::SystemClock;
 
 use crate::{
     calls::{NAMED_PRODUCE, batch, only_partition, produce_request},
+    transactions::{self, PRODUCE_2, Producer},
     world::{Sent, World, answer},
 };
 
 fn large() -> BytesMut {
+    of_bytes(1_000_000)
+}
+
+fn of_bytes(bytes: usize) -> BytesMut {
     let mut builder = BatchBuilder::new(Compression::None);
-    builder.push(5, None, Some(&vec![b'x'; 1_000_000]), &[]);
+    builder.push(5, None, Some(&vec![b'x'; bytes]), &[]);
     builder.build()
 }
 
@@ -23,15 +28,21 @@ fn large() -> BytesMut {
 async fn full() -> World {
     let world = World::new().await;
     world.create("t", 4, &[]).await;
+    fill(&world, 1_000_000).await;
+    world
+}
+
+/// Until a record of so many bytes has no room.
+async fn fill(world: &World, bytes: usize) {
     world.bucket.set(BucketFaults {
         down: true,
         ..BucketFaults::default()
     });
     for _ in 0..200 {
-        let request = produce_request("t", &[(0, large())], -1).with_timeout_ms(1_000);
+        let request = produce_request("t", &[(0, of_bytes(bytes))], -1).with_timeout_ms(1_000);
         let produced = only_partition(world.ask(NAMED_PRODUCE, &request).await);
         if produced.error_code == Code::RequestTimedOut.code() {
-            return world;
+            return;
         }
         assert_eq!(produced.error_code, 0, "{:?}", produced.error_message);
     }
@@ -81,4 +92,22 @@ async fn once_the_wait_is_over_what_has_room_is_still_taken() {
     assert_eq!(codes, [Code::RequestTimedOut.code(), 0]);
     let after = world.fetch_from("t", 1, 0).await.high_watermark;
     assert_eq!(after, before + 1);
+}
+
+#[tokio::test]
+async fn a_request_waits_for_the_coordinator_of_its_transaction_no_longer_than_for_room() {
+    let world = transactions::world().await;
+    let mut producer = Producer::init(&world, "tx").await;
+    for bytes in [1_000_000, 50_000, 1_000, 10] {
+        fill(&world, bytes).await;
+    }
+    let clock = SystemClock::shared();
+    let request = producer.request(1, "a").with_timeout_ms(1_200);
+    let began = clock.now();
+    let sent = world.send(PRODUCE_2, &request).await;
+    let waited = clock.now() - began;
+    assert!(waited < Duration::from_millis(2_200), "{waited:?}");
+    let refused = only_partition(answer::<ProduceRequest>(PRODUCE_2, sent).await);
+    assert_eq!(refused.error_code, Code::NotEnoughReplicas.code());
+    assert!(Code::NotEnoughReplicas.is_retriable());
 }

@@ -13,11 +13,11 @@ use crate::{
 
 /// A Produce version before and one of transaction protocol 2 that names topics.
 const PRODUCE_1: i16 = 11;
-const PRODUCE_2: i16 = 12;
+pub(crate) const PRODUCE_2: i16 = 12;
 
 /// A transactional producer, as a client keeps it.
 #[derive(Debug, Clone)]
-struct Producer {
+pub(crate) struct Producer {
     id: TransactionalId,
     producer_id: ProducerId,
     epoch: i16,
@@ -25,7 +25,7 @@ struct Producer {
 }
 
 impl Producer {
-    async fn init(world: &World, id: &str) -> Self {
+    pub(crate) async fn init(world: &World, id: &str) -> Self {
         let id = TransactionalId(text(id));
         let request = InitProducerIdRequest::default()
             .with_transactional_id(Some(id.clone()))
@@ -56,10 +56,14 @@ impl Producer {
         builder.build()
     }
 
-    async fn produce(&mut self, world: &World, version: i16, partition: i32, value: &str) -> i16 {
+    pub(crate) fn request(&mut self, partition: i32, value: &str) -> ProduceRequest {
         let batch = self.batch(value);
         let request = produce_request("t", &[(partition, batch)], -1);
-        let request = request.with_transactional_id(Some(self.id.clone()));
+        request.with_transactional_id(Some(self.id.clone()))
+    }
+
+    async fn produce(&mut self, world: &World, version: i16, partition: i32, value: &str) -> i16 {
+        let request = self.request(partition, value);
         only_partition(world.ask(version, &request).await).error_code
     }
 
@@ -72,12 +76,20 @@ impl Producer {
             .with_v3_and_below_producer_id(self.producer_id)
             .with_v3_and_below_producer_epoch(self.epoch)
             .with_v3_and_below_topics(vec![topic]);
-        let added = world.ask(3, &request).await;
-        let topics = added.results_by_topic_v3_and_below.iter();
-        let partitions = topics.flat_map(|topic| &topic.results_by_partition);
-        partitions
-            .map(|result| result.partition_error_code)
-            .collect()
+        let mut codes = Vec::new();
+        // The markers of the transaction before may be visible before it is complete.
+        for _ in 0..100 {
+            let added = world.ask(3, &request).await;
+            let topics = added.results_by_topic_v3_and_below.iter();
+            let partitions = topics.flat_map(|topic| &topic.results_by_partition);
+            let each = partitions.map(|result| result.partition_error_code);
+            codes = each.collect();
+            if !codes.contains(&Code::ConcurrentTransactions.code()) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        codes
     }
 
     async fn end(&mut self, world: &World, version: i16, committed: bool) -> i16 {
@@ -113,7 +125,7 @@ impl Producer {
     }
 }
 
-async fn world() -> World {
+pub(crate) async fn world() -> World {
     let world = World::new().await;
     world.create("t", 2, &[]).await;
     for kind in [0, 1] {
@@ -277,6 +289,44 @@ async fn an_operator_aborts_a_hanging_transaction() {
         .collect();
     assert_eq!(codes, [0, Code::UnknownTopicOrPartition.code()]);
     settled(&world, 2).await;
+}
+
+/// The next transaction has begun with the epoch of the marker, which may be overtaken at a broker that hangs.
+#[tokio::test]
+async fn a_late_marker_of_another_broker_does_not_end_the_next_transaction() {
+    let world = world().await;
+    let mut producer = Producer::init(&world, "tx").await;
+    assert_eq!(producer.produce(&world, PRODUCE_2, 0, "a").await, 0);
+    assert_eq!(producer.end(&world, 5, true).await, 0);
+    settled(&world, 2).await;
+    assert_eq!(producer.produce(&world, PRODUCE_2, 0, "b").await, 0);
+    let topic = write_txn_markers_request::WritableTxnMarkerTopic::default()
+        .with_name(topic_name("t"))
+        .with_partition_indexes(vec![0]);
+    let marker = write_txn_markers_request::WritableTxnMarker::default()
+        .with_producer_id(producer.producer_id)
+        .with_producer_epoch(producer.epoch)
+        .with_transaction_result(true)
+        .with_topics(vec![topic]);
+    let marker = millrace_wire::with_transaction_version(marker, 2);
+    let request = WriteTxnMarkersRequest::default().with_markers(vec![marker]);
+    let written = world.ask(1, &request).await;
+    let code = written.markers[0].topics[0].partitions[0].error_code;
+    assert_eq!(code, Code::InvalidProducerEpoch.code());
+    let (_, last_stable_offset, _) = fetched(&world, true).await;
+    assert_eq!(last_stable_offset, 2);
+}
+
+/// Its client may not be allowed to use the id.
+#[tokio::test]
+async fn records_of_an_open_transaction_need_its_id() {
+    let world = world().await;
+    let mut producer = Producer::init(&world, "tx").await;
+    assert_eq!(producer.produce(&world, PRODUCE_2, 0, "a").await, 0);
+    let request = produce_request("t", &[(0, producer.batch("b"))], -1);
+    let refused = only_partition(world.ask(PRODUCE_2, &request).await);
+    let expected = Code::TransactionalIdAuthorizationFailed.code();
+    assert_eq!(refused.error_code, expected);
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 //! What brokers ask each other about transactions.
 
-use millrace_wire::messages::{
-    AddPartitionsToTxnRequest, ProducerId, TransactionalId, WriteTxnMarkersRequest,
-    add_partitions_to_txn_request::{AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction},
-    write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic},
+use millrace_wire::{
+    messages::{
+        AddPartitionsToTxnRequest, ProducerId, TransactionalId, WriteTxnMarkersRequest,
+        add_partitions_to_txn_request::{AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction},
+        write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic},
+    },
+    with_transaction_version,
 };
 
 use super::{Admin, Results, text};
@@ -24,6 +27,8 @@ pub struct TransactionMarker {
     pub coordinator_epoch: i32,
     /// Whether the transaction was committed, not aborted.
     pub committed: bool,
+    /// The version of the transaction protocol, which Millrace's brokers alone understand.
+    pub transaction_version: i16,
 }
 
 /// A producer that has a transactional id.
@@ -61,6 +66,7 @@ impl Admin {
             .with_coordinator_epoch(marker.coordinator_epoch)
             .with_transaction_result(marker.committed)
             .with_topics(topics.iter().map(topic).collect());
+        let written = with_transaction_version(written, marker.transaction_version);
         let make = |_| WriteTxnMarkersRequest::default().with_markers(vec![written]);
         let response = self.ask_peer(node, make).await?;
         let mut results = Results::new();

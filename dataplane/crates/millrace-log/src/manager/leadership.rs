@@ -287,11 +287,12 @@ impl LogManager {
         Ok(())
     }
 
-    /// Waits until this broker knows what others have changed so far, up to `patience`. One that is alone knows it.
-    pub async fn catch_up(&self, patience: Duration) {
-        if let Some(following) = &self.inner.following {
-            // Whoever asked goes on with what is known.
-            let _ = timeout(patience, following.catch_up()).await;
+    /// Waits until this broker knows what others have changed so far, up to `patience`; `false` where it takes longer. One that is
+    /// alone knows it.
+    pub async fn catch_up(&self, patience: Duration) -> bool {
+        match &self.inner.following {
+            Some(following) => timeout(patience, following.catch_up()).await == Ok(true),
+            None => true,
         }
     }
 

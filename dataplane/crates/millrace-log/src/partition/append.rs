@@ -31,8 +31,6 @@ pub enum AppendOrigin {
     Verified(VerificationGuard),
     /// A part of this broker: no checks of sequences, size or kind. Transactional batches are taken as verified.
     Coordinator,
-    /// The same, where batches open a transaction only with a guard that is good.
-    CoordinatorVerified(VerificationGuard),
 }
 
 impl AppendOrigin {
@@ -42,7 +40,7 @@ impl AppendOrigin {
 
     const fn guard(&self) -> Option<&VerificationGuard> {
         match self {
-            Self::Verified(guard) | Self::CoordinatorVerified(guard) => Some(guard),
+            Self::Verified(guard) => Some(guard),
             Self::Client | Self::Coordinator => None,
         }
     }
@@ -394,11 +392,10 @@ fn check_one(
     batch: &Sequenced,
     origin: AppendOrigin,
 ) -> Result<Verdict, AppendError> {
-    let guard = origin.guard();
     if origin.is_client() {
-        return producers.check(batch, guard);
+        return producers.check(batch, origin.guard());
     }
-    producers.check_coordinated(batch, guard)?;
+    producers.check_coordinated(batch)?;
     Ok(Verdict::Append)
 }
 
