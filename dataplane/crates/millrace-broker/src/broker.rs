@@ -197,7 +197,9 @@ impl Broker {
             (cluster.as_ref(), &service, &tracker),
         );
         let asking = ask_others(cluster.as_ref(), &tracker, own_client(), tasks);
-        coordinators.ask_others_with(impatient(own_client()));
+        if cluster.is_some() {
+            coordinators.ask_others_with(impatient(own_client()));
+        }
         let _ = state.serving.set(serving);
         ready(&state, &addresses);
         Ok(Self {

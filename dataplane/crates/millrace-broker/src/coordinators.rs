@@ -68,7 +68,8 @@ impl Coordinators {
         })
     }
 
-    /// Asks the other brokers with such a client from now on.
+    /// Asks the other brokers with such a client from now on. A broker that is alone asks nobody: its client reaches it
+    /// inside the process, and would keep it.
     pub(crate) fn ask_others_with(&self, client: ClientConfig) {
         self.others.ask_with(Client::new(client));
     }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use millrace_api::{COLD_READ_BYTES_MAX, FETCH_SESSIONS_BYTES_MAX, INSPECTION_BYTES_MAX};
 use millrace_blockcache::BYPASSES_MAX;
-use millrace_coordinator::config::GROUP_WRITES_BYTES_MAX;
+use millrace_coordinator::{TRANSACTION_WRITES_BYTES_MAX, config::GROUP_WRITES_BYTES_MAX};
 use millrace_log::{PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_stream::COMPACTION_BYTES_MAX;
 
@@ -23,8 +23,11 @@ const MEMORY_PERCENT: u64 = 80;
 
 /// Shares of the bound, as one part in so many, that follow from it where nobody sets them. They leave
 /// three quarters to the caches and to the work.
-const NETWORK_PART: u64 = 8;
+const NETWORK_PART: u64 = 10;
 const GROUP_PART: u64 = 32;
+/// Transactions.
+const TRANSACTION_PART: u64 = 64;
+const TRANSACTION_BYTES_MAX: u64 = 128 << 20;
 const PRODUCER_PART: u64 = 128;
 const PARTITION_PART: u64 = 16;
 const CLEANER_PART: u64 = 256;
@@ -178,6 +181,7 @@ impl MemoryBudgets {
         });
         config.net.broker_bytes_max = usize::try_from(network).unwrap_or(usize::MAX);
         config.group.memory_bytes = groups;
+        config.transactions.memory_bytes = (bound / TRANSACTION_PART).min(TRANSACTION_BYTES_MAX);
         config.log.producer_ids_max = producer_ids;
         config.log.partitions_max = partitions;
         config.log.cleaner_dedupe_bytes = cleaner;
@@ -258,6 +262,8 @@ fn work_bytes(config: &BrokerConfig) -> u64 {
         + FETCH_SESSIONS_BYTES_MAX
         + INSPECTION_BYTES_MAX
         + GROUP_WRITES_BYTES_MAX
+        + config.transactions.memory_bytes
+        + TRANSACTION_WRITES_BYTES_MAX
         + millrace_records::MEMORY_BYTES_MAX
         + bypasses
         + wal
@@ -351,7 +357,7 @@ mod tests {
         let (config, budgets) = budgets(file, 64 << 30);
         let budgets = budgets.expect("fits");
         assert_eq!(budgets.bound_bytes, 3_072 * MIB);
-        assert_eq!(budgets.bytes(Part::Network), 384 * MIB);
+        assert_eq!(budgets.bytes(Part::Network), 3_072 * MIB / 10);
         assert_eq!(budgets.bytes(Part::Groups), 64 * MIB);
         assert_eq!(budgets.bytes(Part::Producers), 10 * PRODUCER_BYTES);
         assert_eq!(

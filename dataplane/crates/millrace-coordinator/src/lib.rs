@@ -53,8 +53,8 @@ pub use topics::Topics;
 pub use transaction::{
     MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
     messages::{
-        InitProducer, TransactionConfig, TransactionDescription, TransactionError,
-        TransactionFilter, TransactionListing, TransactionMetrics, TransactionState,
-        VerifiedPartitions,
+        InitProducer, TRANSACTION_WRITES_BYTES_MAX, TransactionConfig, TransactionDescription,
+        TransactionError, TransactionFilter, TransactionListing, TransactionMetrics,
+        TransactionState, VerifiedPartitions,
     },
 };

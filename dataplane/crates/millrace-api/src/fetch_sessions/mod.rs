@@ -31,7 +31,7 @@ use self::{
 use crate::topics::FIRST_WITH_TOPIC_IDS;
 
 /// What all sessions may take in memory, bytes.
-pub const FETCH_SESSIONS_BYTES_MAX: u64 = 32 * 1024 * 1024;
+pub const FETCH_SESSIONS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// What one session may take, bytes: more than 30,000 partitions. Beyond, clients send whole requests.
 const SESSION_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -179,7 +179,8 @@ fn consumer_groups_have_kafkas_settings() {
         "group.consumer.assignors=sticky",
         "group.consumer.migration.policy=sometimes",
     ] {
-        assert_eq!(errors(wrong).len(), 1, "{wrong}");
+        // One that is too short for its bounds may not fit another setting either.
+        assert!(!errors(wrong).is_empty(), "{wrong}");
     }
 }
 

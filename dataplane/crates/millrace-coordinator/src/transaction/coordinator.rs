@@ -23,9 +23,9 @@ use super::{
     ending::{Endings, SharedSettings, end_for_ever},
     kept::Settings,
     messages::{
-        InitProducer, TRANSACTION_MEMORY_BYTES, TRANSACTION_WRITES_BYTES_MAX, TRANSACTIONS_MAX,
-        TransactionConfig, TransactionDescription, TransactionError, TransactionFilter,
-        TransactionListing, TransactionMetrics, TransactionState, VerifiedPartitions,
+        InitProducer, TRANSACTION_WRITES_BYTES_MAX, TRANSACTIONS_MAX, TransactionConfig,
+        TransactionDescription, TransactionError, TransactionFilter, TransactionListing,
+        TransactionMetrics, TransactionState, VerifiedPartitions,
     },
 };
 use crate::{
@@ -98,7 +98,7 @@ impl TransactionCoordinator {
     /// The topic could not be created.
     pub async fn open(parts: TransactionParts) -> Result<Self, LoadError> {
         let ground = Ground {
-            memory: Budget::new(TRANSACTION_MEMORY_BYTES),
+            memory: Budget::new(parts.config.memory_bytes),
             writes: Budget::new(TRANSACTION_WRITES_BYTES_MAX),
             refusals: Refusals::new::<Transaction>(),
             rewrite_after_records: parts.config.rewrite_after_records,

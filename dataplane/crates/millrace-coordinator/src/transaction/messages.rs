@@ -10,11 +10,8 @@ pub(crate) const TRANSACTION_PARTITIONS_MAX: usize = 20_000;
 /// Transactional ids that one broker coordinates.
 pub(crate) const TRANSACTIONS_MAX: usize = 100_000;
 
-/// What all transactions may take in memory.
-pub(crate) const TRANSACTION_MEMORY_BYTES: u64 = 128 * 1024 * 1024;
-
 /// What is on its way to the log, in bytes of memory.
-pub(crate) const TRANSACTION_WRITES_BYTES_MAX: u64 = 32 * 1024 * 1024;
+pub const TRANSACTION_WRITES_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Settings of the coordinator. The names in quotes are the broker's properties.
 #[derive(Debug, Clone)]
@@ -25,6 +22,8 @@ pub struct TransactionConfig {
     pub id_expiration: Duration,
     /// `transaction.remove.expired.transaction.cleanup.interval.ms`.
     pub cleanup_interval: Duration,
+    /// What all transactions may take in memory, bytes.
+    pub memory_bytes: u64,
     /// Records that the log of one partition gathers before its live state is rewritten.
     pub rewrite_after_records: u64,
 }
@@ -35,6 +34,7 @@ impl Default for TransactionConfig {
             timeout_max: Duration::from_secs(15 * 60),
             id_expiration: Duration::from_secs(7 * 24 * 60 * 60),
             cleanup_interval: Duration::from_secs(60 * 60),
+            memory_bytes: 128 * 1024 * 1024,
             rewrite_after_records: 50_000,
         }
     }
