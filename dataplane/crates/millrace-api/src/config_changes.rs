@@ -188,8 +188,7 @@ async fn change(
 
 fn refused(error: &AlterSettingsError) -> Refused {
     let code = match error {
-        // As in Kafka, which answers InvalidConfig for topics only.
-        AlterSettingsError::Invalid(_) => ErrorCode::InvalidRequest,
+        AlterSettingsError::Invalid(_) => ErrorCode::InvalidConfig,
         // Clients look for the controller again, and ask it.
         AlterSettingsError::Fenced => ErrorCode::NotController,
         AlterSettingsError::NotStored(cause) => code::of_storage(cause),

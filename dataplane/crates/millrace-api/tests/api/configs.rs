@@ -223,9 +223,9 @@ async fn what_cannot_be_is_refused_and_says_why() {
     ];
     let of_brokers: &[(&str, Operation<'_>, Code)] = &[
         ("6", (DYNAMIC, SET, Some("1")), Code::InvalidRequest),
-        ("5", (DYNAMIC, SET, Some("x")), Code::InvalidRequest),
+        ("5", (DYNAMIC, SET, Some("x")), Code::InvalidConfig),
         ("5", (DYNAMIC, SUBTRACT, Some("1")), Code::InvalidConfig),
-        ("", ("num.partitions", DELETE, None), Code::InvalidRequest),
+        ("", ("num.partitions", DELETE, None), Code::InvalidConfig),
     ];
     for (kind, cases) in [(TOPIC, of_topics), (BROKER, of_brokers), (8, of_brokers)] {
         for (name, operation, code) in cases {
@@ -307,7 +307,7 @@ async fn to_validate_is_not_to_change() {
         .with_validate_only(true);
     let answer = world.ask(1, &request).await;
     let codes: Vec<i16> = answer.responses.iter().map(|r| r.error_code).collect();
-    assert_eq!(codes, [0, 0, Code::InvalidRequest.code()]);
+    assert_eq!(codes, [0, 0, Code::InvalidConfig.code()]);
     assert!(overrides(&world, "t").is_empty());
     assert_eq!(
         shown(&world, BROKER, "5", DYNAMIC).await,
@@ -329,7 +329,7 @@ async fn what_bounds_replication_can_be_deleted_and_not_set() {
     assert_eq!(alter(&world, TOPIC, "t", &replicas).await.0, 0);
     let set = [("leader.replication.throttled.rate", SET, Some("1"))];
     let refused = alter(&world, BROKER, "5", &set).await.0;
-    assert_eq!(refused, Code::InvalidRequest.code());
+    assert_eq!(refused, Code::InvalidConfig.code());
 }
 
 #[tokio::test]

@@ -156,7 +156,8 @@ async fn provoke(broker: std::net::SocketAddr, task: Task) {
         Task::TopicChanges | Task::TopicOpening => {
             client.create_topic("another", 1).await;
         }
-        Task::GroupLoad => start_groups(broker).await,
+        Task::GroupLoad => start_coordinator(broker, GROUPS).await,
+        Task::TransactionLoad => start_coordinator(broker, TRANSACTIONS).await,
         Task::CacheResize => {
             let text = |text: &str| StrBytes::from_string(text.to_owned());
             let config = |(name, value): (&str, &str)| {
@@ -182,10 +183,14 @@ async fn provoke(broker: std::net::SocketAddr, task: Task) {
     }
 }
 
-/// Groups are served from here on, by tasks of their own.
-async fn start_groups(broker: std::net::SocketAddr) {
+/// What FindCoordinator asks for.
+const GROUPS: i8 = 0;
+const TRANSACTIONS: i8 = 1;
+
+/// Groups, or transactions, are served from here on, by tasks of their own.
+async fn start_coordinator(broker: std::net::SocketAddr, kind: i8) {
     let request = FindCoordinatorRequest::default()
-        .with_key_type(0)
+        .with_key_type(kind)
         .with_coordinator_keys(vec![StrBytes::from_static_str("g")]);
     let mut client = KafkaClient::connect(broker).await;
     client.call(4, &request).await;
@@ -225,7 +230,10 @@ async fn a_panic_ends_the_broker(task: Task) {
     let at = address(&broker);
     // It ends as soon as it has read what there is.
     if task != Task::GroupLoad {
-        start_groups(at).await;
+        start_coordinator(at, GROUPS).await;
+    }
+    if task != Task::TransactionLoad {
+        start_coordinator(at, TRANSACTIONS).await;
     }
     let producing = tokio::spawn(produce(at, Arc::clone(&acknowledged)));
     tokio::time::sleep(Duration::from_millis(50)).await;

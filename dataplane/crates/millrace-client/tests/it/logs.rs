@@ -330,12 +330,13 @@ impl Logs {
                 .with_min_version(support.advertised_min)
                 .with_max_version(max.unwrap_or(support.max))
         };
-        let heartbeat = state.offers_consumer_protocol.then(|| {
-            ApiVersion::default()
-                .with_api_key(ApiKey::ConsumerGroupHeartbeat as i16)
-                .with_max_version(1)
-        });
-        let keys = millrace_wire::SUPPORTED.iter().map(offer).chain(heartbeat);
+        let is_offered = |support: &&millrace_wire::ApiSupport| {
+            state.offers_consumer_protocol || support.api_key != ApiKey::ConsumerGroupHeartbeat
+        };
+        let keys = millrace_wire::SUPPORTED
+            .iter()
+            .filter(is_offered)
+            .map(offer);
         ApiVersionsResponse::default().with_api_keys(keys.collect())
     }
 

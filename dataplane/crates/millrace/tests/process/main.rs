@@ -5,12 +5,12 @@ mod perf;
 mod zones;
 
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::Path,
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU16, Ordering},
     },
     time::Duration,
 };
@@ -55,14 +55,26 @@ impl Drop for Running {
     }
 }
 
+/// An address that nobody listens on, and that neither the kernel nor another call of this gives away before a broker
+/// listens there.
+fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(ABOVE_EPHEMERAL_PORTS);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if std::net::TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// Linux gives away 32768 to 60999.
+const ABOVE_EPHEMERAL_PORTS: u16 = 61_000;
+
 impl Home {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let free = || {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-            listener.local_addr().expect("bound")
-        };
-        let kafka = free();
+        let kafka = free_address();
         let home = folder.path().display();
         let text = format!(
             "listeners=PLAINTEXT://{kafka}\nadmin.listener=none\ndata.dir={home}/data\n\
@@ -560,10 +572,7 @@ async fn get(address: SocketAddr, path: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_baseline_that_is_set_at_run_time_is_in_the_metrics_at_once() {
     let home = Home::new();
-    let admin = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.local_addr().expect("bound")
-    };
+    let admin = free_address();
     let file = home.path().join("server.properties");
     let token = home.path().join("token");
     std::fs::write(&token, TOKEN).expect("writable");

@@ -17,7 +17,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{Home, Running};
+use crate::{Home, Running, free_address};
 
 /// Leases are ended by the tests, not by a machine that is busy; a broker looks at them twelve times as often.
 const SESSION_TIMEOUT: &str = "broker.session.timeout.ms=30000";
@@ -78,8 +78,7 @@ impl Cluster {
     pub(crate) async fn start_node_with(&mut self, node: u32, settings: &str) {
         let (database, shared) = (&self.database, self.shared.path().display());
         let of_node = || {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-            let admin = listener.local_addr().expect("bound");
+            let admin = free_address();
             let home = Home::with(&format!(
                 "node.id={node}\ncluster.id=test\nbroker.rack=zone-{node}\n\
                  metadata.database.url={database}\n{SESSION_TIMEOUT}\n\
