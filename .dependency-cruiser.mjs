@@ -19,7 +19,7 @@ const arrows = {
   "apps/worker": ["domain", "core", "provisioner", "metrics", "broker-admin", "db"],
   "apps/console": ["domain", "contract", "router"],
   infra: ["domain"],
-  e2e: [],
+  e2e: ["launcher"],
 };
 
 const packages = "^(packages|apps)/[^/]+/|^infra/|^e2e/";

@@ -6,7 +6,9 @@
  *
  *     --broker kafka    Apache Kafka instead of Millrace: checks the drill itself
  *     --seconds 60      how long the clients run
- *     --kills 3         how often the broker is killed
+ *     --brokers 1       of Millrace; several share a PostgreSQL database and a bucket
+ *     --kills 3         how often a broker is killed; where there are several, each second time for so long that others
+ *                       take its partitions over
  *     --pauses 2        how often a member is paused
  *     --members 3       of the group that copies
  *     --producers 2     that write
@@ -23,6 +25,7 @@ import { parseArgs } from "node:util";
 import { Admin } from "@platformatic/kafka";
 import { seededChance } from "../kafka/differential/random-walk.ts";
 import { PEERS, type Peer, type RunningBroker, startBroker } from "../kafka/plain-broker.ts";
+import { PlainCluster, SESSION_TIMEOUT_MS } from "../kafka/plain-cluster.ts";
 import {
   checkCopied,
   checkEnds,
@@ -42,6 +45,8 @@ const SETTLE_SECONDS_MAX = 60;
 const READY_SECONDS_MAX = 60;
 const END_SECONDS_MAX = 60;
 const DOWN_MS = 500;
+/** A failover and some transactions at the brokers that are left. */
+const REPLACED_MS = SESSION_TIMEOUT_MS + 5_000;
 const COMPLAINT_MAX = 4_000;
 const MACHINE = ["-Xmx96M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
 
@@ -51,6 +56,7 @@ if (!jars)
 const { values } = parseArgs({
   options: {
     broker: { type: "string", default: "millrace" },
+    brokers: { type: "string", default: "1" },
     seconds: { type: "string", default: "60" },
     kills: { type: "string", default: "0" },
     pauses: { type: "string", default: "2" },
@@ -72,7 +78,9 @@ interface Client {
 }
 
 const clients: Client[] = [];
-const broker = await startBroker(peer, ...settingsOf(peer));
+let kills = 0;
+const isCluster = Number(values.brokers) > 1;
+const broker = await startBrokers(peer);
 try {
   await createTopics(broker);
   await run(broker);
@@ -85,13 +93,21 @@ try {
   await broker.remove();
 }
 
+async function startBrokers(peer: Peer): Promise<RunningBroker> {
+  if (!isCluster) return startBroker(peer, ...settingsOf(peer));
+  if (peer !== "millrace") throw new Error("--brokers is for Millrace");
+  const cluster = new PlainCluster(Number(values.brokers), chance);
+  await cluster.create();
+  return cluster;
+}
+
 function settingsOf(broker: Peer): string[] {
   if (broker === "millrace") return [];
   return ["transaction.abort.timed.out.transaction.cleanup.interval.ms=1000"];
 }
 
 async function createTopics({ bootstrap }: RunningBroker): Promise<void> {
-  const admin = new Admin({ clientId: "drill", bootstrapBrokers: [bootstrap] });
+  const admin = new Admin({ clientId: "drill", bootstrapBrokers: bootstrap.split(",") });
   await admin.createTopics({ topics: [INPUT, OUTPUT], partitions: PARTITIONS, replicas: 1 });
   await admin.close();
 }
@@ -126,9 +142,10 @@ async function run(broker: RunningBroker): Promise<void> {
 }
 
 async function restart(broker: RunningBroker): Promise<void> {
-  console.log("the broker is killed");
+  const isReplaced = isCluster && kills++ % 2 === 0;
+  console.log(isReplaced ? "a broker is killed, and replaced" : "a broker is killed");
   await broker.kill();
-  await sleep(DOWN_MS);
+  await sleep(isReplaced ? REPLACED_MS : DOWN_MS);
   await broker.start();
 }
 

@@ -30,7 +30,7 @@ export interface RunningBroker {
 /** @param further lines of the properties file that both kinds know. */
 export async function startBroker(peer: Peer, ...further: string[]): Promise<RunningBroker> {
   if (peer === "millrace") {
-    const broker = new PlainBroker(...further);
+    const broker = new PlainBroker({ further });
     await broker.create();
     return broker;
   }
@@ -47,15 +47,23 @@ export async function startBroker(peer: Peer, ...further: string[]): Promise<Run
   };
 }
 
-class PlainBroker implements RunningBroker {
+/** What a broker has of its own in a cluster of several. */
+export interface NodeOptions {
+  node?: number;
+  /** The folder that is the bucket; one of its own where absent. */
+  objects?: string;
+  further?: string[];
+}
+
+export class PlainBroker implements RunningBroker {
   readonly #folder = mkdtempSync(join(tmpdir(), "millrace-plain-"));
-  readonly #further: string[];
+  readonly #options: NodeOptions;
   #port = 0;
   #process: ChildProcess | undefined;
   #log = "";
 
-  constructor(...further: string[]) {
-    this.#further = further;
+  constructor(options: NodeOptions = {}) {
+    this.#options = options;
   }
 
   get bootstrap(): string {
@@ -120,18 +128,19 @@ class PlainBroker implements RunningBroker {
   }
 
   #settings(): string {
+    const { node = 1, objects = join(this.#folder, "objects"), further = [] } = this.#options;
     return [
-      "node.id=1",
+      `node.id=${node}`,
       `listeners=PLAINTEXT://127.0.0.1:${this.#port}`,
       `advertised.listeners=PLAINTEXT://localhost:${this.#port}`,
       "admin.listener=none",
       "group.initial.rebalance.delay.ms=0",
       `data.dir=${join(this.#folder, "data")}`,
       `s3.wal.path=0@file://${join(this.#folder, "wal/wal")}?capacity=67108864&iodepth=4`,
-      `s3.data.buckets=0@file://${join(this.#folder, "objects")}`,
+      `s3.data.buckets=0@file://${objects}`,
       "s3.wal.cache.size=32MiB",
       "s3.block.cache.size=16MiB",
-      ...this.#further,
+      ...further,
       "",
     ].join("\n");
   }
