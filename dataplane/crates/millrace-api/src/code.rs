@@ -58,6 +58,15 @@ pub(crate) fn of_transaction(error: &TransactionError) -> ErrorCode {
     }
 }
 
+/// The error for a client of this version. Before the first that knows `PRODUCER_FENCED`, clients are told
+/// that the epoch is not valid (KIP-588).
+pub(crate) fn fenced_as_known(code: ErrorCode, version: i16, first_with_fenced: i16) -> ErrorCode {
+    match code {
+        ErrorCode::ProducerFenced if version < first_with_fenced => ErrorCode::InvalidProducerEpoch,
+        code => code,
+    }
+}
+
 /// A commit's failure. Consumers stop at both codes that say there is no room; this one does not speak
 /// of members.
 pub(crate) fn of_commit(error: &GroupError) -> ErrorCode {

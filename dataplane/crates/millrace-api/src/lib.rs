@@ -86,5 +86,7 @@ pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;
 pub use service::ApiService;
 pub use sign_in::{SaslListener, Security};
-pub use transactions::{Markers, NoPeers, PartitionResults, TransactionPeers, TransactionProducer};
+pub use transactions::{
+    Markers, NoPeers, PartitionResults, TransactionPeers, TransactionProducer, all_refused,
+};
 pub use zones::ReplicaSelector;

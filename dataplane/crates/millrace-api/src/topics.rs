@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 pub(crate) use millrace_log::is_internal;
 use millrace_log::{Isolation, LogManager, PartitionLog, Topic};
-use millrace_model::{TopicId, TopicName};
+use millrace_model::{TopicId, TopicName, TopicPartition};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes,
@@ -69,6 +69,30 @@ pub(crate) fn find_allowed(
     let topic = find(logs, by_id, name, id)?;
     rights.topic(operation, topic.name.as_str())?;
     Ok(topic)
+}
+
+/// The partition of this name and index. `None` where no partition can have them.
+pub(crate) fn partition_id(name: &str, index: i32) -> Option<TopicPartition> {
+    Some(TopicPartition {
+        topic: TopicName::new(name).ok()?,
+        partition: u32::try_from(index).ok()?,
+    })
+}
+
+/// The partition of this topic and index, whichever broker leads it.
+pub(crate) fn existing(
+    logs: &LogManager,
+    name: Option<&TopicName>,
+    index: i32,
+) -> Result<TopicPartition, ErrorCode> {
+    let partition = name.zip(u32::try_from(index).ok());
+    partition
+        .map(|(topic, partition)| TopicPartition {
+            topic: topic.clone(),
+            partition,
+        })
+        .filter(|partition| logs.exists(partition))
+        .ok_or(ErrorCode::UnknownTopicOrPartition)
 }
 
 /// One of its partitions, unless another broker leads it, or it is offline.

@@ -68,8 +68,8 @@ impl Coordinators {
         })
     }
 
-    /// Asks the other brokers with such a client from now on. A broker that is alone asks nobody: its client reaches it
-    /// inside the process, and would keep it.
+    /// Starts sending requests to other brokers with this client. Not called on a single broker: its in-process client
+    /// would keep the broker alive.
     pub(crate) fn ask_others_with(&self, client: ClientConfig) {
         self.others.ask_with(Client::new(client));
     }
@@ -78,12 +78,12 @@ impl Coordinators {
     pub(crate) async fn close(&self, patience: Duration) {
         if timeout(patience, self.transactions.close()).await.is_err() {
             tracing::warn!(
-                "the last writes of transactions take too long; nobody was told they are durable"
+                "timed out waiting for pending transaction writes; clients were not told the outcome"
             );
         }
         if timeout(patience, self.groups.close()).await.is_err() {
             tracing::warn!(
-                "the groups' last writes take too long; nobody was told they are durable"
+                "timed out waiting for pending consumer group writes; clients were not told the outcome"
             );
         }
     }

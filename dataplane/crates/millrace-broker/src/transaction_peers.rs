@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use millrace_api::{PartitionResults, TransactionPeers, TransactionProducer};
+use millrace_api::{PartitionResults, TransactionPeers, TransactionProducer, all_refused};
 use millrace_client::{
     Admin, BoxFuture, Client, ErrorCode as ClientCode, RequestError, TopicPartition as Place,
     admin::{Results, TransactionMarker as Marker, TransactionProducer as Producer},
@@ -38,7 +38,7 @@ impl TransactionPeers for OtherBrokers {
         Box::pin(async move {
             let node = i32::try_from(leader.get()).unwrap_or(i32::MAX);
             let Some(admin) = self.admin() else {
-                return all(partitions, ErrorCode::NotLeaderOrFollower);
+                return all_refused(partitions, ErrorCode::NotLeaderOrFollower);
             };
             let written = Marker {
                 producer_id: marker.producer_id,
@@ -63,7 +63,7 @@ impl TransactionPeers for OtherBrokers {
         Box::pin(async move {
             let node = i32::try_from(coordinator.get()).unwrap_or(i32::MAX);
             let Some(admin) = self.admin() else {
-                return all(partitions, ErrorCode::CoordinatorNotAvailable);
+                return all_refused(partitions, ErrorCode::CoordinatorNotAvailable);
             };
             let places: Vec<Place> = partitions.iter().map(place).collect();
             let producer = Producer {
@@ -83,11 +83,6 @@ fn place(partition: &TopicPartition) -> Place {
     Place::new(partition.topic.as_str(), index)
 }
 
-fn all(partitions: Vec<TopicPartition>, code: ErrorCode) -> PartitionResults {
-    let refused = partitions.into_iter();
-    refused.map(|partition| (partition, Err(code))).collect()
-}
-
 /// One result per partition; those that nobody answered for count as not reached.
 fn by_partition(
     partitions: Vec<TopicPartition>,
@@ -97,7 +92,7 @@ fn by_partition(
         Ok(results) => results,
         Err(error) => {
             tracing::debug!(%error, "another broker did not answer for a transaction");
-            return all(
+            return all_refused(
                 partitions,
                 error.code().map_or(ErrorCode::NetworkException, known),
             );

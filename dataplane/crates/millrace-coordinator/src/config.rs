@@ -44,7 +44,7 @@ pub const GROUP_RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// while the rebalance lasts; it is given this long instead of its session timeout (Kafka's number).
 pub const NEW_MEMBER_JOIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Bytes of a regular expression that a member subscribes to.
+/// Bytes of a regular expression that a client sends.
 pub const PATTERN_BYTES_MAX: usize = 4_096;
 
 /// What a compiled regular expression may take, in bytes: enough for any list of names, and little

@@ -5,9 +5,8 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, OnceLock, Weak, atomic::AtomicUsize},
+    sync::{Arc, Weak, atomic::AtomicUsize},
     task::{Context, Poll},
-    time::Duration,
 };
 
 use futures_util::future::join_all;
@@ -18,30 +17,26 @@ use millrace_purgatory::Timers;
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::{SharedClock, SharedRandom};
 use parking_lot::Mutex;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     GroupConfig, GroupError, LoadError, Topics,
     config::{GROUP_WRITES_BYTES_MAX, GROUPS_MAX},
-    group::{Group, GroupGround, Outcome, encoded, heartbeat_growth, offset_bytes},
+    group::{Group, GroupGround, Outcome, encoded, offset_bytes},
     kept::Written,
     log::StateTopic,
     messages::{
         Caller, CommittedOffset, ConsumerGroupDescription, ConsumerHeartbeat,
         ConsumerHeartbeatAnswer, GroupDescription, GroupListing, GroupMetrics, GroupState,
-        JOIN_EPOCH, JoinRequest, Joined, Leaving, PartitionOffsets, SyncRequest, Synced,
-        TransactionalCommit,
+        JOIN_EPOCH, JoinRequest, Joined, Leaving, PartitionOffsets, StableOffset, SyncRequest,
+        Synced, TransactionalCommit,
     },
     partitions::Partitions,
     records::{GroupRecord, Key},
     shard,
     shard::{Ground, Refusals, TransactionalToken},
 };
-
-/// How long a start waits for the logs of groups. Those that take longer, because the bucket does not
-/// answer or they are long, are loaded while others are served.
-const LOAD_WAIT: Duration = Duration::from_secs(10);
 
 /// What the coordinator is built on.
 pub struct CoordinatorParts {
@@ -73,10 +68,6 @@ struct Inner {
     partitions: Arc<Partitions<Group>>,
     ground: Ground<Group>,
     random: SharedRandom,
-    /// Set once the groups of a start are served, as far as their logs could be read in time.
-    started: OnceLock<()>,
-    /// Held while the topic is created and loaded, so that it happens once.
-    starting: tokio::sync::Mutex<()>,
     sweeper: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
@@ -141,8 +132,6 @@ impl GroupCoordinator {
             partitions,
             ground,
             random: parts.random,
-            started: OnceLock::new(),
-            starting: tokio::sync::Mutex::new(()),
             sweeper: Mutex::default(),
         });
         let sweeping = parts
@@ -150,10 +139,7 @@ impl GroupCoordinator {
             .spawn(Task::GroupSweep, sweep_for_ever(Arc::downgrade(&inner)));
         *inner.sweeper.lock() = Some(AbortOnDropHandle::new(sweeping));
         let coordinator = Self(inner);
-        coordinator.0.partitions.follow();
-        if coordinator.0.partitions.exists() {
-            coordinator.start().await;
-        }
+        coordinator.0.partitions.open().await;
         Ok(coordinator)
     }
 
@@ -163,29 +149,7 @@ impl GroupCoordinator {
     /// # Errors
     /// The topic could not be created.
     pub async fn ready(&self) -> Result<(), LoadError> {
-        if self.0.started.get().is_some() {
-            return Ok(());
-        }
-        let _starting = self.0.starting.lock().await;
-        if self.0.started.get().is_some() {
-            return Ok(());
-        }
-        self.0.partitions.create().await?;
-        self.start().await;
-        Ok(())
-    }
-
-    async fn start(&self) {
-        let partitions = &self.0.partitions;
-        if timeout(LOAD_WAIT, partitions.loads_ended()).await.is_err() {
-            tracing::warn!(
-                "not all consumer groups could be loaded in time; the others are served"
-            );
-        }
-        let serving = partitions.serving();
-        let groups: usize = serving.iter().map(|shard| shard.cells().len()).sum();
-        tracing::info!(groups, partitions = serving.len(), "consumer groups loaded");
-        self.0.started.get_or_init(|| ());
+        self.0.partitions.ready().await
     }
 
     /// Whether groups of a partition that this broker leads may still appear. Until all are there, no
@@ -312,7 +276,7 @@ impl GroupCoordinator {
         }
         let ground = &self.0.ground;
         let heard = shard.with(&cell, |turn| {
-            let room = ground.room(heartbeat_growth(&request))?;
+            let room = ground.room(turn.kept.heartbeat_growth(&request))?;
             let heard = &mut turn.kept;
             let heard =
                 heard.consumer_heartbeat(&request, &ground.config.topics, may_describe, turn.now);
@@ -528,21 +492,6 @@ impl GroupCoordinator {
         }
     }
 
-    /// Whether open transactions have offsets of the group in these partitions.
-    ///
-    /// # Errors
-    /// The groups are not loaded, or not here.
-    pub fn has_pending(
-        &self,
-        group_id: &str,
-        partition: &TopicPartition,
-    ) -> Result<bool, GroupError> {
-        let cell = self.shard(group_id)?.cell(group_id)?;
-        cell.map_or(Ok(false), |cell| {
-            cell.read(|group| group.has_pending(partition))
-        })
-    }
-
     /// Waits until what the group is committing now is durable, or is not; none where nothing is
     /// under way. A client that commits and asks for its offsets behind it, without waiting in
     /// between, is to see what it committed.
@@ -571,6 +520,34 @@ impl GroupCoordinator {
                 .map(|p| group.offset(p).cloned())
                 .collect()
         })
+    }
+
+    /// The group's durable offset in a partition, as [`Self::stable_offsets`] gives it.
+    ///
+    /// # Errors
+    /// The groups are not loaded, or not here.
+    pub fn stable_offset(
+        &self,
+        group_id: &str,
+        partition: &TopicPartition,
+    ) -> Result<StableOffset, GroupError> {
+        let cell = self.shard(group_id)?.cell(group_id)?;
+        cell.map_or(Ok(StableOffset::Stable(None)), |cell| {
+            cell.read(|group| group.stable_offset(partition))
+        })
+    }
+
+    /// The partitions in which the group has durable offsets, each with its offset, unless an open transaction has
+    /// another one there (KIP-447). All are read at one moment: no transaction ends in between.
+    ///
+    /// # Errors
+    /// The groups are not loaded, or not here.
+    pub fn stable_offsets(
+        &self,
+        group_id: &str,
+    ) -> Result<Vec<(TopicPartition, StableOffset)>, GroupError> {
+        let cell = self.shard(group_id)?.cell(group_id)?;
+        cell.map_or_else(|| Ok(Vec::new()), |cell| cell.read(Group::stable_offsets))
     }
 
     /// All durable offsets of the group.

@@ -70,10 +70,10 @@ pub enum GroupError {
     #[error("another member uses this group.instance.id and has not left")]
     UnreleasedInstanceId,
     /// The broker has no assignor with this name (KIP-848).
-    #[error("the broker has no such assignor; it has: {0}")]
+    #[error("unsupported assignor; the broker supports: {0}")]
     UnsupportedAssignor(String),
     /// A pattern that the member subscribes to cannot be compiled (KIP-848).
-    #[error("the pattern is not a regular expression that the broker can use: {0}")]
+    #[error("invalid regular expression: {0}")]
     InvalidRegularExpression(String),
     /// The request contradicts itself.
     #[error("{0}")]

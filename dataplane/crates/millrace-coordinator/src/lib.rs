@@ -32,6 +32,7 @@ mod load;
 mod log;
 pub mod messages;
 mod partitions;
+mod pattern;
 mod records;
 mod shard;
 mod subscription;

@@ -132,7 +132,7 @@ async fn read_patiently(
         };
         match read {
             Err(fault) if fault.class().is_transient() => {
-                tracing::warn!(partition, %fault, "loading waits for the log");
+                tracing::warn!(partition, %fault, "reading the log failed; retrying");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(READ_PAUSE_MAX);
             }

@@ -1,5 +1,8 @@
 //! The seam to the log that keeps a shard's state: one partition of an internal topic.
 
+#[cfg(test)]
+pub(crate) mod memory;
+
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
@@ -49,6 +52,9 @@ pub trait StateLog: Send + Sync + 'static {
     /// The leader epoch of the partition: it grows with every change of its leader.
     fn epoch(&self) -> i32;
     /// Takes the end of a producer's transaction into the order of the log. The inner future waits for durability.
+    ///
+    /// # Errors
+    /// The outer future: the log refused it, and does not have it. The inner one: it did not become durable.
     fn append_marker(&self, marker: TransactionMarker) -> BoxFuture<'_, Result<Durable, LogFault>>;
     /// Takes a batch into the order of the log. The inner future waits for durability.
     fn append(&self, batch: BytesMut) -> BoxFuture<'_, Result<Durable, LogFault>>;

@@ -263,6 +263,15 @@ pub struct GroupMetrics {
     pub writes_bytes: u64,
 }
 
+/// A durable offset, as consumers see it that wait for transactions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StableOffset {
+    /// No open transaction changes it; `None` where there is none.
+    Stable(Option<CommittedOffset>),
+    /// An open transaction has another offset for the partition.
+    Unstable,
+}
+
 /// Offsets by partition, in the order of the request.
 pub type PartitionOffsets = Vec<(TopicPartition, CommittedOffset)>;
 

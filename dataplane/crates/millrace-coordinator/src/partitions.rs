@@ -15,14 +15,16 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use millrace_model::TopicName;
 use millrace_tasks::Supervisor;
 use parking_lot::{Mutex, RwLock};
 use tokio::{
-    sync::{Semaphore, mpsc, watch},
+    sync::{OnceCell, Semaphore, mpsc, watch},
     task::JoinHandle,
+    time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -35,6 +37,10 @@ use crate::{
     shard::{Ground, Shard, WRITES_MAX},
     writer::Writer,
 };
+
+/// How long a start waits for the logs. Those that take longer, because the bucket does not answer or
+/// they are long, are loaded while others are served.
+const LOAD_WAIT: Duration = Duration::from_secs(10);
 
 /// Reads of logs at one time while they are loaded: enough to hide a cold read's round trip.
 const LOADS_MAX: usize = 8;
@@ -55,6 +61,8 @@ pub(crate) struct Partitions<K: Kept> {
     work: Mutex<Work>,
     /// How many partitions are being loaded.
     loading: watch::Sender<usize>,
+    /// Set once what the logs of a start hold is served, as far as they could be read in time.
+    started: OnceCell<()>,
 }
 
 #[derive(Default)]
@@ -119,11 +127,41 @@ impl<K: Kept> Partitions<K> {
             table: RwLock::new(None),
             work: Mutex::default(),
             loading: watch::Sender::new(0),
+            started: OnceCell::new(),
         })
     }
 
-    /// Takes on the partitions that this broker leads now, and follows all changes.
-    pub(crate) fn follow(self: &Arc<Self>) {
+    /// Takes on the partitions that this broker leads now, and follows all changes. Returns once they are
+    /// served, or [`LOAD_WAIT`] is over. Without the topic there is nothing to wait for.
+    pub(crate) async fn open(self: &Arc<Self>) {
+        self.follow();
+        if self.exists() {
+            self.started.get_or_init(|| self.wait_for_loads()).await;
+        }
+    }
+
+    /// Makes sure that the topic exists; what the partitions that this broker leads hold is served once this
+    /// has returned.
+    pub(crate) async fn ready(self: &Arc<Self>) -> Result<(), LoadError> {
+        let start = || async {
+            self.create().await?;
+            self.wait_for_loads().await;
+            Ok(())
+        };
+        self.started.get_or_try_init(start).await.copied()
+    }
+
+    async fn wait_for_loads(&self) {
+        let what = K::NAMES.what;
+        if timeout(LOAD_WAIT, self.loads_ended()).await.is_err() {
+            tracing::warn!("not all {what} could be loaded in time; the others are served");
+        }
+        let serving = self.serving();
+        let count: usize = serving.iter().map(|shard| shard.cells().len()).sum();
+        tracing::info!(count, partitions = serving.len(), "{what} loaded");
+    }
+
+    fn follow(self: &Arc<Self>) {
         // Subscribed first, so that no change is missed.
         let changes = self.topic.changes();
         self.reconcile();
@@ -133,8 +171,7 @@ impl<K: Kept> Partitions<K> {
         self.work.lock().follower = Some(AbortOnDropHandle::new(following));
     }
 
-    /// Makes sure that the topic exists, and takes on its partitions.
-    pub(crate) async fn create(self: &Arc<Self>) -> Result<(), LoadError> {
+    async fn create(self: &Arc<Self>) -> Result<(), LoadError> {
         let created = self.topic.create().await;
         let topic = K::NAMES.topic;
         created.map_err(|fault| LoadError::Create { topic, fault })?;
@@ -280,7 +317,7 @@ impl<K: Kept> Partitions<K> {
     }
 
     /// Whether the topic exists, as far as this broker has seen.
-    pub(crate) fn exists(&self) -> bool {
+    fn exists(&self) -> bool {
         self.table.read().is_some()
     }
 
@@ -323,7 +360,7 @@ impl<K: Kept> Partitions<K> {
     }
 
     /// Resolves once no log is being read.
-    pub(crate) async fn loads_ended(&self) {
+    async fn loads_ended(&self) {
         let mut loading = self.loading.subscribe();
         // The sender lives in `self`, so it is there for as long as this waits.
         drop(loading.wait_for(|loading| *loading == 0).await);

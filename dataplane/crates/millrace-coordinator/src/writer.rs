@@ -149,7 +149,8 @@ impl<K: Kept> Writer<K> {
                     filling.ended.push(ended);
                 }
             }
-            let room = filling.builder.size_bytes() < BATCH_BYTES;
+            let room =
+                filling.builder.size_bytes() < BATCH_BYTES && self.in_flight.len() < IN_FLIGHT_MAX;
             next = if room {
                 self.writes.try_recv().ok()
             } else {

@@ -533,7 +533,7 @@ impl LogManager {
 
     /// Compacts the logs that are due, as happens by itself every `log.cleaner.backoff.ms`.
     pub async fn compact_logs(&self) {
-        while self.inner.clean_dirtiest().await {}
+        self.inner.clean_due().await;
     }
 
     /// Refuses further appends and writes the last checkpoints, within bounds. The stream store is

@@ -34,12 +34,8 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             Ok(()) => add(&context, &request).await,
             Err(code) => Err(code),
         };
-        let added = added.map_err(|code| match code {
-            ErrorCode::ProducerFenced if reply.version < FIRST_WITH_FENCED => {
-                ErrorCode::InvalidProducerEpoch
-            }
-            code => code,
-        });
+        let added =
+            added.map_err(|code| code::fenced_as_known(code, reply.version, FIRST_WITH_FENCED));
         let error = code_of(&added);
         reply.with(
             &AddOffsetsToTxnResponse::default().with_error_code(error),

@@ -3,8 +3,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use futures_util::future::join_all;
 use millrace_coordinator::TransactionError;
-use millrace_model::{TopicName, TopicPartition};
+use millrace_model::TopicPartition;
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
@@ -24,7 +25,7 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, first_error},
     code,
     context::Context,
-    topics::is_internal,
+    topics::{self, is_internal},
 };
 
 /// The first version that only brokers send.
@@ -67,14 +68,13 @@ async fn of_brokers(
     reply: Reply,
     transactions: Vec<AddPartitionsToTxnTransaction>,
 ) -> Answer {
-    let mut results = Vec::with_capacity(transactions.len());
-    for transaction in &transactions {
+    let results = transactions.iter().map(|transaction| async {
         let of_topics = run(context, reply, transaction).await;
-        let result = AddPartitionsToTxnResult::default()
+        AddPartitionsToTxnResult::default()
             .with_transactional_id(transaction.transactional_id.clone())
-            .with_topic_results(of_topics);
-        results.push(result);
-    }
+            .with_topic_results(of_topics)
+    });
+    let results = join_all(results).await;
     let error = first_error(
         results
             .iter()
@@ -100,19 +100,13 @@ fn check(
         return Err(every(transaction, code.code()));
     }
     let judge = |topic: &AddPartitionsToTxnTopic| -> Vec<Result<(), ErrorCode>> {
-        let name = TopicName::new(topic.name.as_str());
         let allowed = match is_internal(&topic.name) {
             true => Err(ErrorCode::TopicAuthorizationFailed),
             false => rights.topic(Operation::Write, &topic.name),
         };
         let judge = |index: &i32| {
-            let exists = name.as_ref().is_ok_and(|name| {
-                let partition = u32::try_from(*index).map(|partition| TopicPartition {
-                    topic: name.clone(),
-                    partition,
-                });
-                partition.is_ok_and(|partition| context.logs.exists(&partition))
-            });
+            let exists = topics::partition_id(&topic.name, *index)
+                .is_some_and(|partition| context.logs.exists(&partition));
             let exists = exists
                 .then_some(())
                 .ok_or(ErrorCode::UnknownTopicOrPartition);
@@ -144,11 +138,9 @@ async fn run(
 ) -> Vec<AddPartitionsToTxnTopicResult> {
     let id = transaction.transactional_id.as_str();
     let producer = (transaction.producer_id.0, transaction.producer_epoch);
-    let code = |error: TransactionError| match code::of_transaction(&error) {
-        ErrorCode::ProducerFenced if reply.version < FIRST_WITH_FENCED => {
-            ErrorCode::InvalidProducerEpoch.code()
-        }
-        code => code.code(),
+    let code = |error: TransactionError| {
+        let code = code::of_transaction(&error);
+        code::fenced_as_known(code, reply.version, FIRST_WITH_FENCED).code()
     };
     let Some(partitions) = partitions(transaction) else {
         return every(transaction, ErrorCode::UnknownTopicOrPartition.code());
@@ -175,22 +167,10 @@ async fn run(
 
 /// The partitions of a transaction; nothing where one cannot be.
 fn partitions(transaction: &AddPartitionsToTxnTransaction) -> Option<Vec<TopicPartition>> {
-    let of_topic = |topic: &AddPartitionsToTxnTopic| {
-        let name = TopicName::new(topic.name.as_str()).ok()?;
-        let partition = |index: &i32| {
-            Some(TopicPartition {
-                topic: name.clone(),
-                partition: u32::try_from(*index).ok()?,
-            })
-        };
-        topic
-            .partitions
-            .iter()
-            .map(partition)
-            .collect::<Option<Vec<_>>>()
-    };
-    let topics: Option<Vec<_>> = transaction.topics.iter().map(of_topic).collect();
-    Some(topics?.into_iter().flatten().collect())
+    let topics = transaction.topics.iter();
+    let each = topics.flat_map(|topic| topic.partitions.iter().map(move |index| (topic, index)));
+    each.map(|(topic, index)| topics::partition_id(&topic.name, *index))
+        .collect()
 }
 
 /// The same result for all partitions.
@@ -214,9 +194,7 @@ fn each(
 ) -> Vec<AddPartitionsToTxnTopicResult> {
     let topic = |topic: &AddPartitionsToTxnTopic| {
         let result = |index: &i32| {
-            let name = TopicName::new(topic.name.as_str()).ok();
-            let partition = name.zip(u32::try_from(*index).ok());
-            let partition = partition.map(|(topic, partition)| TopicPartition { topic, partition });
+            let partition = topics::partition_id(&topic.name, *index);
             let unknown = ErrorCode::UnknownTopicOrPartition.code();
             (
                 *index,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use millrace_model::{TopicName, TopicPartition};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
@@ -20,6 +19,7 @@ use super::describe_log_dirs::LOG_DIR;
 use crate::{
     call::{Call, Outcome, code_of, first_error},
     context::Context,
+    topics,
 };
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
@@ -63,10 +63,7 @@ fn check(
         return Err(ErrorCode::LogDirNotFound);
     }
     let unknown = ErrorCode::UnknownTopicOrPartition;
-    let partition = TopicPartition {
-        topic: TopicName::new(topic.name.as_str()).map_err(|_| unknown)?,
-        partition: u32::try_from(index).map_err(|_| unknown)?,
-    };
+    let partition = topics::partition_id(&topic.name, index).ok_or(unknown)?;
     match context.logs.partition(&partition) {
         Some(_) => Ok(()),
         None if context.logs.exists(&partition) => Err(ErrorCode::ReplicaNotAvailable),

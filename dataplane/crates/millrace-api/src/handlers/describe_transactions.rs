@@ -6,7 +6,6 @@ use millrace_coordinator::TransactionDescription;
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
-    error_code::ErrorCode,
     messages::{
         DescribeTransactionsRequest, DescribeTransactionsResponse, ProducerId, TopicName,
         TransactionalId,
@@ -35,10 +34,6 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
 fn describe(context: &Context, rights: &Rights, id: TransactionalId) -> TransactionState {
     let described = rights
         .transactional_id(Operation::Describe, &id)
-        .and_then(|()| match id.is_empty() {
-            true => Err(ErrorCode::InvalidRequest),
-            false => Ok(()),
-        })
         .and_then(|()| {
             let described = context.transactions.describe(&id);
             described.map_err(|error| code::of_transaction(&error))

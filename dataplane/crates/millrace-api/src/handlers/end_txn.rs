@@ -57,12 +57,6 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
 }
 
 fn refusal(reply: Reply, code: ErrorCode) -> Answer {
-    let code = match code {
-        ErrorCode::ProducerFenced if reply.version < FIRST_WITH_FENCED => {
-            ErrorCode::InvalidProducerEpoch
-        }
-        code => code,
-    };
-    let response = EndTxnResponse::default().with_error_code(code.code());
-    reply.with(&response, code.code())
+    let code = code::fenced_as_known(code, reply.version, FIRST_WITH_FENCED).code();
+    reply.with(&EndTxnResponse::default().with_error_code(code), code)
 }

@@ -6,12 +6,12 @@ use millrace_coordinator::InitProducer;
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
-    error_code::{ErrorCode, NONE},
+    error_code::ErrorCode,
     messages::{InitProducerIdRequest, InitProducerIdResponse, ProducerId},
 };
 
 use crate::{
-    call::{Answer, Call, Outcome, Reply, Taken},
+    call::{Answer, Call, Outcome, Reply, Taken, code_of},
     code,
     context::Context,
 };
@@ -41,7 +41,6 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     };
     let context = Arc::clone(context);
     match id.map(|id| id.as_str()) {
-        Some("") => refuse(reply, ErrorCode::InvalidRequest),
         Some(id) => {
             let timeout = u64::try_from(request.transaction_timeout_ms).unwrap_or(0);
             let asked = InitProducer {
@@ -57,7 +56,7 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         // A new block of ids may have to come from the metadata store.
         None => Taken::later(async move {
             let given = context.producer_ids.next().await.map_err(|error| {
-                tracing::warn!(%error, "no producer ids");
+                tracing::warn!(%error, "could not allocate a producer id");
                 ErrorCode::CoordinatorNotAvailable
             });
             answer(reply, given.map(|id| (id, 0)))
@@ -70,13 +69,8 @@ fn refuse(reply: Reply, code: ErrorCode) -> Outcome {
 }
 
 fn answer(reply: Reply, given: Result<(i64, i16), ErrorCode>) -> Answer {
-    let code = match given {
-        Ok(_) => NONE,
-        Err(ErrorCode::ProducerFenced) if reply.version < FIRST_WITH_FENCED => {
-            ErrorCode::InvalidProducerEpoch.code()
-        }
-        Err(code) => code.code(),
-    };
+    let given = given.map_err(|code| code::fenced_as_known(code, reply.version, FIRST_WITH_FENCED));
+    let code = code_of(&given);
     let (producer_id, epoch) = given.unwrap_or(NO_PRODUCER);
     let response = InitProducerIdResponse::default()
         .with_error_code(code)

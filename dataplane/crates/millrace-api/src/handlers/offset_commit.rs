@@ -23,7 +23,7 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::{Context, text},
-    topics::{FIRST_OFFSETS_BY_ID, find_by_written_id},
+    topics::{self, FIRST_OFFSETS_BY_ID, find_by_written_id},
 };
 
 /// The first version that members of consumer groups may use (KIP-848).
@@ -179,16 +179,7 @@ pub(super) fn validate(
     asked: AskedOffset<'_>,
     retention_ms: i64,
 ) -> Result<(TopicPartition, CommittedOffset), ErrorCode> {
-    let unknown = ErrorCode::UnknownTopicOrPartition;
-    let index = u32::try_from(asked.index).map_err(|_| unknown)?;
-    let partition = TopicPartition {
-        topic: name.ok_or(unknown)?.clone(),
-        partition: index,
-    };
-    // Another broker may lead it.
-    if !context.logs.exists(&partition) {
-        return Err(unknown);
-    }
+    let partition = topics::existing(&context.logs, name, asked.index)?;
     let metadata = asked.metadata.map(ToString::to_string).unwrap_or_default();
     if metadata.len() > context.groups.config().offset_metadata_bytes_max {
         return Err(ErrorCode::OffsetMetadataTooLarge);

@@ -20,6 +20,7 @@ use crate::{
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::Context,
+    topics,
 };
 
 /// A partition as it was asked for, or why its offset cannot be deleted.
@@ -93,27 +94,10 @@ fn asked(context: &Context, rights: &Rights, topic: &OffsetDeleteRequestTopic) -
         let index = asked.partition_index;
         (
             index,
-            allowed.and_then(|()| existing(context, name.as_ref(), index)),
+            allowed.and_then(|()| topics::existing(&context.logs, name.as_ref(), index)),
         )
     };
     topic.partitions.iter().map(partition).collect()
-}
-
-fn existing(
-    context: &Context,
-    name: Option<&TopicName>,
-    index: i32,
-) -> Result<TopicPartition, ErrorCode> {
-    let unknown = ErrorCode::UnknownTopicOrPartition;
-    let partition = TopicPartition {
-        topic: name.ok_or(unknown)?.clone(),
-        partition: u32::try_from(index).map_err(|_| unknown)?,
-    };
-    // Another broker may lead it.
-    match context.logs.exists(&partition) {
-        true => Ok(partition),
-        false => Err(unknown),
-    }
 }
 
 fn answered(

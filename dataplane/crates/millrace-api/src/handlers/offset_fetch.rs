@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use millrace_coordinator::{GroupError, messages::CommittedOffset};
+use millrace_coordinator::{
+    GroupError,
+    messages::{CommittedOffset, StableOffset},
+};
 use millrace_model::{TopicName, TopicPartition};
 use millrace_security::acl::{Operation, ResourceType};
 use millrace_wire::{
@@ -306,11 +309,20 @@ fn offset(
         topic: topic.clone(),
         partition,
     };
-    if stable && context.groups.has_pending(group_id, &partition)? {
-        return Ok(Err(ErrorCode::UnstableOffsetCommit));
+    if stable {
+        return Ok(known_or_unstable(
+            context.groups.stable_offset(group_id, &partition)?,
+        ));
     }
     let mut found = context.groups.offsets(group_id, &[partition])?;
     Ok(Ok(found.pop().flatten()))
+}
+
+fn known_or_unstable(found: StableOffset) -> Result<Option<CommittedOffset>, ErrorCode> {
+    match found {
+        StableOffset::Stable(committed) => Ok(committed),
+        StableOffset::Unstable => Err(ErrorCode::UnstableOffsetCommit),
+    }
 }
 
 /// All offsets of the group, without those of topics that the client may not describe.
@@ -320,14 +332,16 @@ fn all(
     stable: bool,
 ) -> Result<Vec<Found>, GroupError> {
     let mut topics: Vec<Found> = Vec::new();
+    let found = match stable {
+        true => context.groups.stable_offsets(group_id)?,
+        false => { context.groups.all_offsets(group_id)?.into_iter() }
+            .map(|(partition, committed)| (partition, StableOffset::Stable(Some(committed))))
+            .collect(),
+    };
     // They come in the order of their topics.
-    for (partition, committed) in context.groups.all_offsets(group_id)? {
+    for (partition, found) in found {
         let index = i32::try_from(partition.partition).unwrap_or(i32::MAX);
-        let is_unstable = stable && context.groups.has_pending(group_id, &partition)?;
-        let committed = match is_unstable {
-            true => Err(ErrorCode::UnstableOffsetCommit),
-            false => Ok(Some(committed)),
-        };
+        let committed = known_or_unstable(found);
         let name = partition.topic.as_str();
         match topics.last_mut() {
             Some((last, partitions)) if last.as_str() == name => {

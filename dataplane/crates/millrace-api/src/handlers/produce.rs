@@ -50,7 +50,7 @@ use crate::{
 const FIRST_WITH_LEADERS: i16 = 10;
 /// The first version that may carry zstd (KIP-110).
 const FIRST_WITH_ZSTD: i16 = 7;
-/// What a record is told that a compacted topic refuses.
+/// The error message for a record without a key in a compacted topic.
 const NO_KEY: &str = "Compacted topic cannot accept message without key.";
 
 /// The shortest time that durability is waited for, whatever the client says: a write that takes

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures_util::future::join_all;
 use millrace_log::TransactionMarker;
-use millrace_model::{TopicName, TopicPartition};
+use millrace_model::TopicPartition;
 use millrace_security::acl::{CLUSTER_NAME, Operation, ResourceType};
 use millrace_wire::{
     decode,
@@ -23,6 +23,7 @@ use millrace_wire::{
 use crate::{
     call::{Call, Outcome, Taken, first_error},
     context::Context,
+    topics,
     transactions::write_markers,
 };
 
@@ -73,7 +74,7 @@ async fn write(
     let otherwise = allowed.err().unwrap_or(ErrorCode::UnknownTopicOrPartition);
     let topic = |topic: &WritableTxnMarkerTopic| {
         let result = |index: &i32| {
-            let partition = of_index(topic, *index);
+            let partition = topics::partition_id(&topic.name, *index);
             let code = partition.and_then(|partition| written.get(&partition).copied());
             WritableTxnMarkerPartitionResult::default()
                 .with_partition_index(*index)
@@ -90,12 +91,5 @@ async fn write(
 
 fn of_topic(topic: &WritableTxnMarkerTopic) -> impl Iterator<Item = TopicPartition> {
     let indexes = topic.partition_indexes.iter();
-    indexes.filter_map(|index| of_index(topic, *index))
-}
-
-fn of_index(topic: &WritableTxnMarkerTopic, index: i32) -> Option<TopicPartition> {
-    Some(TopicPartition {
-        topic: TopicName::new(topic.name.as_str()).ok()?,
-        partition: u32::try_from(index).ok()?,
-    })
+    indexes.filter_map(|index| topics::partition_id(&topic.name, *index))
 }

@@ -8,7 +8,7 @@ use millrace_log::{CONSUMER_OFFSETS_TOPIC, LogManager, TransactionMarker, error:
 use millrace_model::{NodeId, TopicPartition};
 use millrace_wire::error_code::ErrorCode;
 
-use super::{PartitionResults, TransactionPeers, replaced};
+use super::{PartitionResults, TransactionPeers, all_refused, replaced};
 use crate::{code, topics};
 
 /// How long this broker may take to find out whether partitions that it does not know are gone, or new.
@@ -57,7 +57,7 @@ impl Markers {
         let of_peers = by_leader.into_iter().map(|(leader, led)| async move {
             match leader {
                 Some(leader) => self.write_at(leader, marker, led).await,
-                None => not_led(led),
+                None => all_refused(led, ErrorCode::NotLeaderOrFollower),
             }
         });
         let of_peers = join_all(of_peers);
@@ -78,7 +78,9 @@ impl Markers {
         let is_replaced = || !partitions.iter().any(is_led);
         tokio::select! {
             results = self.peers.write_marker(leader, marker, partitions.clone()) => results,
-            () = replaced(is_replaced) => not_led(partitions.clone()),
+            () = replaced(is_replaced) => {
+                all_refused(partitions.clone(), ErrorCode::NotLeaderOrFollower)
+            },
         }
     }
 
@@ -128,13 +130,6 @@ impl MarkerWriter for Markers {
             outcomes
         })
     }
-}
-
-fn not_led(partitions: Vec<TopicPartition>) -> PartitionResults {
-    let refused = partitions.into_iter();
-    refused
-        .map(|partition| (partition, Err(ErrorCode::NotLeaderOrFollower)))
-        .collect()
 }
 
 fn outcome_of(result: Result<(), ErrorCode>) -> MarkerOutcome {

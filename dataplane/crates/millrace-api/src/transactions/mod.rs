@@ -39,9 +39,17 @@ pub struct TransactionProducer {
 /// Results by partition.
 pub type PartitionResults = Vec<(TopicPartition, Result<(), ErrorCode>)>;
 
+/// The same error for all partitions.
+#[must_use]
+pub fn all_refused(partitions: Vec<TopicPartition>, code: ErrorCode) -> PartitionResults {
+    let refused = partitions.into_iter();
+    refused.map(|partition| (partition, Err(code))).collect()
+}
+
 /// The other brokers of the cluster, as transactions need them.
 pub trait TransactionPeers: fmt::Debug + Send + Sync {
-    /// Has the leader of these partitions write a marker to them. Not retried.
+    /// Has the leader of these partitions write a marker to them. Not retried. One result per partition;
+    /// `NETWORK_EXCEPTION` for those that got no answer.
     fn write_marker(
         &self,
         leader: NodeId,
@@ -50,7 +58,7 @@ pub trait TransactionPeers: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'_, PartitionResults>;
 
     /// Has the coordinator at this broker add partitions to the producer's transaction, or, if `verify_only`,
-    /// check that they are in it.
+    /// check that they are in it. One result per partition; `NETWORK_EXCEPTION` for those that got no answer.
     fn add_partitions(
         &self,
         coordinator: NodeId,
@@ -75,13 +83,6 @@ async fn replaced(is_replaced: impl Fn() -> bool) {
 #[derive(Debug)]
 pub struct NoPeers;
 
-impl NoPeers {
-    fn refuse(partitions: Vec<TopicPartition>, code: ErrorCode) -> PartitionResults {
-        let refused = partitions.into_iter();
-        refused.map(|partition| (partition, Err(code))).collect()
-    }
-}
-
 impl TransactionPeers for NoPeers {
     fn write_marker(
         &self,
@@ -89,7 +90,7 @@ impl TransactionPeers for NoPeers {
         _marker: TransactionMarker,
         partitions: Vec<TopicPartition>,
     ) -> BoxFuture<'_, PartitionResults> {
-        let refused = Self::refuse(partitions, ErrorCode::NotLeaderOrFollower);
+        let refused = all_refused(partitions, ErrorCode::NotLeaderOrFollower);
         Box::pin(async { refused })
     }
 
@@ -100,7 +101,7 @@ impl TransactionPeers for NoPeers {
         _verify_only: bool,
         partitions: Vec<TopicPartition>,
     ) -> BoxFuture<'_, PartitionResults> {
-        let refused = Self::refuse(partitions, ErrorCode::NotCoordinator);
+        let refused = all_refused(partitions, ErrorCode::NotCoordinator);
         Box::pin(async { refused })
     }
 }

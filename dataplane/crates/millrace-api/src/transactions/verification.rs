@@ -7,7 +7,7 @@ use millrace_coordinator::TransactionError;
 use millrace_model::{NodeId, TopicPartition};
 use millrace_wire::error_code::ErrorCode;
 
-use super::{PartitionResults, TransactionProducer, replaced};
+use super::{PartitionResults, TransactionProducer, all_refused, replaced};
 use crate::{code, context::Context, topics::Refused};
 
 /// How often and in which intervals an addition is tried again while the coordinator ends the producer's previous
@@ -62,18 +62,14 @@ async fn ask(
     joining: Joining,
     partitions: Vec<TopicPartition>,
 ) -> PartitionResults {
-    let all = |partitions: Vec<TopicPartition>, result: Result<(), ErrorCode>| {
-        let each = partitions.into_iter();
-        each.map(|partition| (partition, result)).collect()
-    };
     let Some(coordinator) = context.transaction_coordinator(&producer.transactional_id) else {
-        return all(partitions, Err(ErrorCode::CoordinatorNotAvailable));
+        return all_refused(partitions, ErrorCode::CoordinatorNotAvailable);
     };
     let is_here = coordinator == context.broker_id();
     let verify_only = joining != Joining::Add;
     if !is_here {
         let Ok(node) = u32::try_from(coordinator.0) else {
-            return all(partitions, Err(ErrorCode::CoordinatorNotAvailable));
+            return all_refused(partitions, ErrorCode::CoordinatorNotAvailable);
         };
         let id = &producer.transactional_id;
         let is_replaced = || context.transaction_coordinator(id) != Some(coordinator);
@@ -81,7 +77,7 @@ async fn ask(
         let asked = partitions.clone();
         return tokio::select! {
             results = peers.add_partitions(NodeId(node), producer.clone(), verify_only, asked) => results,
-            () = replaced(is_replaced) => all(partitions, Err(ErrorCode::NotCoordinator)),
+            () = replaced(is_replaced) => all_refused(partitions, ErrorCode::NotCoordinator),
         };
     }
     let TransactionProducer {
@@ -100,14 +96,17 @@ async fn ask(
                 .into_iter()
                 .map(|(partition, result)| (partition, result.map_err(of)))
                 .collect(),
-            Err(error) => all(partitions, Err(of(error))),
+            Err(error) => all_refused(partitions, of(error)),
         };
     }
     let added = context
         .transactions
         .add_partitions(id, (*producer_id, *epoch), &partitions);
     let added = added.await.map_err(of);
-    all(partitions, added)
+    partitions
+        .into_iter()
+        .map(|partition| (partition, added))
+        .collect()
 }
 
 /// The answer to a write whose partition is not in the transaction. Clients before Produce 12 retry only some

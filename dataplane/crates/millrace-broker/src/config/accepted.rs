@@ -38,10 +38,14 @@ const GROUPS: &[Group] = &[
             "num.recovery.threads.per.data.dir",
             "num.replica.alter.log.dirs.threads",
             "num.replica.fetchers",
-            "log.cleaner.threads",
         ],
         accepts: Any,
         because: "the broker has as many threads as the machine has processors",
+    },
+    Group {
+        keys: &["log.cleaner.threads"],
+        accepts: Any,
+        because: "the broker compacts one log at a time",
     },
     Group {
         keys: &[
@@ -171,8 +175,28 @@ const GROUPS: &[Group] = &[
     },
     Group {
         keys: &["group.coordinator.rebalance.protocols"],
-        accepts: Only(&["classic"]),
-        because: "there are no other group protocols",
+        accepts: Only(&["classic,consumer", "consumer,classic"]),
+        because: "the broker always serves the classic and the consumer protocol",
+    },
+    Group {
+        keys: &["group.consumer.regex.refresh.interval.ms"],
+        accepts: Only(&["600000"]),
+        because: "patterns are matched again every 10 minutes and when topics change",
+    },
+    Group {
+        keys: &["transaction.partition.verification.enable"],
+        accepts: Only(&["true"]),
+        because: "the broker always verifies that partitions are in the transaction",
+    },
+    Group {
+        keys: &["transaction.two.phase.commit.enable"],
+        accepts: Only(&["false"]),
+        because: "the broker does not support two-phase commit",
+    },
+    Group {
+        keys: &["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
+        accepts: Any,
+        because: "the broker aborts a transaction as soon as its timeout has passed",
     },
     Group {
         keys: &[
@@ -245,19 +269,14 @@ const GROUPS: &[Group] = &[
         because: "Kerberos is not supported: use SCRAM, PLAIN or OAUTHBEARER",
     },
     Group {
-        keys: &[
-            "group.consumer.",
-            "group.share.",
-            "group.streams.",
-            "share.coordinator.",
-        ],
+        keys: &["group.share.", "group.streams.", "share.coordinator."],
         accepts: Nothing,
         because: "there are no groups of this protocol",
     },
     Group {
-        keys: &["transaction.", "transactional."],
+        keys: &["group.consumer.", "transaction.", "transactional."],
         accepts: Nothing,
-        because: "there are no transactions",
+        because: "the broker does not implement this property",
     },
     Group {
         keys: &[
@@ -391,9 +410,21 @@ mod tests {
             ("offsets.topic.replication.factor", "1"),
             ("share.coordinator.state.topic.min.isr", "1"),
             ("transaction.state.log.min.isr", "1"),
+            ("group.coordinator.rebalance.protocols", "classic,consumer"),
+            ("group.consumer.regex.refresh.interval.ms", "600000"),
+            ("transaction.partition.verification.enable", "true"),
+            ("transaction.two.phase.commit.enable", "false"),
         ] {
             assert!(is_known(key), "{key}");
             assert_eq!(check(key, value), Ok(()), "{key}");
+        }
+        for (key, value) in [
+            ("group.coordinator.rebalance.protocols", "classic"),
+            ("transaction.partition.verification.enable", "false"),
+            ("transaction.two.phase.commit.enable", "true"),
+            ("group.consumer.unheard.of", "1"),
+        ] {
+            assert!(check(key, value).is_err(), "{key}={value}");
         }
         assert!(!is_known("s3.wal.path"));
         assert!(!is_known("zookeeper.connect"), "gone in Kafka 4");

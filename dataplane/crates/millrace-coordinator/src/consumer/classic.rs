@@ -120,41 +120,28 @@ impl ConsumerGroup {
         subscription: &Subscription,
         now: Now,
     ) -> bool {
-        let Some(member) = self.members.get_mut(id) else {
-            return false;
-        };
-        let before = member.stored();
-        let subscribed = member.subscription.clone();
-        if let Some(instance) = &request.instance_id {
-            member.instance_id = Some(instance.clone());
-            self.static_members.insert(instance.clone(), id.to_owned());
-        }
-        if let Some(rack) = &subscription.rack_id {
-            member.rack_id = Some(rack.clone());
-        }
-        member.client_id.clone_from(&request.client_id);
-        member.client_host.clone_from(&request.client_host);
-        let timeout = i32::try_from(request.rebalance_timeout.as_millis());
-        member.rebalance_timeout_ms = timeout.unwrap_or(i32::MAX);
         let due = now.at + request.rebalance_timeout;
-        member.classic = Some(Classic {
-            session_timeout: request.session_timeout,
-            protocols: request.protocols.clone(),
-            due: Some(Due::Sync(due)),
-        });
         self.note(due);
-        let names = subscription.topics.iter().cloned().collect();
-        let subscription = Subscribed {
-            names,
-            pattern: None,
-        };
-        self.subscribe(id, subscription);
-        let is_stored = self.members.get(id).is_none_or(|m| m.stored() == before);
-        if !is_stored || self.stored.lacks_member(id) {
-            self.store_member(id);
-        }
-        let now = self.members.get(id).map(|member| &member.subscription);
-        now != Some(&subscribed)
+        self.update_member(id, |member| {
+            if let Some(instance) = &request.instance_id {
+                member.instance_id = Some(instance.clone());
+            }
+            if let Some(rack) = &subscription.rack_id {
+                member.rack_id = Some(rack.clone());
+            }
+            member.client_id.clone_from(&request.client_id);
+            member.client_host.clone_from(&request.client_host);
+            member.set_rebalance_timeout(request.rebalance_timeout);
+            member.classic = Some(Classic {
+                session_timeout: request.session_timeout,
+                protocols: request.protocols.clone(),
+                due: Some(Due::Sync(due)),
+            });
+            Subscribed {
+                names: subscription.topics.iter().cloned().collect(),
+                pattern: None,
+            }
+        })
     }
 
     /// Takes a SyncGroup.
@@ -231,7 +218,7 @@ impl ConsumerGroup {
         let before = self.members.len();
         let results = leaving.iter().map(|leaving| {
             let id = self.leaving_id(leaving)?;
-            tracing::info!(group = self.id, member = id, "leaves");
+            tracing::info!(group = self.id, member = id, "member left the group");
             self.remove(&id);
             Ok(())
         });

@@ -75,8 +75,7 @@ impl ConsumerGroup {
         let mut member = Member::new(from.client_id, from.client_host);
         member.instance_id.clone_from(&from.instance_id);
         member.rack_id = subscription.rack_id;
-        let timeout = i32::try_from(from.rebalance_timeout.as_millis());
-        member.rebalance_timeout_ms = timeout.unwrap_or(i32::MAX);
+        member.set_rebalance_timeout(from.rebalance_timeout);
         member.subscription = self.shared(&Arc::new(Subscribed {
             names: subscription.topics.into_iter().collect(),
             pattern: None,

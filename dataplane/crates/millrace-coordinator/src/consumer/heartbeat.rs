@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     ConsumerGroup, Member,
     member::{Subscription, parts_of},
-    pattern::{MayDescribe, compile},
+    pattern::MayDescribe,
     reconcile::{Towards, is_subset, reconcile},
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
         ConsumerHeartbeat, ConsumerHeartbeatAnswer, JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH,
         TopicPartitions,
     },
+    pattern::whole_match,
     records::{ConsumerPart, ConsumerValue, MemberState, StoredCurrent},
 };
 
@@ -39,7 +40,8 @@ impl ConsumerGroup {
         }
         self.check_room(&request.member_id)?;
         let pattern = request.pattern.as_deref().filter(|text| !text.is_empty());
-        let compiled = pattern.map(compile).transpose()?;
+        let compiled = pattern.map(whole_match).transpose();
+        let compiled = compiled.map_err(GroupError::InvalidRegularExpression)?;
         check_size(request)?;
         let id = self.admit(request)?;
         let before = self.members.get(&id).map(|member| member.current.clone());
@@ -123,7 +125,7 @@ impl ConsumerGroup {
 
     fn add(&mut self, id: &str, request: &ConsumerHeartbeat) {
         let member = Member::new(request.client_id.clone(), request.client_host.clone());
-        tracing::info!(group = self.id, member = id, "joins the consumer group");
+        tracing::info!(group = self.id, member = id, "member joined the group");
         self.members.insert(id.to_owned(), member);
     }
 
@@ -176,49 +178,63 @@ impl ConsumerGroup {
 
     /// Takes on what the request says of the member. True where it subscribes to something else now.
     fn change_member(&mut self, id: &str, request: &ConsumerHeartbeat) -> bool {
+        self.update_member(id, |member| {
+            if let Some(instance) = &request.instance_id {
+                member.instance_id = Some(instance.clone());
+            }
+            if let Some(rack) = &request.rack_id {
+                member.rack_id = Some(rack.clone());
+            }
+            if let Some(timeout) = request.rebalance_timeout_ms {
+                member.rebalance_timeout_ms = timeout;
+            }
+            if let Some(assignor) = &request.assignor {
+                member.assignor = Some(assignor.clone());
+            }
+            member.client_id.clone_from(&request.client_id);
+            member.client_host.clone_from(&request.client_host);
+            member.classic = None;
+            let subscribed = &member.subscription;
+            let (names, pattern) = (request.names.as_ref(), request.pattern.as_ref());
+            Subscription {
+                names: names.map_or_else(
+                    || subscribed.names.clone(),
+                    |names| names.iter().cloned().collect(),
+                ),
+                pattern: pattern.map_or_else(
+                    || subscribed.pattern.clone(),
+                    |text| Some(text.clone()).filter(|text| !text.is_empty()),
+                ),
+            }
+        })
+    }
+
+    /// Changes a member, whose subscription becomes what `change` returns, and stores it if it is another now. True
+    /// where it subscribes to something else.
+    pub(super) fn update_member(
+        &mut self,
+        id: &str,
+        change: impl FnOnce(&mut Member) -> Subscription,
+    ) -> bool {
         let Some(member) = self.members.get_mut(id) else {
             return false;
         };
         let before = member.stored();
         let subscribed = Arc::clone(&member.subscription);
-        if let Some(instance) = &request.instance_id {
-            member.instance_id = Some(instance.clone());
+        let subscription = change(member);
+        if let Some(instance) = &member.instance_id {
             self.static_members.insert(instance.clone(), id.to_owned());
         }
-        if let Some(rack) = &request.rack_id {
-            member.rack_id = Some(rack.clone());
-        }
-        if let Some(timeout) = request.rebalance_timeout_ms {
-            member.rebalance_timeout_ms = timeout;
-        }
-        if let Some(assignor) = &request.assignor {
-            member.assignor = Some(assignor.clone());
-        }
-        member.client_id.clone_from(&request.client_id);
-        member.client_host.clone_from(&request.client_host);
-        member.classic = None;
-        let names = request.names.as_ref();
-        let pattern = request.pattern.as_ref();
-        let subscription = Subscription {
-            names: names.map_or_else(
-                || subscribed.names.clone(),
-                |names| names.iter().cloned().collect(),
-            ),
-            pattern: pattern.map_or_else(
-                || subscribed.pattern.clone(),
-                |text| Some(text.clone()).filter(|text| !text.is_empty()),
-            ),
-        };
         self.subscribe(id, subscription);
-        let is_stored = self.members.get(id).is_none_or(|m| m.stored() == before);
-        if !is_stored || self.stored.lacks_member(id) {
+        let is_unchanged = self.members.get(id).is_none_or(|m| m.stored() == before);
+        if !is_unchanged || self.stored.lacks_member(id) {
             self.store_member(id);
         }
         let now = self.members.get(id).map(|member| &member.subscription);
         now != Some(&subscribed)
     }
 
-    pub(super) fn subscribe(&mut self, id: &str, subscription: Subscription) {
+    fn subscribe(&mut self, id: &str, subscription: Subscription) {
         let same = |member: &Member| *member.subscription == subscription;
         if self.members.get(id).is_some_and(same) {
             return;
@@ -302,7 +318,11 @@ impl ConsumerGroup {
         }
         let member = self.members.get(id).ok_or(GroupError::UnknownMemberId)?;
         if request.member_epoch == LEAVE_STATIC_EPOCH && request.instance_id.is_some() {
-            tracing::info!(group = self.id, member = id, "leaves for a while");
+            tracing::info!(
+                group = self.id,
+                member = id,
+                "static member left temporarily"
+            );
             let next = StoredCurrent {
                 epoch: LEAVE_STATIC_EPOCH,
                 previous_epoch: member.current.epoch,
@@ -314,7 +334,7 @@ impl ConsumerGroup {
                 member.revoke_deadline = None;
             }
         } else {
-            tracing::info!(group = self.id, member = id, "leaves");
+            tracing::info!(group = self.id, member = id, "member left the group");
             self.remove(id);
             self.count_epoch();
         }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use super::stored::subscription_bytes;
 use crate::{
     messages::{Protocol, TopicPartitions},
     records::{ConsumerPart, MemberState, StoredClassic, StoredConsumer, StoredCurrent},
@@ -87,6 +88,16 @@ impl Member {
 
     pub(super) fn rebalance_timeout(&self) -> Duration {
         Duration::from_millis(u64::try_from(self.rebalance_timeout_ms).unwrap_or(0))
+    }
+
+    /// What it subscribes to costs for each copy, in bytes.
+    pub(super) fn subscription_bytes(&self) -> u64 {
+        let Subscription { names, pattern } = &*self.subscription;
+        subscription_bytes(names.iter().chain(pattern))
+    }
+
+    pub(super) fn set_rebalance_timeout(&mut self, timeout: Duration) {
+        self.rebalance_timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     }
 
     /// The earliest time at which it is removed unless it does something before.

@@ -43,7 +43,7 @@ pub(crate) use self::{
     classic::CONSUMER,
     convert::ClassicMember,
     pattern::MayDescribe,
-    stored::{Parts, bytes_of},
+    stored::{COPIES, Parts, bytes_of, subscription_bytes},
 };
 use self::{
     member::{Member, parts_of},
@@ -129,6 +129,12 @@ impl ConsumerGroup {
         self.members.len()
     }
 
+    /// What a member's subscription costs for each copy, in bytes; 0 for one that is not there.
+    pub(crate) fn subscription_bytes(&self, member_id: &str) -> u64 {
+        let member = self.members.get(member_id);
+        member.map_or(0, Member::subscription_bytes)
+    }
+
     /// When [`ConsumerGroup::expire`] wants to be called; earlier is harmless.
     pub(crate) const fn wake_at(&self) -> Option<Duration> {
         self.wake_at
@@ -147,7 +153,7 @@ impl ConsumerGroup {
             tracing::info!(
                 group = self.id,
                 member = id,
-                "removed: not heard from in time"
+                "member removed: its session, revocation or rebalance timeout expired"
             );
             self.remove(id);
         }

@@ -6,15 +6,13 @@ use std::{
     time::Duration,
 };
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::{ConsumerGroup, ConsumerValue, Member};
 use crate::{
-    GroupError,
-    config::{
-        PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX, PATTERN_REFRESH_MAX, PATTERN_REFRESH_MIN,
-    },
+    config::{PATTERN_REFRESH_MAX, PATTERN_REFRESH_MIN},
     kept::Now,
+    pattern::whole_match,
     records::{ConsumerPart, StoredPattern},
 };
 
@@ -34,26 +32,6 @@ struct Pattern {
     /// None until it is matched for the first time since the group was loaded.
     compiled: Option<Regex>,
     topics: BTreeSet<String>,
-}
-
-/// Compiles a pattern that has to match the whole name of a topic.
-///
-/// # Errors
-/// It is not a regular expression, too long or too costly.
-pub(super) fn compile(pattern: &str) -> Result<Regex, GroupError> {
-    let invalid = |error: String| GroupError::InvalidRegularExpression(error);
-    if pattern.len() > PATTERN_BYTES_MAX {
-        return Err(invalid(format!("longer than {PATTERN_BYTES_MAX} bytes")));
-    }
-    let build = |text: &str| {
-        let compiled = RegexBuilder::new(text)
-            .size_limit(PATTERN_COMPILED_BYTES_MAX)
-            .build();
-        compiled.map_err(|error| invalid(error.to_string()))
-    };
-    // By itself first: a stray parenthesis must not close the group around it.
-    build(pattern)?;
-    build(&format!(r"\A(?:{pattern})\z"))
 }
 
 impl Patterns {
@@ -134,7 +112,7 @@ impl ConsumerGroup {
             let known = self.patterns.by_text.get(&text);
             let compiled = known.and_then(|pattern| pattern.compiled.clone());
             // One that another broker took and this one does not matches what it did.
-            let Some(compiled) = compiled.or_else(|| compile(&text).ok()) else {
+            let Some(compiled) = compiled.or_else(|| whole_match(&text).ok()) else {
                 continue;
             };
             let topics = self.matching(&compiled, may_describe);

@@ -83,8 +83,8 @@ fn next(
     for (topic, partitions) in difference(towards.target, &assigned) {
         for partition in partitions {
             // What the member itself has just given up is free.
-            let own = { current.revoking.get(&topic) }.is_some_and(|own| own.contains(&partition))
-                || { current.assigned.get(&topic) }.is_some_and(|own| own.contains(&partition));
+            let own = current.revoking.get(&topic);
+            let own = own.is_some_and(|own| own.contains(&partition));
             if own || is_free(topic, partition) {
                 assigned.entry(topic).or_default().insert(partition);
             } else {

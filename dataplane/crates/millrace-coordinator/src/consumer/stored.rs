@@ -18,7 +18,7 @@ use crate::{
 pub(crate) type Parts = BTreeMap<ConsumerPart, ConsumerValue>;
 
 /// What a value costs in memory for each copy: in the group itself, and in both tables below.
-const COPIES: u64 = 3;
+pub(crate) const COPIES: u64 = 3;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -232,6 +232,12 @@ pub(crate) fn bytes_of(part: &ConsumerPart, value: &ConsumerValue) -> u64 {
     };
     const RECORD_BYTES: usize = 128;
     (RECORD_BYTES + 2 * key + value) as u64
+}
+
+/// What names and patterns that a member subscribes to cost for each copy, in bytes.
+pub(crate) fn subscription_bytes<'a>(names: impl Iterator<Item = &'a String>) -> u64 {
+    let bytes: usize = names.map(|name| size_of::<String>() + name.len()).sum();
+    bytes as u64
 }
 
 fn names_bytes(member: &StoredConsumer) -> usize {

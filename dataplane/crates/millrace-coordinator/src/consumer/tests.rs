@@ -448,7 +448,7 @@ fn a_large_group_settles() {
     let topics = MemoryTopics::with(&[("t", 1_500)]);
     let mut group = group(&topics);
     let mut clients: BTreeMap<String, Client> = BTreeMap::new();
-    for round in 0..4 {
+    for _ in 0..4 {
         for number in 0..300 {
             let id = format!("m{number:04}");
             clients
@@ -456,7 +456,6 @@ fn a_large_group_settles() {
                 .or_default()
                 .beat(&mut group, &id, &["t"]);
         }
-        let _ = round;
     }
     assert_exclusive(&clients);
     assert_eq!(group.state(), GroupState::Stable);

@@ -8,12 +8,12 @@ use tokio::sync::oneshot;
 use super::{Effect, Group, Member, Now, Then, answer, member::Reply};
 use crate::{
     GroupError,
-    config::OFFSET_BYTES,
-    consumer::{ClassicMember, ConsumerGroup, MayDescribe, bytes_of},
+    config::{MEMBER_BYTES, OFFSET_BYTES},
+    consumer::{COPIES, ClassicMember, ConsumerGroup, MayDescribe, bytes_of, subscription_bytes},
     messages::{
         Caller, ConsumerGroupDescription, ConsumerHeartbeat, ConsumerHeartbeatAnswer,
-        GroupDescription, GroupKind, GroupState, JOIN_EPOCH, JoinRequest, Joined, Leaving,
-        MemberDescription, SyncRequest, Synced,
+        GroupDescription, GroupKind, GroupState, JOIN_EPOCH, JoinRequest, Joined, LEAVE_EPOCH,
+        LEAVE_STATIC_EPOCH, Leaving, MemberDescription, SyncRequest, Synced,
     },
     records::{GroupRecord, Key},
     subscription,
@@ -125,7 +125,7 @@ impl Group {
         };
         let heard = consumer.heartbeat(request, may_describe, now)?;
         if !self.members.is_empty() {
-            tracing::info!(group = self.id, "becomes a consumer group");
+            tracing::info!(group = self.id, "converted to a consumer group");
         }
         self.refuse_waiting(&GroupError::RebalanceInProgress, now);
         self.clear_classic();
@@ -333,7 +333,7 @@ impl Group {
         if !may_downgrade || !fits {
             return;
         }
-        tracing::info!(group = self.id, "becomes a classic group");
+        tracing::info!(group = self.id, "converted to a classic group");
         let (generation, members) = consumer.to_classic();
         self.leave_consumer_protocol();
         self.generation = generation;
@@ -399,6 +399,22 @@ impl Group {
         }
     }
 
+    /// What a heartbeat may add to the group, in bytes: a member that joins, and what a member subscribes to beyond
+    /// what it has.
+    pub(crate) fn heartbeat_growth(&self, request: &ConsumerHeartbeat) -> u64 {
+        let member = match request.member_epoch {
+            LEAVE_EPOCH | LEAVE_STATIC_EPOCH => return 0,
+            JOIN_EPOCH => MEMBER_BYTES,
+            _ => 0,
+        };
+        let asked = request.names.iter().flatten().chain(&request.pattern);
+        let known = self.consumer.as_ref();
+        let known = known.map_or(0, |consumer| {
+            consumer.subscription_bytes(&request.member_id)
+        });
+        COPIES * (member + subscription_bytes(asked).saturating_sub(known))
+    }
+
     /// All that is shown of a consumer group.
     pub(crate) fn describe_consumer(&self) -> Result<ConsumerGroupDescription, GroupError> {
         match &self.consumer {
@@ -432,14 +448,4 @@ impl Group {
             members: members.collect(),
         }
     }
-}
-
-/// What a heartbeat may add to a group, in bytes: a member that joins, with what it subscribes to.
-pub(crate) fn heartbeat_growth(request: &ConsumerHeartbeat) -> u64 {
-    if request.member_epoch != JOIN_EPOCH {
-        return 0;
-    }
-    let names = request.names.iter().flatten().chain(&request.pattern);
-    let names: usize = names.map(|name| size_of::<String>() + name.len()).sum();
-    3 * (crate::config::MEMBER_BYTES + names as u64)
 }

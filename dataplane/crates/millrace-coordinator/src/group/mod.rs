@@ -36,7 +36,7 @@ use bytes::Bytes;
 use millrace_model::TopicPartition;
 
 pub(crate) use self::{
-    consumer::{ConsumerWrite, heartbeat_growth},
+    consumer::ConsumerWrite,
     kept::{GroupGround, Outcome, encoded},
     member::Reply,
     memory::{empty_bytes, generation_bytes, offset_bytes},

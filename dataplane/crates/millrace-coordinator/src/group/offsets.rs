@@ -7,7 +7,8 @@ use millrace_model::{TopicName, TopicPartition};
 use super::{Group, Now};
 use crate::{
     GroupError,
-    messages::{Caller, CommittedOffset, GroupState},
+    consumer::CONSUMER,
+    messages::{Caller, CommittedOffset, GroupState, StableOffset},
     records::{GroupRecord, Key},
     subscription,
 };
@@ -100,6 +101,20 @@ impl Group {
         self.offsets.get(partition)
     }
 
+    pub(crate) fn stable_offset(&self, partition: &TopicPartition) -> StableOffset {
+        match self.has_pending(partition) {
+            true => StableOffset::Unstable,
+            false => StableOffset::Stable(self.offset(partition).cloned()),
+        }
+    }
+
+    pub(crate) fn stable_offsets(&self) -> Vec<(TopicPartition, StableOffset)> {
+        let partitions = self.offsets.keys();
+        partitions
+            .map(|partition| (partition.clone(), self.stable_offset(partition)))
+            .collect()
+    }
+
     pub(crate) fn offsets(&self) -> Vec<(TopicPartition, CommittedOffset)> {
         self.offsets
             .iter()
@@ -147,7 +162,7 @@ impl Group {
             _ if self.consumer.is_some() => self.consumer_topics(),
             None => BTreeSet::new(),
             Some(_) if empty => BTreeSet::new(),
-            Some("consumer") if self.state == GroupState::Stable => self.subscribed_topics(),
+            Some(CONSUMER) if self.state == GroupState::Stable => self.subscribed_topics(),
             // Others keep their offsets for as long as they have members.
             Some(_) => return Vec::new(),
         };
@@ -180,7 +195,7 @@ impl Group {
             let topics = topics.filter(|topic| consumer.is_subscribed(topic.as_str()));
             return Ok(topics.cloned().collect());
         }
-        let is_consumers = self.protocol_type.as_deref() == Some("consumer");
+        let is_consumers = self.protocol_type.as_deref() == Some(CONSUMER);
         match self.state {
             GroupState::Dead => Err(GroupError::GroupIdNotFound),
             GroupState::Empty => Ok(BTreeSet::new()),

@@ -1,9 +1,9 @@
 //! The records of `__consumer_offsets`, in Kafka's own formats, so that its tools read our log and
 //! a log copied from Kafka loads here.
 //!
-//! A key starts with a 16-bit number that tells its kind: 0 and 1 an offset, 2 a classic group, 3 and
-//! some more the parts of a consumer group. Kinds that are not known are skipped, as Kafka does. A value starts with its own version. A record without
-//! a value deletes what its key names.
+//! A key starts with a 16-bit number that tells its kind: 0 and 1 an offset, 2 a classic group, 3, 5 to 8 and 16
+//! the records of a consumer group (KIP-848). Kinds that are not known are skipped, as Kafka does. A value starts
+//! with its own version. A record without a value deletes what its key names.
 
 mod consumer;
 mod cursor;
@@ -17,7 +17,7 @@ pub(crate) use consumer::{
     ConsumerPart, ConsumerValue, MemberState, StoredClassic, StoredConsumer, StoredCurrent,
     StoredPattern,
 };
-pub(crate) use cursor::{Cursor, Form, put_text};
+pub(crate) use cursor::{Cursor, Form, put_compact_text, put_count, put_text, put_varint};
 pub(crate) use group_metadata::{GroupMetadata, StoredMember};
 pub(crate) use key::Key;
 

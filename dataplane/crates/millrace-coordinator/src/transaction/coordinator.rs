@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fmt,
-    sync::{Arc, OnceLock, Weak, atomic::AtomicUsize},
+    sync::{Arc, Weak, atomic::AtomicUsize},
     time::Duration,
 };
 
@@ -14,13 +14,11 @@ use millrace_purgatory::Timers;
 use millrace_tasks::{Supervisor, Task};
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
-use regex::Regex;
-use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    MarkerWriter, NONE, ProducerIdAndEpoch, Step, Transaction,
-    ending::{Endings, SharedSettings, end_for_ever},
+    MarkerWriter, NONE, ProducerEpoch, Step, Transaction,
+    ending::{Endings, end_for_ever},
     kept::Settings,
     messages::{
         InitProducer, TRANSACTION_WRITES_BYTES_MAX, TRANSACTIONS_MAX, TransactionConfig,
@@ -33,20 +31,18 @@ use crate::{
     kept::Now,
     log::{BoxFuture, StateTopic},
     partitions::Partitions,
+    pattern::whole_match,
     shard::{self, Ground, Refusals},
 };
 
 type Shard = shard::Shard<Transaction>;
 
-/// How long a start waits for the logs of transactions.
-const LOAD_WAIT: Duration = Duration::from_secs(10);
-
-/// The longest pattern of transactional ids, in bytes: its compilation takes time and memory.
-const PATTERN_BYTES_MAX: usize = 1_024;
-
 /// Gives out producer ids, each once.
 pub trait ProducerIdSource: fmt::Debug + Send + Sync + 'static {
     /// An id that nobody else has.
+    ///
+    /// # Errors
+    /// The metadata store could not allocate a block of ids.
     fn next_id(&self) -> BoxFuture<'_, Result<i64, Cause>>;
 }
 
@@ -77,10 +73,6 @@ pub(super) struct Inner {
     ground: Ground<Transaction>,
     producer_ids: Arc<dyn ProducerIdSource>,
     markers: Arc<dyn MarkerWriter>,
-    /// Set once the transactions of a start are served, as far as their logs could be read in time.
-    started: OnceLock<()>,
-    /// Held while the topic is created and loaded, so that it happens once.
-    starting: tokio::sync::Mutex<()>,
     background: Mutex<Vec<AbortOnDropHandle<()>>>,
 }
 
@@ -116,8 +108,6 @@ impl TransactionCoordinator {
             ground,
             producer_ids: parts.producer_ids,
             markers: parts.markers,
-            started: OnceLock::new(),
-            starting: tokio::sync::Mutex::new(()),
             background: Mutex::default(),
         });
         let ending = end_for_ever(Arc::downgrade(&inner));
@@ -127,10 +117,7 @@ impl TransactionCoordinator {
         let background = [ending, sweeping].map(AbortOnDropHandle::new);
         inner.background.lock().extend(background);
         let coordinator = Self(inner);
-        coordinator.0.partitions.follow();
-        if coordinator.0.partitions.exists() {
-            coordinator.start().await;
-        }
+        coordinator.0.partitions.open().await;
         Ok(coordinator)
     }
 
@@ -139,26 +126,7 @@ impl TransactionCoordinator {
     /// # Errors
     /// The topic could not be created.
     pub async fn ready(&self) -> Result<(), LoadError> {
-        if self.0.started.get().is_some() {
-            return Ok(());
-        }
-        let _starting = self.0.starting.lock().await;
-        if self.0.started.get().is_none() {
-            self.0.partitions.create().await?;
-            self.start().await;
-        }
-        Ok(())
-    }
-
-    async fn start(&self) {
-        let partitions = &self.0.partitions;
-        if timeout(LOAD_WAIT, partitions.loads_ended()).await.is_err() {
-            tracing::warn!("not all transactions could be loaded in time; the others are served");
-        }
-        let serving = partitions.serving();
-        let ids: usize = serving.iter().map(|shard| shard.cells().len()).sum();
-        tracing::info!(ids, partitions = serving.len(), "transactions loaded");
-        self.0.started.get_or_init(|| ());
+        self.0.partitions.ready().await
     }
 
     /// Stops taking writes and waits until those taken are durable and answered.
@@ -208,7 +176,7 @@ impl TransactionCoordinator {
     pub async fn init_producer_id(
         &self,
         request: InitProducer,
-    ) -> Result<ProducerIdAndEpoch, TransactionError> {
+    ) -> Result<ProducerEpoch, TransactionError> {
         let InitProducer {
             transactional_id,
             timeout,
@@ -217,7 +185,7 @@ impl TransactionCoordinator {
         if transactional_id.is_empty() {
             return Err(TransactionError::InvalidRequest);
         }
-        let allowed = Duration::from_millis(1)..=self.0.settings_ref().config.timeout_max;
+        let allowed = Duration::from_millis(1)..=self.0.settings().config.timeout_max;
         let timeout_ms = i32::try_from(timeout.as_millis());
         let (true, Ok(timeout_ms)) = (allowed.contains(&timeout), timeout_ms) else {
             return Err(TransactionError::InvalidTimeout);
@@ -235,7 +203,7 @@ impl TransactionCoordinator {
     pub async fn add_partitions(
         &self,
         transactional_id: &str,
-        producer: ProducerIdAndEpoch,
+        producer: ProducerEpoch,
         partitions: &[TopicPartition],
     ) -> Result<(), TransactionError> {
         let shard = self.shard(transactional_id)?;
@@ -257,7 +225,7 @@ impl TransactionCoordinator {
     pub fn verify_partitions(
         &self,
         transactional_id: &str,
-        producer: ProducerIdAndEpoch,
+        producer: ProducerEpoch,
         partitions: &[TopicPartition],
     ) -> Result<VerifiedPartitions, TransactionError> {
         let cell = self.shard(transactional_id)?.cell(transactional_id)?;
@@ -273,10 +241,10 @@ impl TransactionCoordinator {
     pub async fn end(
         &self,
         transactional_id: &str,
-        producer: ProducerIdAndEpoch,
+        producer: ProducerEpoch,
         committed: bool,
         protocol: i16,
-    ) -> Result<ProducerIdAndEpoch, TransactionError> {
+    ) -> Result<ProducerEpoch, TransactionError> {
         self.with_producer_id(transactional_id, false, |transaction, fresh, now| {
             transaction.end(producer, committed, (protocol, fresh), now)
         })
@@ -292,8 +260,8 @@ impl TransactionCoordinator {
             &mut Transaction,
             Option<i64>,
             Now,
-        ) -> Result<Step<ProducerIdAndEpoch>, TransactionError>,
-    ) -> Result<ProducerIdAndEpoch, TransactionError> {
+        ) -> Result<Step<ProducerEpoch>, TransactionError>,
+    ) -> Result<ProducerEpoch, TransactionError> {
         let mut fresh = None;
         loop {
             let shard = self.shard(id)?;
@@ -310,7 +278,7 @@ impl TransactionCoordinator {
             }
             let next = self.0.producer_ids.next_id().await;
             fresh = Some(next.map_err(|cause| {
-                tracing::warn!(%cause, "no producer ids");
+                tracing::warn!(%cause, "could not allocate a producer id");
                 shard.forget_if_nothing(&cell);
                 TransactionError::CoordinatorNotAvailable
             })?);
@@ -337,7 +305,8 @@ impl TransactionCoordinator {
         filter: &TransactionFilter,
     ) -> Result<Vec<TransactionListing>, TransactionError> {
         let pattern = filter.id_pattern.as_deref().filter(|text| !text.is_empty());
-        let pattern = pattern.map(whole_match).transpose()?;
+        let pattern = pattern.map(whole_match).transpose();
+        let pattern = pattern.map_err(|_| TransactionError::InvalidPattern)?;
         if self.0.partitions.is_loading() {
             return Err(TransactionError::CoordinatorLoading);
         }
@@ -372,14 +341,6 @@ impl TransactionCoordinator {
     }
 }
 
-fn whole_match(pattern: &str) -> Result<Regex, TransactionError> {
-    if pattern.len() > PATTERN_BYTES_MAX {
-        return Err(TransactionError::InvalidPattern);
-    }
-    let whole = Regex::new(&format!("^(?:{pattern})$"));
-    whole.map_err(|_| TransactionError::InvalidPattern)
-}
-
 fn admits(filter: &TransactionFilter, of: &TransactionDescription, now: Now) -> bool {
     let is_longer = filter.longer_than.is_none_or(|longest| {
         let begun_ms = now.ms.saturating_sub(of.start_ms.unwrap_or(NONE));
@@ -403,11 +364,7 @@ async fn settle<T>(step: Step<T>) -> Result<T, TransactionError> {
 }
 
 impl Inner {
-    pub(super) fn settings(&self) -> SharedSettings {
-        Arc::clone(&self.ground.config)
-    }
-
-    pub(super) fn settings_ref(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &Arc<Settings> {
         &self.ground.config
     }
 
@@ -462,7 +419,7 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
     loop {
         let Some(interval) = coordinator
             .upgrade()
-            .map(|inner| inner.settings_ref().config.cleanup_interval)
+            .map(|inner| inner.settings().config.cleanup_interval)
         else {
             return;
         };

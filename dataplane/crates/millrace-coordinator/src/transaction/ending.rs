@@ -42,7 +42,7 @@ pub enum MarkerOutcome {
 
 /// Writes markers to partitions, wherever they are.
 pub trait MarkerWriter: fmt::Debug + Send + Sync + 'static {
-    /// Writes a marker to each of these partitions.
+    /// Writes a marker to each of these partitions. One that is missing from the result is tried again.
     fn write(
         &self,
         marker: TransactionMarker,
@@ -113,7 +113,7 @@ pub(super) async fn end_for_ever(coordinator: Weak<Inner>) {
         for id in inner.endings().take() {
             under_way.push(end(coordinator.clone(), id));
         }
-        let settings = inner.settings();
+        let settings = Arc::clone(inner.settings());
         drop(inner);
         tokio::select! {
             Some(id) = under_way.next(), if !under_way.is_empty() => settings.endings.finished(&id),
@@ -175,9 +175,6 @@ async fn write_markers(coordinator: Weak<Inner>, id: &str) {
 
 impl Inner {
     pub(super) fn endings(&self) -> &Endings {
-        &self.settings_ref().endings
+        &self.settings().endings
     }
 }
-
-/// Keeps the coordinator's settings while it is waited for more work.
-pub(super) type SharedSettings = Arc<super::kept::Settings>;

@@ -114,7 +114,7 @@ pub struct TransactionDescription {
     pub state: TransactionState,
     /// After so long without an end it is aborted.
     pub timeout: Duration,
-    /// When it began, milliseconds; `None` where none has.
+    /// When it began, in milliseconds since 1970; `None` where none has.
     pub start_ms: Option<i64>,
     /// The producer.
     pub producer_id: i64,
@@ -180,8 +180,8 @@ pub enum TransactionError {
     /// Another broker coordinates the id.
     #[error("this broker does not coordinate the transactional id; look the coordinator up again")]
     NotCoordinator,
-    /// The id is empty or too long, or a pattern cannot be read.
-    #[error("the request is not legal")]
+    /// The transactional id is empty or longer than [`ID_BYTES_MAX`](crate::config::ID_BYTES_MAX).
+    #[error("the transactional id is empty or too long")]
     InvalidRequest,
     /// A pattern is not a regular expression.
     #[error("the pattern is not a regular expression")]

@@ -34,7 +34,7 @@ use self::{
     messages::{TransactionDescription, TransactionError, TransactionState, VerifiedPartitions},
     record::{Metadata, NONE},
 };
-use crate::kept::Now;
+use crate::kept::{Now, ProducerEpoch};
 
 /// No epoch was given out yet.
 const NO_EPOCH: i16 = -1;
@@ -44,9 +44,6 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The first protocol version in which each end has an epoch of its own.
 const EPOCH_PER_TRANSACTION: i16 = 2;
 
-/// An id and an epoch for a producer.
-pub(crate) type ProducerIdAndEpoch = (i64, i16);
-
 /// Who waits for a change, and what it is told then.
 pub(super) enum Reply {
     Nobody,
@@ -54,8 +51,8 @@ pub(super) enum Reply {
     Added(oneshot::Sender<Result<(), TransactionError>>),
     /// The producer's id and epoch from now on; or an error that is the answer to success.
     Producer(
-        oneshot::Sender<Result<ProducerIdAndEpoch, TransactionError>>,
-        Result<ProducerIdAndEpoch, TransactionError>,
+        oneshot::Sender<Result<ProducerEpoch, TransactionError>>,
+        Result<ProducerEpoch, TransactionError>,
     ),
 }
 
@@ -108,10 +105,10 @@ impl Transaction {
     pub(super) fn init(
         &mut self,
         timeout_ms: i32,
-        expected: Option<ProducerIdAndEpoch>,
+        expected: Option<ProducerEpoch>,
         fresh: Option<i64>,
         now: Now,
-    ) -> Result<Step<ProducerIdAndEpoch>, TransactionError> {
+    ) -> Result<Step<ProducerEpoch>, TransactionError> {
         self.check_idle()?;
         let Some(stored) = &self.stored else {
             let Some(producer_id) = fresh else {
@@ -156,10 +153,10 @@ impl Transaction {
     fn next_producer(
         &mut self,
         timeout_ms: i32,
-        expected: Option<ProducerIdAndEpoch>,
+        expected: Option<ProducerEpoch>,
         fresh: Option<i64>,
         now: Now,
-    ) -> Result<Step<ProducerIdAndEpoch>, TransactionError> {
+    ) -> Result<Step<ProducerEpoch>, TransactionError> {
         let Some(stored) = &self.stored else {
             return Err(TransactionError::IdNotFound);
         };
@@ -196,7 +193,7 @@ impl Transaction {
         Ok(self.write_producer(next, last))
     }
 
-    fn write_producer(&mut self, next: Metadata, last_epoch: i16) -> Step<ProducerIdAndEpoch> {
+    fn write_producer(&mut self, next: Metadata, last_epoch: i16) -> Step<ProducerEpoch> {
         let answer = Ok((next.producer_id, next.epoch));
         let (reply, waiting) = oneshot::channel();
         self.write(next, last_epoch, Reply::Producer(reply, answer));
@@ -228,7 +225,7 @@ impl Transaction {
     /// Adds partitions to the producer's transaction; begins one where none is ongoing.
     pub(super) fn add(
         &mut self,
-        producer: ProducerIdAndEpoch,
+        producer: ProducerEpoch,
         partitions: &[TopicPartition],
         now: Now,
     ) -> Result<Step<()>, TransactionError> {
@@ -260,11 +257,11 @@ impl Transaction {
         Ok(Step::Written(waiting))
     }
 
-    /// Which of these partitions are in the producer's transaction. A change on its way does not matter: whoever asks
-    /// finds out himself if the transaction ends meanwhile.
+    /// Which of these partitions are in the producer's transaction. A change on its way does not matter:
+    /// the caller detects by its token or guard that the transaction ended meanwhile.
     pub(super) fn verify(
         &self,
-        producer: ProducerIdAndEpoch,
+        producer: ProducerEpoch,
         partitions: &[TopicPartition],
     ) -> Result<VerifiedPartitions, TransactionError> {
         let stored = self.of_producer(producer)?;
@@ -278,7 +275,7 @@ impl Transaction {
     }
 
     /// What is stored, where the producer is the current one and its transaction is not being ended.
-    fn of_producer(&self, producer: ProducerIdAndEpoch) -> Result<&Metadata, TransactionError> {
+    fn of_producer(&self, producer: ProducerEpoch) -> Result<&Metadata, TransactionError> {
         let stored = self.stored.as_ref().filter(|_| !self.is_dead);
         let stored = stored.ok_or(TransactionError::InvalidProducerIdMapping)?;
         if stored.is_next(producer) {
@@ -299,11 +296,11 @@ impl Transaction {
     /// Ends the producer's transaction; the answer is the id and epoch with which the producer goes on.
     pub(super) fn end(
         &mut self,
-        producer: ProducerIdAndEpoch,
+        producer: ProducerEpoch,
         committed: bool,
         (protocol, fresh): (i16, Option<i64>),
         now: Now,
-    ) -> Result<Step<ProducerIdAndEpoch>, TransactionError> {
+    ) -> Result<Step<ProducerEpoch>, TransactionError> {
         use TransactionState::{
             CompleteAbort, CompleteCommit, Empty, Ongoing, PrepareAbort, PrepareCommit,
         };
@@ -353,7 +350,7 @@ impl Transaction {
         state: TransactionState,
         (protocol, fresh): (i16, Option<i64>),
         now: Now,
-    ) -> Result<Step<ProducerIdAndEpoch>, TransactionError> {
+    ) -> Result<Step<ProducerEpoch>, TransactionError> {
         let Some(stored) = &self.stored else {
             return Err(TransactionError::IdNotFound);
         };
@@ -518,7 +515,7 @@ impl Transaction {
 /// Fences a producer that says which id it has, unless it is the current one or may have missed that it got another one.
 fn check_expected(
     stored: &Metadata,
-    expected: Option<ProducerIdAndEpoch>,
+    expected: Option<ProducerEpoch>,
 ) -> Result<(), TransactionError> {
     match expected {
         Some(producer) if stored.is_next(producer) => Err(TransactionError::Concurrent),
@@ -530,7 +527,7 @@ fn check_expected(
 }
 
 /// Whether the producer has missed the answer to the end of its last transaction.
-fn is_retried_end(stored: &Metadata, (id, epoch): ProducerIdAndEpoch) -> bool {
+fn is_retried_end(stored: &Metadata, (id, epoch): ProducerEpoch) -> bool {
     use TransactionState::{CompleteAbort, CompleteCommit, Empty, Ongoing};
     let has_epochs = stored.client_version >= EPOCH_PER_TRANSACTION;
     let bumped = id == stored.producer_id && epoch.checked_add(1) == Some(stored.epoch);

@@ -17,7 +17,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use millrace_model::{TopicName, TopicPartition};
 
 use super::messages::TransactionState;
-use crate::records::{Cursor, Form, MalformedRecord, put_text};
+use crate::records::{
+    Cursor, Form, MalformedRecord, put_compact_text, put_count, put_text, put_varint,
+};
 
 const KEY_VERSION: i16 = 0;
 const VERSION: i16 = 1;
@@ -90,11 +92,10 @@ impl Metadata {
             let indexes = topics.entry(&partition.topic).or_default();
             indexes.push(partition.partition);
         }
-        put_compact_len(out, topics.len());
+        put_count(out, topics.len());
         for (topic, indexes) in topics {
-            put_compact_len(out, topic.as_str().len());
-            out.put_slice(topic.as_str().as_bytes());
-            put_compact_len(out, indexes.len());
+            put_compact_text(out, Some(topic.as_str()));
+            put_count(out, indexes.len());
             indexes.iter().for_each(|index| out.put_u32(*index));
             put_varint(out, 0);
         }
@@ -105,15 +106,16 @@ impl Metadata {
         let ids = (0_u8..).zip(ids).filter(|(_, id)| *id != NONE);
         let ids: Vec<(u8, i64)> = ids.collect();
         let is_versioned = self.client_version != 0;
-        put_compact_len_of(out, ids.len() + usize::from(is_versioned));
+        let fields = ids.len() + usize::from(is_versioned);
+        put_varint(out, u32::try_from(fields).unwrap_or(0));
         for (tag, id) in ids {
             out.put_u8(tag);
-            put_compact_len_of(out, size_of::<i64>());
+            put_varint(out, i64::BITS / 8);
             out.put_i64(id);
         }
         if is_versioned {
             out.put_u8(2);
-            put_compact_len_of(out, size_of::<i16>());
+            put_varint(out, i16::BITS / 8);
             out.put_i16(self.client_version);
         }
     }
@@ -176,24 +178,6 @@ fn decode_partitions(
         cursor.tagged_fields(form)?;
     }
     Ok(partitions)
-}
-
-/// A length in compact form: one more than it is, so that 0 can stand for null.
-fn put_compact_len(out: &mut BytesMut, len: usize) {
-    put_compact_len_of(out, len + 1);
-}
-
-/// A number as a varint. What is written is far shorter than its range.
-fn put_compact_len_of(out: &mut BytesMut, number: usize) {
-    put_varint(out, u32::try_from(number).unwrap_or(u32::MAX));
-}
-
-fn put_varint(out: &mut BytesMut, mut number: u32) {
-    while number >= 0x80 {
-        out.put_u8((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    out.put_u8(number as u8);
 }
 
 #[cfg(test)]

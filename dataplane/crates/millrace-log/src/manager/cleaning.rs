@@ -1,6 +1,11 @@
 //! The task that compacts logs: one partition at a time, the dirtiest first.
 
-use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 
 use metrics::{Counter, Gauge, Histogram};
 use millrace_model::{Classified, FailureClass, TopicPartition};
@@ -9,8 +14,8 @@ use parking_lot::Mutex;
 use super::Inner;
 use crate::partition::{CleanError, Cleaned, CleanerTools, Dirty, PartitionLog};
 
-/// A partition with a batch that cannot be read, or whose cleaning would have lost a record, is left alone for so long: somebody should see it
-/// before it is tried again.
+/// A partition with a batch that cannot be read, or whose cleaning would have lost a record, is left alone for so
+/// long: somebody should see it before it is tried again.
 const CORRUPT_WAIT: Duration = Duration::from_secs(3_600);
 
 /// What cleaning knows besides the partitions' own state.
@@ -53,18 +58,29 @@ pub(super) async fn clean_for_ever(inner: Arc<Inner>) -> Infallible {
     loop {
         tokio::time::sleep(inner.defaults.cleaner_backoff).await;
         if inner.defaults.cleaner_enabled {
-            while inner.clean_dirtiest().await {}
+            inner.clean_due().await;
         }
     }
 }
 
 impl Inner {
-    /// Cleans the partition that needs it most; `false` where none is due or the one that is was not cleaned.
-    pub(super) async fn clean_dirtiest(&self) -> bool {
-        let _turn = self.cleaner.turn.lock().await;
-        let Some((log, dirty)) = self.dirtiest() else {
-            return false;
-        };
+    /// Cleans the partitions that are due, the dirtiest first. One that fails has its next turn in a later call, so
+    /// that it holds up no other.
+    pub(super) async fn clean_due(&self) {
+        let mut failed = HashSet::new();
+        loop {
+            let _turn = self.cleaner.turn.lock().await;
+            let Some((log, dirty)) = self.dirtiest(&failed) else {
+                return;
+            };
+            if let Err(error) = self.clean(&log, &dirty).await {
+                self.not_cleaned(&log, &error);
+                failed.insert(log.id().clone());
+            }
+        }
+    }
+
+    async fn clean(&self, log: &PartitionLog, dirty: &Dirty) -> Result<(), CleanError> {
         let tools = CleanerTools {
             map_bytes: self.defaults.cleaner_dedupe_bytes,
             salt: self.random.next_bytes16(),
@@ -73,30 +89,24 @@ impl Inner {
         let metrics = &self.cleaner.metrics;
         metrics.running.set(1.0);
         let started = self.clock.now();
-        let cleaned = log.clean(&dirty, &tools).await;
+        let mut cleaned = Cleaned::default();
+        let result = log.clean(dirty, &tools, &mut cleaned).await;
         let took = self.clock.now().saturating_sub(started);
         metrics.running.set(0.0);
-        metrics.count(&cleaned, took);
+        metrics.count(&cleaned, &result, took);
         metrics
             .last_end_seconds
             .set(self.clock.wall_ms() as f64 / 1e3);
-        match cleaned {
-            Ok(cleaned) => {
-                tracing::debug!(partition = %log.id(), ?dirty, ?cleaned, "the log was compacted");
-                if let Err(error) = log.checkpoint().await {
-                    tracing::warn!(partition = %log.id(), %error, "the clean point is not durable yet");
-                }
-                true
-            }
-            Err(error) => {
-                self.not_cleaned(&log, &error);
-                false
-            }
+        result?;
+        tracing::debug!(partition = %log.id(), ?dirty, ?cleaned, "the log was compacted");
+        if let Err(error) = log.checkpoint().await {
+            tracing::warn!(partition = %log.id(), %error, "the clean point is not durable yet");
         }
+        Ok(())
     }
 
-    /// The partition that is to be cleaned next.
-    fn dirtiest(&self) -> Option<(Arc<PartitionLog>, Dirty)> {
+    /// The partition that is to be cleaned next, other than those that failed.
+    fn dirtiest(&self, failed: &HashSet<TopicPartition>) -> Option<(Arc<PartitionLog>, Dirty)> {
         let now = self.clock.now();
         let mut waiting = self.cleaner.waiting.lock();
         waiting.retain(|_, until| *until > now);
@@ -111,7 +121,8 @@ impl Inner {
                     continue;
                 };
                 ratio_max = ratio_max.max(dirty.ratio);
-                if waiting.contains_key(log.id()) || !dirty.is_due(&log.config()) {
+                let is_left_alone = waiting.contains_key(log.id()) || failed.contains(log.id());
+                if is_left_alone || !dirty.is_due(&log.config()) {
                     continue;
                 }
                 let rank = |dirty: &Dirty| (dirty.is_overdue, dirty.ratio);
@@ -169,13 +180,14 @@ impl CleanerMetrics {
         }
     }
 
-    fn count(&self, cleaned: &Result<Cleaned, CleanError>, took: Duration) {
-        match cleaned {
-            Ok(cleaned) => {
+    /// A run that failed has read and replaced objects as well.
+    fn count(&self, cleaned: &Cleaned, result: &Result<(), CleanError>, took: Duration) {
+        self.read_bytes.increment(cleaned.read_bytes);
+        self.written_bytes.increment(cleaned.written_bytes);
+        self.removed_bytes.increment(cleaned.removed_bytes);
+        match result {
+            Ok(()) => {
                 self.done.increment(1);
-                self.read_bytes.increment(cleaned.read_bytes);
-                self.written_bytes.increment(cleaned.written_bytes);
-                self.removed_bytes.increment(cleaned.removed_bytes);
                 self.seconds.record(took.as_secs_f64());
             }
             Err(error) => match error.class() {

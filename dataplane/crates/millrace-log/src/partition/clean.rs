@@ -44,7 +44,7 @@ pub(crate) struct CleanerTools {
 pub(crate) struct Cleaned {
     /// The first offset that is not clean.
     pub(crate) up_to: Offset,
-    /// Bytes of objects that were read, in both passes.
+    /// Bytes of the blocks that were read, in both passes.
     pub(crate) read_bytes: u64,
     /// Bytes of objects that were written.
     pub(crate) written_bytes: u64,
@@ -103,7 +103,8 @@ fn corrupt(error: InvalidBatch) -> Cause {
 }
 
 impl PartitionLog {
-    /// Cleans the dirty part, as much of it as the map has room for. Nothing but the broker's death leaves it half done unseen.
+    /// Cleans the dirty part, as much of it as the map has room for, and adds what it does to `cleaned`. If it fails or
+    /// the broker stops before the end, the clean point does not move.
     ///
     /// # Errors
     /// See [`CleanError`].
@@ -111,7 +112,8 @@ impl PartitionLog {
         &self,
         dirty: &Dirty,
         tools: &CleanerTools,
-    ) -> Result<Cleaned, CleanError> {
+        cleaned: &mut Cleaned,
+    ) -> Result<(), CleanError> {
         // A marker is dropped only once the index of aborted transactions, without its transaction, is durable.
         self.checkpoint().await?;
         let log_start = self.start_offset();
@@ -119,10 +121,7 @@ impl PartitionLog {
         let rewriter = self.data.rewriter();
         let mut transactions = Passing::new(self.aborted_between((dirty.first, dirty.end)));
         let mut visit = |entry: &Entry| add_batch(&mut map, &mut transactions, entry, dirty.first);
-        let mut cleaned = Cleaned {
-            read_bytes: rewriter.scan((dirty.first, dirty.end), &mut visit).await?,
-            ..Cleaned::default()
-        };
+        cleaned.read_bytes += rewriter.scan((dirty.first, dirty.end), &mut visit).await?;
         // Where nothing of the rest is left, it is clean as well.
         if !map.is_full() {
             map.reach(dirty.end);
@@ -157,7 +156,7 @@ impl PartitionLog {
         let mut state = self.state.lock();
         state.first_dirty = cleaned.up_to;
         state.cleaner_changed = true;
-        Ok(cleaned)
+        Ok(())
     }
 }
 

@@ -85,7 +85,7 @@ pub struct RewriteGroup {
 pub struct Rewritten {
     /// Whether the objects were replaced; they were not where nothing was to be dropped.
     pub replaced: bool,
-    /// Bytes of the objects that were read.
+    /// Bytes of the blocks that were read.
     pub input_bytes: u64,
     /// Bytes of those that replace them.
     pub output_bytes: u64,
@@ -123,7 +123,7 @@ pub enum RewriteError {
     #[error("{0}")]
     Refused(Cause),
     /// Stream-set objects with the stream come up faster than they are split.
-    #[error("the objects of stream {0} are replaced all the time")]
+    #[error("stream {0} gets new stream-set objects faster than they can be split")]
     Unsettled(StreamId),
     /// The stream has more objects than one rewrite takes.
     #[error("stream {0} has more than {OBJECTS_MAX} objects")]
@@ -230,16 +230,16 @@ impl Rewriter {
     }
 
     /// Shows the entries of `from..end` that are in objects to `visit`, in their order, until it has seen enough.
+    /// Returns the bytes of the blocks that were read.
     ///
     /// # Errors
-    /// See [`RewriteError`]. Gives the bytes that were read.
+    /// See [`RewriteError`].
     pub async fn scan(
         &self,
         (from, end): (Offset, Offset),
         visit: &mut (dyn FnMut(&Entry) -> Result<ControlFlow<()>, Cause> + Send),
     ) -> Result<u64, RewriteError> {
         let objects = self.objects((from, end)).await?;
-        let bytes = objects.iter().map(|object| object.size).sum();
         let mut reader = EntryReader::new(&self.store, objects, from);
         while let Some(entry) = reader.next().await? {
             if entry.base_offset >= end {
@@ -251,7 +251,7 @@ impl Rewriter {
             }
             tokio::task::yield_now().await;
         }
-        Ok(bytes)
+        Ok(reader.read_bytes)
     }
 
     /// Replaces the objects of a group by others without the entries that `filter` drops.
@@ -282,10 +282,7 @@ impl Rewriter {
     ) -> Result<Rewritten, RewriteError> {
         let start = self.state.start_offset();
         let mut reader = EntryReader::new(&self.store, group.objects.clone(), start);
-        let mut done = Rewritten {
-            input_bytes: group.objects.iter().map(|object| object.size).sum(),
-            ..Rewritten::default()
-        };
+        let mut done = Rewritten::default();
         while let Some(mut entry) = reader.next().await? {
             let is_last = reader.is_exhausted();
             done.input_payload += entry.payload.len() as u64;
@@ -310,6 +307,7 @@ impl Rewriter {
             }
             tokio::task::yield_now().await;
         }
+        done.input_bytes = reader.read_bytes;
         filter.check().map_err(RewriteError::Refused)?;
         if !done.replaced {
             return Ok(done);
@@ -370,6 +368,8 @@ struct EntryReader<'a> {
     reader: Option<ObjectReader>,
     blocks: VecDeque<BlockRef>,
     entries: VecDeque<StreamEntry>,
+    /// Bytes of the blocks that were read so far.
+    read_bytes: u64,
 }
 
 impl<'a> EntryReader<'a> {
@@ -381,6 +381,7 @@ impl<'a> EntryReader<'a> {
             reader: None,
             blocks: VecDeque::new(),
             entries: VecDeque::new(),
+            read_bytes: 0,
         }
     }
 
@@ -429,6 +430,10 @@ impl<'a> EntryReader<'a> {
             window.extend(self.blocks.pop_front());
         }
         let found = reader.read_blocks(&self.store.background, &window).await?;
+        self.read_bytes += window
+            .iter()
+            .map(|block| u64::from(block.size))
+            .sum::<u64>();
         for (block, bytes) in window.iter().zip(&found) {
             let entries = ObjectReader::decode(block, bytes).map_err(|reason| {
                 let (storage, key) = (&self.store.background, reader.key());

@@ -300,6 +300,17 @@ fn count((context, zone): (&Context, Zone), wanted: &Wanted, part: &Part) {
     }
 }
 
+/// Whether there was nothing to read from. As in Kafka, the answer then lists no aborted transactions; after a
+/// read that failed, it has no list.
+const fn was_not_read(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::UnknownTopicOrPartition
+            | ErrorCode::UnknownTopicId
+            | ErrorCode::TopicAuthorizationFailed
+    )
+}
+
 fn aborted(transactions: Vec<millrace_log::AbortedTransaction>) -> Vec<AbortedTransaction> {
     let wire = |one: millrace_log::AbortedTransaction| AbortedTransaction {
         producer_id: one.producer_id,
@@ -329,7 +340,7 @@ fn fetched(wanted: &Wanted, part: Part) -> FetchedPartition {
         (Part::Missed, Err(unread)) => fetched(wanted, Part::unread(unread.clone())),
         (Part::Failed(code), _) => FetchedPartition {
             error_code: code.code(),
-            aborted_transactions: Some(Vec::new()),
+            aborted_transactions: was_not_read(code).then(Vec::new),
             ..empty
         },
         (Part::Elsewhere(broker, known), _) => FetchedPartition {

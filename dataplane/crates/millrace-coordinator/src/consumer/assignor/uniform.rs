@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use millrace_model::TopicId;
 
-use super::Spec;
+use super::{Spec, SpecMember};
 use crate::messages::TopicPartitions;
 
 /// How often all topics are levelled. Subscriptions that still are not balanced then stay as they are.
@@ -49,8 +49,11 @@ impl<'a> Filling<'a> {
 
     /// Lets a member keep what it has of the topics that it subscribes to, `max` at most.
     fn keep(&mut self, member: usize, max: usize) {
-        let SpecMemberParts { topics, current } = self.parts(member);
-        for (topic, partitions) in current {
+        let spec = self.spec;
+        let SpecMember {
+            topics, current, ..
+        } = &spec.members[member];
+        for (topic, partitions) in *current {
             let Some(taken) = self.taken.get_mut(topic).filter(|_| topics.contains(topic)) else {
                 continue;
             };
@@ -67,14 +70,6 @@ impl<'a> Filling<'a> {
                         .insert(partition);
                 }
             }
-        }
-    }
-
-    fn parts(&self, member: usize) -> SpecMemberParts<'a> {
-        let member = &self.spec.members[member];
-        SpecMemberParts {
-            topics: member.topics,
-            current: member.current,
         }
     }
 
@@ -96,7 +91,7 @@ impl<'a> Filling<'a> {
 
     fn by_quota(&mut self) {
         let members = self.spec.members.len();
-        let subscribed = self.parts(0).topics;
+        let subscribed = self.spec.members[0].topics;
         let counts = subscribed
             .iter()
             .map(|&topic| self.spec.partitions_of(topic) as usize);
@@ -200,9 +195,4 @@ impl<'a> Filling<'a> {
         self.loads[member] -= 1;
         Some(partition)
     }
-}
-
-struct SpecMemberParts<'a> {
-    topics: &'a BTreeSet<TopicId>,
-    current: &'a TopicPartitions,
 }

@@ -273,12 +273,8 @@ async fn what_is_regained_is_what_the_log_has() {
     world.commit("g", 1).await.expect("durable");
     world.lose(0).await;
     // Another broker leads the partition meanwhile.
-    let other = MemoryTopic {
-        logs: world.topic.logs.clone(),
-        led: Mutex::new(None),
-        changes: watch::Sender::new(0),
-    };
-    let other = Shared(open(&Arc::new(other), GroupConfig::default()).await);
+    let other = MemoryTopic::of(world.topic.logs.clone());
+    let other = Shared(open(&other, GroupConfig::default()).await);
     other.coordinator.ready().await.expect("created");
     assert_eq!(other.coordinator.heartbeat("members", &caller), Ok(()));
     other.commit("g", 2).await.expect("durable");

@@ -54,7 +54,8 @@ impl World {
     }
 
     fn is_pending(&self, topic: &str) -> bool {
-        let pending = self.coordinator.has_pending("g", &partition(topic));
+        let stable = self.coordinator.stable_offset("g", &partition(topic));
+        let pending = stable.map(|stable| stable == StableOffset::Unstable);
         pending.expect("served")
     }
 

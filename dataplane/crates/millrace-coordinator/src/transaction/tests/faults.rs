@@ -1,7 +1,7 @@
 //! Transactions among zombies, lost answers, timeouts, moves of the coordinator and failing writes: each ends once,
 //! everywhere in the way that was decided durably, and nothing stays open.
 
-use std::pin::Pin;
+use std::{collections::HashMap, pin::Pin};
 
 use proptest::{prelude::*, test_runner::TestCaseError};
 
@@ -69,10 +69,10 @@ struct Run {
     leader: usize,
     /// The version of the transaction protocol that all clients speak.
     protocol: i16,
-    producers: [Option<ProducerIdAndEpoch>; CLIENTS],
+    producers: [Option<ProducerEpoch>; CLIENTS],
     waiting: Vec<Waiting>,
     /// The last producer that a client was told by an InitProducerId.
-    newest: Option<ProducerIdAndEpoch>,
+    newest: Option<ProducerEpoch>,
     /// What clients were told of how their transactions ended.
     told: Vec<(usize, bool)>,
     /// Where the log ends that survives, while it is held up.
@@ -92,7 +92,7 @@ impl Run {
         begins.count()
     }
 
-    fn is_zombie(&self, producer: ProducerIdAndEpoch) -> bool {
+    fn is_zombie(&self, producer: ProducerEpoch) -> bool {
         // Ids grow.
         self.newest.is_some_and(|newest| producer < newest)
     }
