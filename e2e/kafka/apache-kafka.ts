@@ -1,16 +1,12 @@
 /** Apache Kafka itself, of the version whose tools the tests use: one broker, to compare Millrace with. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Admin } from "@platformatic/kafka";
+import { BrokerProcess } from "./broker-process.ts";
 import { javaArguments, kafkaTool } from "./clients/java.ts";
 import { freePort, PLAIN_USER } from "./protected-broker.ts";
 
-const READY_SECONDS_MAX = 60;
-const STOP_SECONDS_MAX = 20;
 /** Any 16 bytes in base64; a cluster of one broker needs no other. */
 const CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ";
 
@@ -30,17 +26,12 @@ export class ApacheKafka {
   readonly #ports = new Map<Listener, number>();
   readonly #authorizer: boolean;
   readonly #further: string[];
-  #process: ChildProcess | undefined;
-  #log = "";
+  readonly #process = new BrokerProcess();
 
   /** @param further lines of the properties file, after those that stand here. */
   constructor({ authorizer = true, further = [] as string[] } = {}) {
     this.#authorizer = authorizer;
     this.#further = further;
-  }
-
-  get pid(): number | undefined {
-    return this.#process?.pid;
   }
 
   bootstrap(listener: Listener): string {
@@ -56,45 +47,23 @@ export class ApacheKafka {
   }
 
   async start(): Promise<void> {
-    const child = spawn("java", javaArguments("kafka.Kafka", [this.#properties]));
-    this.#process = child;
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on("data", (chunk) => {
-        this.#log = (this.#log + chunk).slice(-8_000);
-      });
-    }
-    await once(child, "spawn");
-    for (let tenths = 0; tenths < READY_SECONDS_MAX * 10; tenths++) {
-      if (await this.#answers()) return;
-      if (child.exitCode !== null) break;
-      await sleep(100);
-    }
-    throw new Error(`Apache Kafka does not serve: ${this.#log}`);
+    const args = javaArguments("kafka.Kafka", [this.#properties]);
+    await this.#process.start("java", args, () => this.#answers());
   }
 
   /** Stops the broker, which keeps nothing, and removes its folder. */
   async remove(): Promise<void> {
-    await this.#end("SIGTERM");
+    await this.#process.end("SIGTERM");
     rmSync(this.#folder, { recursive: true });
   }
 
   /** As a crash does: nothing is written any more. */
   async kill(): Promise<void> {
-    await this.#end("SIGKILL");
+    await this.#process.kill();
   }
 
   get #properties(): string {
     return join(this.#folder, "server.properties");
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    const child = this.#process;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_SECONDS_MAX * 1_000);
-    const ended = once(child, "close");
-    child.kill(signal);
-    await ended;
-    clearTimeout(timer);
   }
 
   async #answers(): Promise<boolean> {

@@ -1,18 +1,10 @@
 /** A Millrace broker of the test's own with one listener without protection, which the test may kill and start again. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { ApacheKafka } from "./apache-kafka.ts";
+import { BrokerProcess } from "./broker-process.ts";
 import { freePort } from "./protected-broker.ts";
-
-const program =
-  process.env.MILLRACE_BROKER_BIN ??
-  join(import.meta.dirname, "../../dataplane/target/release/millrace");
-const READY_SECONDS_MAX = 60;
-const STOP_SECONDS_MAX = 30;
 
 export const PEERS = ["millrace", "kafka"] as const;
 export type Peer = (typeof PEERS)[number];
@@ -20,7 +12,6 @@ export type Peer = (typeof PEERS)[number];
 /** A broker that a test runs, of either kind. */
 export interface RunningBroker {
   readonly bootstrap: string;
-  readonly pid: number | undefined;
   start(): Promise<void>;
   /** As a crash does: nothing is written any more. */
   kill(): Promise<void>;
@@ -38,9 +29,6 @@ export async function startBroker(peer: Peer, ...further: string[]): Promise<Run
   await kafka.create();
   return {
     bootstrap: kafka.bootstrap("PLAINTEXT"),
-    get pid() {
-      return kafka.pid;
-    },
     start: () => kafka.start(),
     kill: () => kafka.kill(),
     remove: () => kafka.remove(),
@@ -58,9 +46,8 @@ export interface NodeOptions {
 export class PlainBroker implements RunningBroker {
   readonly #folder = mkdtempSync(join(tmpdir(), "millrace-plain-"));
   readonly #options: NodeOptions;
+  readonly #process = new BrokerProcess();
   #port = 0;
-  #process: ChildProcess | undefined;
-  #log = "";
 
   constructor(options: NodeOptions = {}) {
     this.#options = options;
@@ -68,10 +55,6 @@ export class PlainBroker implements RunningBroker {
 
   get bootstrap(): string {
     return `localhost:${this.#port}`;
-  }
-
-  get pid(): number | undefined {
-    return this.#process?.pid;
   }
 
   async create(): Promise<void> {
@@ -82,49 +65,20 @@ export class PlainBroker implements RunningBroker {
   }
 
   async start(): Promise<void> {
-    this.#log = "";
-    const child = spawn(program, ["broker", "--config", this.#properties]);
-    this.#process = child;
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on("data", (chunk) => {
-        this.#log = (this.#log + chunk).slice(-8_000);
-      });
-    }
-    await once(child, "spawn");
-    for (let tenths = 0; tenths < READY_SECONDS_MAX * 10; tenths++) {
-      if (this.#log.includes("the broker is ready")) return;
-      if (child.exitCode !== null) break;
-      await sleep(100);
-    }
-    throw new Error(`the broker does not serve: ${this.#log}`);
+    await this.#process.startMillrace(this.#properties);
   }
 
   async kill(): Promise<void> {
-    await this.#end("SIGKILL");
+    await this.#process.kill();
   }
 
   /** @throws Error where the broker does not stop by itself, or ended before. */
   async remove(): Promise<void> {
-    const code = await this.#end("SIGTERM");
-    rmSync(this.#folder, { recursive: true });
-    if (code !== 0) throw new Error(`the broker ended with ${code}: ${this.#log}`);
+    await this.#process.stop().finally(() => rmSync(this.#folder, { recursive: true }));
   }
 
   get #properties(): string {
     return join(this.#folder, "server.properties");
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<number | null> {
-    const child = this.#process;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
-      return child?.exitCode ?? null;
-    }
-    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_SECONDS_MAX * 1_000);
-    const ended = once(child, "close");
-    child.kill(signal);
-    await ended;
-    clearTimeout(timer);
-    return child.exitCode;
   }
 
   #settings(): string {

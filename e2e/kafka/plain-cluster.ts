@@ -26,11 +26,17 @@ export class PlainCluster implements RunningBroker {
     return this.#brokers.map(({ bootstrap }) => bootstrap).join(",");
   }
 
-  get pid(): number | undefined {
-    return this.#brokers[0]?.pid;
+  /** @throws Error where a broker does not serve; nothing runs any more then. */
+  async create(): Promise<void> {
+    try {
+      await this.#create();
+    } catch (error) {
+      await this.remove().catch(() => {});
+      throw error;
+    }
   }
 
-  async create(): Promise<void> {
+  async #create(): Promise<void> {
     const dir = join(this.#folder, "postgres");
     this.#postgres = await startPostgres({ dir, disposable: true });
     const further = [

@@ -2,21 +2,16 @@
  * A broker of the test's own with protected listeners, started from a properties file as somebody does who runs it by
  * hand. The control plane does not configure such listeners.
  */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { BrokerProcess } from "./broker-process.ts";
 
-const program =
-  process.env.MILLRACE_BROKER_BIN ??
-  join(import.meta.dirname, "../../dataplane/target/release/millrace");
 const openssl = process.env.MILLRACE_OPENSSL || "openssl";
-const READY_SECONDS_MAX = 60;
-const STOP_SECONDS_MAX = 30;
 
 /** Listeners in the order of the file: the first is the one without protection. */
 const LISTENERS = ["PLAINTEXT", "SASL_SSL", "SASL_PLAINTEXT", "SSL"] as const;
@@ -33,8 +28,7 @@ export class ProtectedBroker {
   readonly #ports = new Map<Listener, number>();
   readonly #further: string[];
   readonly #issuer = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  #process: ChildProcess | undefined;
-  #log = "";
+  readonly #process = new BrokerProcess();
 
   /** @param further lines of the properties file beside those of the listeners. */
   constructor(...further: string[]) {
@@ -78,50 +72,21 @@ export class ProtectedBroker {
   }
 
   async start(): Promise<void> {
-    this.#log = "";
-    const child = spawn(program, ["broker", "--config", this.#properties]);
-    this.#process = child;
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on("data", (chunk) => {
-        this.#log = (this.#log + chunk).slice(-8_000);
-      });
-    }
-    await once(child, "spawn");
-    for (let tenths = 0; tenths < READY_SECONDS_MAX * 10; tenths++) {
-      if (this.#log.includes("the broker is ready")) return;
-      if (child.exitCode !== null) break;
-      await sleep(100);
-    }
-    throw new Error(`the broker does not serve: ${this.#log}`);
+    await this.#process.startMillrace(this.#properties);
   }
 
   /** As a crash does: nothing is written any more. */
   async kill(): Promise<void> {
-    await this.#end("SIGKILL");
+    await this.#process.kill();
   }
 
   /** Stops the broker and removes its folder. @throws Error where it has to be killed. */
   async remove(): Promise<void> {
-    const code = await this.#end("SIGTERM");
-    rmSync(this.#folder, { recursive: true });
-    if (code !== 0) throw new Error(`the broker ended with ${code}: ${this.#log}`);
+    await this.#process.stop().finally(() => rmSync(this.#folder, { recursive: true }));
   }
 
   get #properties(): string {
     return join(this.#folder, "server.properties");
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<number | null> {
-    const child = this.#process;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
-      return child?.exitCode ?? null;
-    }
-    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_SECONDS_MAX * 1_000);
-    const ended = once(child, "close");
-    child.kill(signal);
-    await ended;
-    clearTimeout(timer);
-    return child.exitCode;
   }
 
   #settings(): string {

@@ -1,4 +1,5 @@
 /** Runs the scenarios against Millrace and Apache Kafka side by side. */
+import { protocolAPIsById } from "@platformatic/kafka";
 import type { Json } from "../../product.ts";
 import { PEERS, type Peer, type RunningBroker, startBroker } from "../plain-broker.ts";
 import { randomWalk, seededChance } from "./random-walk.ts";
@@ -7,7 +8,7 @@ import { type Age, type Difference, Scene } from "./scene.ts";
 import { Wire } from "./wire.ts";
 
 /** Of each seed's random walk. */
-const STEPS_DEFAULT = 150;
+export const STEPS_DEFAULT = 150;
 
 export interface ComparisonOptions {
   jars: string;
@@ -20,6 +21,10 @@ export interface ComparisonOptions {
 
 /** Every difference, once. @throws Error where a request cannot be built, or a broker does not serve. */
 export async function compareBrokers(options: ComparisonOptions): Promise<Difference[]> {
+  const { only = "" } = options;
+  if (!Object.keys(SCENARIOS).some((name) => name.startsWith(only))) {
+    throw new Error(`no scenario's name begins with ${only}: ${Object.keys(SCENARIOS).join(", ")}`);
+  }
   const brokers: Partial<Record<Peer, RunningBroker>> = {};
   const wire = new Wire(options.jars);
   try {
@@ -106,25 +111,4 @@ async function commonVersions(
 const PRODUCE_MIN = 3;
 
 /** By API key, as the protocol's message classes are called. */
-const API_NAMES: Record<number, string> = Object.fromEntries(
-  [
-    "0 Produce, 1 Fetch, 2 ListOffsets, 3 Metadata, 8 OffsetCommit, 9 OffsetFetch, 10 FindCoordinator, 11 JoinGroup",
-    "12 Heartbeat, 13 LeaveGroup, 14 SyncGroup, 15 DescribeGroups, 16 ListGroups, 17 SaslHandshake, 18 ApiVersions",
-    "19 CreateTopics, 20 DeleteTopics, 21 DeleteRecords, 22 InitProducerId, 23 OffsetForLeaderEpoch",
-    "24 AddPartitionsToTxn, 25 AddOffsetsToTxn, 26 EndTxn, 27 WriteTxnMarkers, 28 TxnOffsetCommit",
-    "29 DescribeAcls, 30 CreateAcls, 31 DeleteAcls, 32 DescribeConfigs, 33 AlterConfigs, 34 AlterReplicaLogDirs",
-    "35 DescribeLogDirs, 36 SaslAuthenticate, 37 CreatePartitions, 38 CreateDelegationToken, 39 RenewDelegationToken",
-    "40 ExpireDelegationToken, 41 DescribeDelegationToken, 42 DeleteGroups, 43 ElectLeaders",
-    "44 IncrementalAlterConfigs, 45 AlterPartitionReassignments, 46 ListPartitionReassignments, 47 OffsetDelete",
-    "48 DescribeClientQuotas, 49 AlterClientQuotas, 50 DescribeUserScramCredentials, 51 AlterUserScramCredentials",
-    "55 DescribeQuorum, 57 UpdateFeatures, 60 DescribeCluster, 61 DescribeProducers, 64 UnregisterBroker",
-    "65 DescribeTransactions, 66 ListTransactions, 68 ConsumerGroupHeartbeat, 69 ConsumerGroupDescribe",
-    "71 GetTelemetrySubscriptions, 72 PushTelemetry, 74 ListConfigResources, 75 DescribeTopicPartitions",
-    "76 ShareGroupHeartbeat, 77 ShareGroupDescribe, 78 ShareFetch, 79 ShareAcknowledge, 80 AddRaftVoter",
-    "81 RemoveRaftVoter, 88 StreamsGroupHeartbeat, 89 StreamsGroupDescribe, 90 DescribeShareGroupOffsets",
-    "91 AlterShareGroupOffsets, 92 DeleteShareGroupOffsets",
-  ]
-    .join(", ")
-    .split(", ")
-    .map((pair) => pair.split(" ")),
-);
+const API_NAMES: Record<number, string> = { ...protocolAPIsById, 74: "ListConfigResources" };

@@ -10,7 +10,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { compareBrokers } from "./brokers.ts";
+import { compareBrokers, STEPS_DEFAULT } from "./brokers.ts";
 import { shownDifference, sortKnown } from "./known.ts";
 
 const SEEDS_MAX = 10_000;
@@ -18,7 +18,7 @@ const SEEDS_MAX = 10_000;
 const { values } = parseArgs({
   options: {
     seeds: { type: "string", default: "" },
-    steps: { type: "string", default: "150" },
+    steps: { type: "string", default: `${STEPS_DEFAULT}` },
     only: { type: "string" },
     json: { type: "string" },
   },
@@ -31,7 +31,7 @@ if (!jars)
 const found = await compareBrokers({
   jars,
   seeds: seedsOf(values.seeds),
-  steps: Number(values.steps),
+  steps: stepsOf(values.steps),
   ...(values.only === undefined ? {} : { only: values.only }),
   onProgress: (line) => console.error(line),
 });
@@ -45,9 +45,15 @@ if (values.only === undefined) {
 console.log(`${count} differences, ${unknown.length} of them unknown`);
 process.exitCode = unknown.length > 0 ? 1 : 0;
 
+function stepsOf(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new Error("--steps is a number");
+  return Number(text);
+}
+
 function seedsOf(range: string): number[] {
-  const [first, last] = range.split("-").map(Number);
-  if (range === "" || first === undefined) return [];
+  if (range === "") return [];
+  if (!/^\d+(-\d+)?$/.test(range)) throw new Error("--seeds is a number or a range such as 1-50");
+  const [first = 0, last] = range.split("-").map(Number);
   const length = Math.min((last ?? first) - first + 1, SEEDS_MAX);
   return Array.from({ length }, (_, at) => first + at);
 }

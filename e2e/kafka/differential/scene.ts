@@ -117,7 +117,7 @@ export class Scene {
     }
   }
 
-  /** Repeats a request, uncompared, until both answers are so. */
+  /** Repeats a request, uncompared, until both answers are so. @throws Error where they never are. */
   async until(
     api: string,
     body: Body,
@@ -131,6 +131,7 @@ export class Scene {
       if (PEERS.every((peer) => holds(answers[peer]))) return;
       await sleep(100);
     }
+    throw new Error(`${this.scenario}: the answers to ${api} are not what the scenario needs`);
   }
 
   /** The client behind this connection goes away. */

@@ -42,17 +42,22 @@ if (peer === undefined) throw new Error(`--broker is one of ${PEERS.join(", ")}`
 type Outcome = { result: "ok" } | { result: "n/a" | "FAILED"; reason: string };
 type Attempt = (capability: Capability, topic: string) => Promise<string | undefined>;
 
+if (values.write && (values.only !== "" || values.clients !== "")) {
+  throw new Error("--write needs all clients and capabilities");
+}
 assertInstallable();
 const chosen = values.clients.split(",");
 const capabilities = CAPABILITIES.filter(
   (one) => values.only === "" || values.only.split(",").includes(one),
 );
+if (capabilities.length === 0) throw new Error(`--only is some of ${CAPABILITIES.join(", ")}`);
 const broker = await startBroker(peer);
 const results = new Map<string, Map<Capability, Outcome>>();
 try {
   const attempts = (await findClients()).filter(([name]) =>
     chosen.some((one) => name.startsWith(one)),
   );
+  if (attempts.length === 0) throw new Error(`no client's name begins with ${values.clients}`);
   const tasks = attempts.flatMap(([name, attempt]) => {
     results.set(name, new Map());
     return capabilities.map((capability) => () => check(name, attempt, capability));

@@ -15,8 +15,8 @@ test.each([
   expect(settingWords(name, value)).toBe(words);
 });
 
-test("who chooses compaction learns that it has no effect", () => {
-  expect(settingNote("cleanup.policy", "compact,delete")).toContain("no effect");
+test("who chooses compaction is warned of what it does", () => {
+  expect(settingNote("cleanup.policy", "compact,delete")).toContain("last record of each key");
   expect(settingNote("cleanup.policy", "delete")).toBeUndefined();
   expect(settingNote("compression.type", "compact")).toBeUndefined();
 });

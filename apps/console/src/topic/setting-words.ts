@@ -25,5 +25,5 @@ export const SETTING_CHOICES: Readonly<Record<string, readonly string[]>> = {
 /** What somebody has to know of a value before it is saved. */
 export function settingNote(name: string, value: string): string | undefined {
   if (name !== "cleanup.policy" || !value.includes("compact")) return undefined;
-  return "Log compaction is not available yet: compact is stored but has no effect.";
+  return "Only the last record of each key is kept. Records without a key are rejected. Compaction cannot be undone.";
 }

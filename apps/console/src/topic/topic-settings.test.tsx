@@ -7,10 +7,10 @@ function html(node: React.ReactNode): string {
   return renderToStaticMarkup(<MantineProvider>{node}</MantineProvider>);
 }
 
-test("the cleanup policy is chosen, with a note where the choice has no effect yet", () => {
+test("the cleanup policy is chosen, with a warning of compaction", () => {
   const compact = html(<NewValue name="cleanup.policy" value="compact" onChange={() => {}} />);
   expect(compact).toContain("<select");
-  expect(compact).toContain("has no effect");
+  expect(compact).toContain("last record of each key");
   const other = html(<NewValue name="cleanup.policy" value="delete,compact" onChange={() => {}} />);
   expect(other).toMatch(/<option[^>]*value="delete,compact"/);
   expect(html(<NewValue name="retention.ms" value="1" onChange={() => {}} />)).toContain("<input");

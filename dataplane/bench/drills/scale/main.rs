@@ -1,6 +1,6 @@
 //! `npm run drill:scale`: many topics and groups on one broker.
 //!
-//! Topics are created through the admin API, a record is written to each partition's topic, and each group commits an
+//! Topics are created through the admin API, one record is written to each topic, and each group commits an
 //! offset. Measured are the time to create, resident memory, the time to list all groups, and the time from the start of
 //! the process after `kill -9` until every partition and every group is served again.
 
@@ -9,7 +9,7 @@ mod arguments;
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use millrace_bench::{
-    broker::{Home, Running, Settings},
+    broker::{Home, Settings},
     drill::conclude,
 };
 use millrace_client::{
@@ -69,7 +69,7 @@ async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<Strin
     let resident = running.resident_bytes()?;
     running.kill_9()?;
     let started = clock.now();
-    let running: Running = home.start_and_wait()?;
+    let running = home.start_and_wait()?;
     let accepts = clock.now() - started;
     all_served(&admin, arguments).await?;
     let serves = clock.now() - started;

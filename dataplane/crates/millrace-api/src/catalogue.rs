@@ -81,18 +81,12 @@ pub(crate) fn topic(
             for layer in layers.iter().filter(|l| l.source != SettingSource::Default) {
                 let Some(set) = &layer.value else { continue };
                 synonyms.push(Synonym::new(broker.name, set, layer.source.into()));
-                value.get_or_insert_with(|| match set.parse::<i64>() {
-                    Ok(number) if broker.unit > 1 => number.saturating_mul(broker.unit).to_string(),
-                    _ => set.clone(),
-                });
+                value.get_or_insert_with(|| broker.to_topic(set));
             }
         }
         // Where there are several properties, Kafka gives a default to the last one only.
         if let Some(broker) = definition.synonyms.last() {
-            let default = match default.parse::<i64>() {
-                Ok(number) if broker.unit > 1 => (number / broker.unit).to_string(),
-                _ => default.to_owned(),
-            };
+            let default = broker.of_topic(default);
             synonyms.push(Synonym::new(broker.name, &default, Source::Default));
         }
         let source = synonyms

@@ -55,7 +55,7 @@ pub(crate) struct Failover {
     /// Fenced epochs whose logs nobody can take over, which was said.
     stranded: BTreeSet<NodeEpoch>,
     /// The last look at the leases failed, which was said.
-    is_blind: bool,
+    last_check_failed: bool,
 }
 
 impl Failover {
@@ -64,7 +64,7 @@ impl Failover {
             parts,
             running: BTreeMap::new(),
             stranded: BTreeSet::new(),
-            is_blind: false,
+            last_check_failed: false,
         }
     }
 
@@ -92,12 +92,12 @@ impl Failover {
         let Membership { store, epoch, .. } = &self.parts.membership;
         let Ok(judged) = timeout(ANSWER_WAIT, store.fence_expired(*epoch)).await else {
             tracing::warn!(
-                "the metadata database does not answer: brokers whose leases ran out may be fenced or not; looking again"
+                "the metadata database does not answer; it is not known whether expired leases were fenced; trying again"
             );
-            self.is_blind = true;
+            self.last_check_failed = true;
             return;
         };
-        let was_blind = std::mem::replace(&mut self.is_blind, judged.is_err());
+        let had_failed = std::mem::replace(&mut self.last_check_failed, judged.is_err());
         match judged {
             Ok(fenced) => {
                 for broker in fenced {
@@ -112,7 +112,7 @@ impl Failover {
             // The lease learns it, too, and ends the broker.
             Err(ClusterError::Fenced(_)) => {}
             // It looks several times a second.
-            Err(error) if was_blind => tracing::debug!(%error, "leases cannot be looked at"),
+            Err(error) if had_failed => tracing::debug!(%error, "leases cannot be looked at"),
             Err(error) => tracing::warn!(%error, "leases cannot be looked at; trying again"),
         }
     }

@@ -348,6 +348,16 @@ mod tests {
         TopicConfig::resolve(&LogDefaults::default(), &overrides)
     }
 
+    /// Clients are told the definitions' defaults.
+    #[test]
+    fn the_defaults_are_those_of_the_definitions() {
+        let defaults = LogDefaults::default();
+        let all = TopicConfigDefinition::all().iter();
+        let set = all.map(|one| (one.name.to_owned(), one.default.to_owned()));
+        let config = TopicConfig::resolve(&defaults, &set.collect()).expect("legal");
+        assert_eq!(config, TopicConfig::of_defaults(&defaults));
+    }
+
     #[test]
     fn overrides_win_over_defaults() {
         let plain = TopicConfig::resolve(&LogDefaults::default(), &BTreeMap::new());

@@ -25,7 +25,7 @@ pub enum AppendError {
         limit: usize,
     },
     /// A control batch among data: markers are written by themselves, and only for coordinators. Fix the client.
-    #[error("clients must not write control batches")]
+    #[error("control batches are only written as transaction markers")]
     ControlBatch,
     /// The batch would open a transaction, and its coordinator has not verified that it is ongoing, or it has ended since. Verify
     /// again.
@@ -56,7 +56,7 @@ pub enum AppendError {
     },
     /// The batch would open a transaction, and the partition has as many as it may. Retry later: transactions end, and
     /// retention deletes those that were aborted.
-    #[error("the partition has as many {bound} as it may, which is {max}")]
+    #[error("the partition has reached its limit of {max} {}", bound.replace('_', " "))]
     TooManyTransactions {
         /// Which are counted.
         bound: &'static str,

@@ -24,7 +24,7 @@ pub use control::TransactionEnd;
 pub use error::{BatchFault, InvalidBatch};
 pub use header::{BatchHeader, TimestampType, header_of};
 pub use records::{
-    Header, MISTIMED_RECORDS_MAX, Mistimed, Record, RecordView, Records, RecordsSummary, records,
-    records_within,
+    Header, InvalidTimestamp, RECORD_ERRORS_MAX, Record, RecordView, Records, RecordsSummary,
+    records, records_within,
 };
 pub use retain::{holds_exactly, retain_records, without_records};

@@ -46,11 +46,11 @@ pub struct Header {
 }
 
 /// How many records with illegal timestamps, and how many without a key, are noted of one batch.
-pub const MISTIMED_RECORDS_MAX: usize = 128;
+pub const RECORD_ERRORS_MAX: usize = 128;
 
 /// A record whose timestamp is not legal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mistimed {
+pub struct InvalidTimestamp {
     /// Its position in the batch, from 0.
     pub index: i32,
     /// Milliseconds since 1970.
@@ -64,11 +64,11 @@ pub struct RecordsSummary {
     pub max_timestamp: i64,
     /// The offset of the first record that has it, relative to the batch's first.
     pub max_timestamp_offset_delta: i32,
-    /// Records without a key, which a compacted topic refuses, by their position: the first [`MISTIMED_RECORDS_MAX`] of them.
+    /// Records without a key, which a compacted topic refuses, by their position: the first [`RECORD_ERRORS_MAX`] of them.
     pub keyless: Vec<i32>,
-    /// The first [`MISTIMED_RECORDS_MAX`] records whose timestamps are outside of the range that was given. A record without
+    /// The first [`RECORD_ERRORS_MAX`] records whose timestamps are outside of the range that was given. A record without
     /// a timestamp, which is -1, is not one of them.
-    pub mistimed: Vec<Mistimed>,
+    pub invalid_timestamps: Vec<InvalidTimestamp>,
 }
 
 /// The records of one batch, in order. Ends after the first error.
@@ -195,7 +195,7 @@ pub(crate) fn summarize(
         max_timestamp: -1,
         max_timestamp_offset_delta: 0,
         keyless: Vec::new(),
-        mistimed: Vec::new(),
+        invalid_timestamps: Vec::new(),
     };
     for index in 0..header.count {
         let malformed = |reason| InvalidBatch::Record { index, reason };
@@ -212,12 +212,14 @@ pub(crate) fn summarize(
             summary.max_timestamp = timestamp;
             summary.max_timestamp_offset_delta = index;
         }
-        if record.key.is_none() && summary.keyless.len() < MISTIMED_RECORDS_MAX {
+        if record.key.is_none() && summary.keyless.len() < RECORD_ERRORS_MAX {
             summary.keyless.push(index);
         }
         let is_legal = timestamp == -1 || timestamps.contains(&timestamp);
-        if !is_legal && summary.mistimed.len() < MISTIMED_RECORDS_MAX {
-            summary.mistimed.push(Mistimed { index, timestamp });
+        if !is_legal && summary.invalid_timestamps.len() < RECORD_ERRORS_MAX {
+            summary
+                .invalid_timestamps
+                .push(InvalidTimestamp { index, timestamp });
         }
     }
     if rest.is_empty() {
@@ -249,13 +251,8 @@ impl Records {
     }
 
     /// All records, read or not, decompressed.
-    pub(crate) fn whole_data(&self) -> &[u8] {
+    pub(crate) fn data(&self) -> &Bytes {
         &self.data
-    }
-
-    /// The same, shared.
-    pub(crate) fn whole_bytes(&self) -> Bytes {
-        self.data.clone()
     }
 
     /// Keeps `guard` for as long as the records' bytes are in memory: until the batch and every key,

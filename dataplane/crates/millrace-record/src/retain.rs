@@ -41,7 +41,7 @@ pub fn retain_records(
         header.base_timestamp = horizon_ms;
     }
     let (mut plain, mut count, mut max_timestamp) = (BytesMut::new(), 0, NO_TIMESTAMP);
-    let mut rest = records.whole_data();
+    let mut rest = &records.data()[..];
     for (index, &keep) in (0..before.count).zip(kept) {
         let malformed = |reason| InvalidBatch::Record { index, reason };
         let record = RecordParts::read(&mut rest).ok_or(malformed("no record"))?;
@@ -145,7 +145,7 @@ pub fn holds_exactly(
     records: &Records,
     kept: &[bool],
 ) -> Result<bool, InvalidBatch> {
-    let mut expected = records_of(records.header(), records.whole_bytes());
+    let mut expected = records_of(records.header(), records.data().clone());
     let mut found = crate::records::records(rewritten)?;
     for &keep in kept {
         let Some(record) = expected.next_view() else {

@@ -50,10 +50,7 @@ fn read(r: &mut Reader<'_>, definition: &TopicConfigDefinition) -> Option<String
         let Some(text) = r.raw_or_default(synonym.name, kind(definition.kind), default) else {
             continue;
         };
-        let scaled = match text.trim().parse::<i64>() {
-            Ok(number) if synonym.unit > 1 => number.saturating_mul(synonym.unit).to_string(),
-            _ => text.trim().to_owned(),
-        };
+        let scaled = synonym.to_topic(&text);
         if let Err(legal) = definition.check(&scaled) {
             let remedy = format!("remove the line for the default of {}", definition.default);
             r.fail(synonym.name, format!("{text:?} is not {legal}"), &remedy);

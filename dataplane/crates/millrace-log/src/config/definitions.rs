@@ -33,6 +33,26 @@ pub struct BrokerSynonym {
     pub unit: i64,
 }
 
+impl BrokerSynonym {
+    /// The property's value in the topic's unit. What is not a number stays as it is.
+    #[must_use]
+    pub fn to_topic(self, value: &str) -> String {
+        match value.trim().parse::<i64>() {
+            Ok(number) if self.unit > 1 => number.saturating_mul(self.unit).to_string(),
+            _ => value.trim().to_owned(),
+        }
+    }
+
+    /// The topic's value in the property's unit.
+    #[must_use]
+    pub fn of_topic(self, value: &str) -> String {
+        match value.parse::<i64>() {
+            Ok(number) if self.unit > 1 => (number / self.unit).to_string(),
+            _ => value.to_owned(),
+        }
+    }
+}
+
 /// One topic configuration.
 #[derive(Debug)]
 pub struct TopicConfigDefinition {
@@ -183,7 +203,7 @@ impl TopicConfigDefinition {
 }
 
 /// Kafka takes flags in any case.
-pub(super) fn flag(value: &str) -> Option<bool> {
+fn flag(value: &str) -> Option<bool> {
     match value.trim().to_ascii_lowercase().as_str() {
         "true" => Some(true),
         "false" => Some(false),
@@ -368,7 +388,7 @@ const DEFINITIONS: &[TopicConfigDefinition] = &[
         kind: Long,
         default: NEVER,
         synonyms: &[synonym("log.cleaner.max.compaction.lag.ms")],
-        documentation: "After how many milliseconds a record is compacted, at the latest.",
+        documentation: "The maximum time, in milliseconds, that a record may stay ineligible for compaction.",
         legal: Legal::at_least(1),
     },
     TopicConfigDefinition {
@@ -412,7 +432,7 @@ const DEFINITIONS: &[TopicConfigDefinition] = &[
         kind: Double,
         default: "0.5",
         synonyms: &[synonym("log.cleaner.min.cleanable.ratio")],
-        documentation: "Which part of a log may be uncompacted before it is compacted.",
+        documentation: "The log is compacted once more than this share of its bytes is uncompacted, from 0 to 1.",
         legal: Legal::Ratio,
     },
     TopicConfigDefinition {
@@ -420,7 +440,7 @@ const DEFINITIONS: &[TopicConfigDefinition] = &[
         kind: Long,
         default: "0",
         synonyms: &[synonym("log.cleaner.min.compaction.lag.ms")],
-        documentation: "For how many milliseconds a record stays uncompacted, at least.",
+        documentation: "The minimum time, in milliseconds, before a record may be compacted.",
         legal: Legal::at_least(0),
     },
     TopicConfigDefinition {
@@ -506,7 +526,9 @@ const DEFINITIONS: &[TopicConfigDefinition] = &[
         default: "1073741824",
         synonyms: &[synonym("log.segment.bytes")],
         documentation: "The size of a segment, in bytes: no batch may be larger. Retention deletes \
-                        in smaller steps than segments of Apache Kafka, whatever their size.",
+                        in smaller steps than segments of Apache Kafka, whatever their size. The \
+                        newest segment.bytes of a compacted topic are not compacted before they \
+                        are segment.ms old.",
         legal: Legal::int_at_least(1 << 20),
     },
     TopicConfigDefinition {

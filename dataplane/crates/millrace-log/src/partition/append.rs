@@ -29,7 +29,7 @@ pub enum AppendOrigin {
     Client,
     /// The same, where the coordinator has verified the producer's transaction for this partition.
     Verified(VerificationGuard),
-    /// A part of this broker: no checks of sequences, size or kind. Transactional batches are taken as verified.
+    /// A part of this broker: sequences and size are not checked, epochs are. Transactional batches count as verified.
     Coordinator,
 }
 

@@ -16,6 +16,7 @@ use crate::{
 use millrace_log::{AppendOrigin, PartitionLog, TransactionMarker};
 use millrace_meta::{MetaStore, ObjectRange};
 use millrace_model::Offset;
+use millrace_objects::{ObjectKey, bucket::Bucket as _};
 use millrace_record::{Batch, BatchBuilder, Compression, header_of, records, split};
 use millrace_testkit::Crash;
 
@@ -295,6 +296,39 @@ async fn a_topic_that_deletes_is_not_compacted() {
     }
     compact(&broker).await;
     assert_eq!(read_from(&log, 0).await.len(), 10);
+}
+
+#[tokio::test]
+async fn a_partition_that_cannot_be_compacted_holds_up_no_other() {
+    let world = world().await;
+    let broker = open(&world).await;
+    let (lost, sound) = (
+        create(&broker, "lost", EAGER).await,
+        create(&broker, "sound", EAGER).await,
+    );
+    let records: Vec<_> = (0..20).map(|key| (key, Some(key))).collect();
+    for log in [&lost, &sound] {
+        append(log, batch(None, &records)).await.expect("appends");
+    }
+    compact(&broker).await;
+    let object = objects(&world, "lost").await[0].object;
+    let key = ObjectKey::of("c", object);
+    world.bucket.delete(&[key]).await.expect("deletes");
+    // The dirtiest log comes first.
+    for _ in 0..20 {
+        append(&lost, batch(None, &records)).await.expect("appends");
+    }
+    append(&sound, batch(None, &records))
+        .await
+        .expect("appends");
+    compact(&broker).await;
+    assert_eq!(read_from(&sound, 0).await.len(), 20);
+    assert!(
+        objects(&world, "lost")
+            .await
+            .iter()
+            .any(|one| one.object == object)
+    );
 }
 
 /// Polls the compaction of all logs so often; whether it ended.

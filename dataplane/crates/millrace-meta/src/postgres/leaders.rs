@@ -135,13 +135,7 @@ pub(super) async fn replace(
         .collect();
     set(tx, &partitions, &leaders).await?;
     // What was to move to them stays where it is.
-    let staying: Vec<Partition> = sqlx::query_as(
-        "UPDATE partitions SET moving_to = NULL WHERE moving_to = ANY($1)
-         RETURNING topic_id, partition_index",
-    )
-    .bind(gone)
-    .fetch_all(&mut **tx)
-    .await?;
+    let staying = cancel_moves_to(tx, gone).await?;
     let fenced = moved.into_iter().map(|(node, partitions_moved)| {
         let node = NodeId(from_sql(node)?);
         Ok(FencedBroker {
@@ -155,17 +149,22 @@ pub(super) async fn replace(
 
 /// What is on its way to the node stays where it is. Gives the topics that are concerned.
 pub(super) async fn stay(tx: &mut Tx, node: i64) -> Result<Vec<TopicId>, StoreFailure> {
-    let staying: Vec<Partition> = sqlx::query_as(
+    topics_of(&cancel_moves_to(tx, &[node]).await?)
+}
+
+/// The planned moves to these nodes are cancelled. Gives their partitions.
+async fn cancel_moves_to(tx: &mut Tx, nodes: &[i64]) -> Result<Vec<Partition>, StoreFailure> {
+    let staying = sqlx::query_as(
         "UPDATE partitions SET moving_to = NULL
-         FROM (SELECT topic_id, partition_index FROM partitions WHERE moving_to = $1
+         FROM (SELECT topic_id, partition_index FROM partitions WHERE moving_to = ANY($1)
                ORDER BY topic_id, partition_index FOR UPDATE) AS moving
          WHERE partitions.topic_id = moving.topic_id AND partitions.partition_index = moving.partition_index
          RETURNING partitions.topic_id, partitions.partition_index",
     )
-    .bind(node)
+    .bind(nodes)
     .fetch_all(&mut **tx)
     .await?;
-    topics_of(&staying)
+    Ok(staying)
 }
 
 /// The planned moves of these partitions, which are locked, are cancelled.

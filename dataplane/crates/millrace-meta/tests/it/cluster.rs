@@ -34,6 +34,30 @@ struct Cluster {
     meta: Arc<PostgresMeta>,
 }
 
+/// Locks that a connection of the test's own holds until they are released, or dropped.
+struct Locks(sqlx::PgConnection);
+
+impl Locks {
+    /// Those that a statement takes.
+    async fn take(cluster: &Cluster, statement: &'static str) -> Self {
+        let mut connection = cluster.connect().await;
+        for sql in ["BEGIN", statement] {
+            let locked = sqlx::query(sql).execute(&mut connection).await;
+            locked.expect("locks");
+        }
+        Self(connection)
+    }
+
+    /// Gives the time just before, in seconds, by the database's clock.
+    async fn release(mut self) -> f64 {
+        let now = "SELECT extract(epoch FROM clock_timestamp())::float8";
+        let now = sqlx::query_scalar(now).fetch_one(&mut self.0).await;
+        let released = sqlx::query("ROLLBACK").execute(&mut self.0).await;
+        released.expect("ends");
+        now.expect("reads")
+    }
+}
+
 impl Cluster {
     async fn new() -> Self {
         let server = PostgresServer::start();

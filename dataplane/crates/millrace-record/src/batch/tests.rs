@@ -315,16 +315,16 @@ fn records_outside_of_a_range_of_time_are_noted() {
     let batch = split(builder.build()).unwrap().remove(0);
     let summary = batch.inspect_records_of(1 << 20, &(10..=100)).unwrap();
     let noted: Vec<_> = summary
-        .mistimed
+        .invalid_timestamps
         .iter()
         .map(|m| (m.index, m.timestamp))
         .collect();
     assert_eq!(noted, [(1, 101), (3, 9)]);
     let mut builder = BatchBuilder::new(Compression::None);
-    for _ in 0..crate::MISTIMED_RECORDS_MAX * 2 {
+    for _ in 0..crate::RECORD_ERRORS_MAX * 2 {
         builder.push(7, None, None, &[]);
     }
     let batch = split(builder.build()).unwrap().remove(0);
     let summary = batch.inspect_records_of(1 << 20, &(10..=100)).unwrap();
-    assert_eq!(summary.mistimed.len(), crate::MISTIMED_RECORDS_MAX);
+    assert_eq!(summary.invalid_timestamps.len(), crate::RECORD_ERRORS_MAX);
 }

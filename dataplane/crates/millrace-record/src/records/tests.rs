@@ -130,7 +130,7 @@ proptest! {
         prop_assert_eq!(summary.max_timestamp, max);
         prop_assert_eq!(summary.max_timestamp_offset_delta as usize, at);
         let keyless = (0..).zip(&given).filter(|(_, one)| one.1.is_none());
-        let keyless: Vec<i32> = keyless.map(|(index, _)| index).take(MISTIMED_RECORDS_MAX).collect();
+        let keyless: Vec<i32> = keyless.map(|(index, _)| index).take(RECORD_ERRORS_MAX).collect();
         prop_assert_eq!(summary.keyless, keyless);
     }
 

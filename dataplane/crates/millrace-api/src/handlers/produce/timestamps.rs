@@ -39,16 +39,16 @@ pub(super) fn check(
         let message = "Producers must not set the timestamp type to LogAppendTime.";
         return refused(vec![(0, message.to_owned())]);
     }
-    if summary.mistimed.is_empty() {
+    if summary.invalid_timestamps.is_empty() {
         return Ok(());
     }
     let (earliest, latest) = (legal.start(), legal.end());
-    let record = |record: &millrace_record::Mistimed| {
+    let record = |record: &millrace_record::InvalidTimestamp| {
         let message = format!(
             "Timestamp {} is out of range. The timestamp should be within [{earliest}, {latest}]",
             record.timestamp
         );
         (record.index, message)
     };
-    refused(summary.mistimed.iter().map(record).collect())
+    refused(summary.invalid_timestamps.iter().map(record).collect())
 }

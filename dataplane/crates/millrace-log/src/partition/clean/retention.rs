@@ -160,7 +160,7 @@ impl EntryFilter for Retention<'_> {
         tracing::error!(
             expected = self.last_records,
             met = self.met,
-            "records that compaction has seen are not where they were"
+            "log compaction did not find the records that its first pass had read; the objects stay as they are"
         );
         Err(refused("records that should stay were not found"))
     }

@@ -6,10 +6,9 @@ use millrace_meta::{
     ClusterError, ClusterStore, Leader, MetaStore, Move, Preferred, postgres::PostgresMeta,
 };
 use millrace_model::{NodeId, TopicPartition};
-use sqlx::Connection;
 use tokio::time::{sleep, timeout};
 
-use super::{A_WHILE, Cluster, joining, partition, streams_of};
+use super::{A_WHILE, Cluster, Locks, joining, partition, streams_of};
 
 const ALL_PARTITIONS: &str = "SELECT FROM partitions FOR UPDATE";
 const NODE_EPOCHS: &str = "SELECT FROM sequences WHERE name = 'node_epoch' FOR UPDATE";
@@ -26,19 +25,14 @@ where
     One: Future<Output = T> + Send + 'static,
     Two: Future<Output = U> + Send + 'static,
 {
-    let mut other = cluster.connect().await;
-    let mut change = other.begin().await.expect("begins");
-    sqlx::query(locks)
-        .execute(&mut *change)
-        .await
-        .expect("locks");
+    let locks = Locks::take(cluster, locks).await;
     let one = tokio::spawn(one(Arc::clone(&cluster.meta)));
     sleep(A_WHILE).await;
     assert!(!one.is_finished(), "it waits");
     let two = tokio::spawn(two(Arc::clone(&cluster.meta)));
     sleep(A_WHILE).await;
     assert!(!two.is_finished(), "the other one waits as well");
-    change.rollback().await.expect("ends");
+    locks.release().await;
     (one.await.expect("ends"), two.await.expect("ends"))
 }
 
@@ -180,19 +174,14 @@ where
     One: Future<Output = T> + Send + 'static,
     Two: Future<Output = U>,
 {
-    let mut other = cluster.connect().await;
-    let mut change = other.begin().await.expect("begins");
-    sqlx::query(locks)
-        .execute(&mut *change)
-        .await
-        .expect("locks");
+    let locks = Locks::take(cluster, locks).await;
     let one = tokio::spawn(one(Arc::clone(&cluster.meta)));
     sleep(A_WHILE).await;
     assert!(!one.is_finished(), "it waits");
     let two = timeout(A_WHILE * 10, two(Arc::clone(&cluster.meta))).await;
     let two = two.expect("does not wait");
     assert!(!one.is_finished(), "it still waits");
-    change.rollback().await.expect("ends");
+    locks.release().await;
     (one.await.expect("ends"), two)
 }
 

@@ -6,10 +6,9 @@ use millrace_meta::{
     ClusterStore, MetaStore,
     postgres::{PostgresMeta, PostgresOptions},
 };
-use sqlx::Connection;
 use tokio::time::{sleep, timeout};
 
-use super::{A_WHILE, Cluster, joining};
+use super::{A_WHILE, Cluster, Locks, joining};
 
 /// Shorter than a connection pool would wait for a connection that hangs.
 const SOON: Duration = Duration::from_millis(800);
@@ -27,12 +26,7 @@ async fn renewals_that_are_cut_off_keep_no_place_in_the_pool() {
     let cluster = Cluster::new().await;
     let (one, two) = (cluster.join(1, "a").await, cluster.join(2, "b").await);
     let meta = &cluster.meta;
-    let mut other = cluster.connect().await;
-    let mut change = other.begin().await.expect("begins");
-    sqlx::query("SELECT FROM nodes WHERE node_id = 1 FOR UPDATE")
-        .execute(&mut *change)
-        .await
-        .expect("locks");
+    let _locks = Locks::take(&cluster, "SELECT FROM nodes WHERE node_id = 1 FOR UPDATE").await;
     // As many as the pool has connections for leases.
     let hanging = async || timeout(A_WHILE, meta.renew_lease(one)).await;
     let all = tokio::join!(hanging(), hanging(), hanging());
@@ -112,17 +106,12 @@ async fn a_transaction_is_idle_for_no_longer_than_a_lease() {
     let cluster = Cluster::new().await;
     let one = cluster.join(1, "a").await;
     let meta = open_with_lease(&cluster.address, A_WHILE).await;
-    let mut other = cluster.connect().await;
-    let mut change = other.begin().await.expect("begins");
-    sqlx::query("SELECT FROM nodes FOR KEY SHARE")
-        .execute(&mut *change)
-        .await
-        .expect("locks");
+    let locks = Locks::take(&cluster, "SELECT FROM nodes FOR KEY SHARE").await;
     let mut leave = Box::pin(meta.leave(one));
     let left = timeout(A_WHILE, &mut leave).await;
     assert!(left.is_err(), "it waits for its row: {left:?}");
     // Now it has its row, and does not go on.
-    change.commit().await.expect("commits");
+    locks.release().await;
     let renewed = timeout(A_WHILE * 10, cluster.meta.renew_lease(one)).await;
     renewed.expect("it was ended").expect("renews");
     leave.await.expect_err("its transaction was ended");
@@ -133,23 +122,14 @@ async fn a_transaction_is_idle_for_no_longer_than_a_lease() {
 async fn a_renewal_that_waits_gives_a_whole_lease() {
     let cluster = Cluster::new().await;
     let one = cluster.join(1, "a").await;
-    let mut other = cluster.connect().await;
-    let mut change = other.begin().await.expect("begins");
-    sqlx::query("SELECT FROM nodes WHERE node_id = 1 FOR UPDATE")
-        .execute(&mut *change)
-        .await
-        .expect("locks");
+    let locks = Locks::take(&cluster, "SELECT FROM nodes WHERE node_id = 1 FOR UPDATE").await;
     let renewal = tokio::spawn({
         let meta = Arc::clone(&cluster.meta);
         async move { meta.renew_lease(one).await }
     });
     sleep(A_WHILE).await;
     assert!(!renewal.is_finished(), "it waits for its row");
-    let released: f64 = sqlx::query_scalar("SELECT extract(epoch FROM clock_timestamp())::float8")
-        .fetch_one(&mut *change)
-        .await
-        .expect("reads");
-    change.rollback().await.expect("ends");
+    let released = locks.release().await;
     renewal.await.expect("ends").expect("renews");
     assert!(lease_begin(&cluster, 1).await >= released);
 }
@@ -170,24 +150,19 @@ async fn lease_begin(cluster: &Cluster, node: i64) -> f64 {
 #[tokio::test]
 async fn a_join_that_waits_begins_with_a_whole_lease() {
     let cluster = Cluster::new().await;
-    let mut other = cluster.connect().await;
-    let mut change = other.begin().await.expect("begins");
     // The last lock of every change.
-    sqlx::query("SELECT FROM sequences WHERE name = 'revision' FOR UPDATE")
-        .execute(&mut *change)
-        .await
-        .expect("locks");
+    let locks = Locks::take(
+        &cluster,
+        "SELECT FROM sequences WHERE name = 'revision' FOR UPDATE",
+    )
+    .await;
     let join = tokio::spawn({
         let meta = Arc::clone(&cluster.meta);
         async move { meta.join(&joining(1, "a")).await }
     });
     sleep(A_WHILE).await;
     assert!(!join.is_finished(), "it waits for the revision");
-    let released: f64 = sqlx::query_scalar("SELECT extract(epoch FROM clock_timestamp())::float8")
-        .fetch_one(&mut *change)
-        .await
-        .expect("reads");
-    change.rollback().await.expect("ends");
+    let released = locks.release().await;
     join.await.expect("ends").expect("joins");
     assert!(lease_begin(&cluster, 1).await >= released);
 }
