@@ -14,6 +14,7 @@
 //! | `load` | reads a partition back |
 //! | `shard` | what one partition keeps |
 //! | `writer` | the only writer of a shard's log |
+//! | `share_state` | the seam to the state of share partitions |
 //! | `coordinator` | the groups as the broker sees them; removes expired state |
 //!
 //! State changes in memory under the lock of the group or transaction. Durable changes go to the shard's writer under
@@ -35,6 +36,7 @@ mod partitions;
 mod pattern;
 mod records;
 mod shard;
+mod share_state;
 mod subscription;
 mod topics;
 mod transaction;
@@ -50,6 +52,7 @@ pub use log::{
 };
 pub use partitions::partition_of;
 pub use shard::TransactionalToken;
+pub use share_state::{SharePartition, ShareState, ShareStateBatch, ShareStateError, ShareStates};
 pub use topics::Topics;
 pub use transaction::{
     MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,
