@@ -73,7 +73,7 @@ const STILL_THERE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits until the broker that was asked is no longer the one to ask. One that hangs answers nothing before the request
 /// times out, long after others have taken over what it led.
-async fn replaced(is_replaced: impl Fn() -> bool) {
+pub(crate) async fn replaced(is_replaced: impl Fn() -> bool) {
     while !is_replaced() {
         tokio::time::sleep(STILL_THERE_INTERVAL).await;
     }
