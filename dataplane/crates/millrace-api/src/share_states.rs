@@ -1,17 +1,22 @@
 //! The state of share partitions (KIP-932), at the share coordinator of this broker or of another one.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, iter, sync::Arc, time::Duration};
 
+use futures_util::{StreamExt as _, stream};
 use millrace_coordinator::{
     BoxFuture, ShareCoordinator, ShareError, SharePartition, ShareState, ShareStateError,
     ShareStates, share_partition_of,
 };
 use millrace_log::{LogManager, SHARE_GROUP_STATE_TOPIC};
-use millrace_model::{NodeId, Offset, TopicName};
-use millrace_wire::error_code::ErrorCode;
+use millrace_model::{NodeId, Offset, TopicId, TopicName};
+use millrace_wire::{
+    StrBytes,
+    error_code::{ErrorCode, NONE},
+};
 use tokio::time::timeout;
+use uuid::Uuid;
 
-use crate::transactions::replaced;
+use crate::{call::first_error, code, context::Context, topics::Refused, transactions::replaced};
 
 /// How long a request is tried again while its coordinator is not available.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -197,6 +202,90 @@ impl Failure {
         })
     }
 }
+
+/// A partition of a request of another broker: its index, and what its coordinator is asked.
+pub(crate) type Asked = (i32, Result<ShareRequest, ShareError>);
+
+/// The same, answered.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) partition: i32,
+    pub(crate) error_code: i16,
+    pub(crate) error_message: Option<StrBytes>,
+    /// An empty one where the request reads none.
+    pub(crate) state: ShareState,
+}
+
+/// Partitions of one request that are asked for at one time.
+const ASKED_AT_ONCE: usize = 64;
+
+/// Asks the coordinator of this broker for another one, by topic. Gives the first error as well.
+pub(crate) async fn ask_for_peer(
+    context: &Context,
+    (allowed, group_id): (Result<(), ErrorCode>, &str),
+    topics: Vec<(Uuid, Vec<Asked>)>,
+) -> (Vec<(Uuid, Vec<Told>)>, i16) {
+    let mut answered = Vec::with_capacity(topics.len());
+    let mut error = NONE;
+    for (topic_id, asked) in topics {
+        let told = asked.into_iter().map(|(partition, request)| {
+            let partition = SharePartition {
+                group_id: group_id.to_owned(),
+                topic_id: TopicId(topic_id),
+                partition,
+            };
+            tell(context, allowed, partition, request)
+        });
+        let told: Vec<Told> = stream::iter(told).buffered(ASKED_AT_ONCE).collect().await;
+        error = first_error(iter::once(error).chain(told.iter().map(|told| told.error_code)));
+        answered.push((topic_id, told));
+    }
+    (answered, error)
+}
+
+async fn tell(
+    context: &Context,
+    allowed: Result<(), ErrorCode>,
+    partition: SharePartition,
+    request: Result<ShareRequest, ShareError>,
+) -> Told {
+    let refused = |error| Refused::new(code::of_share(error), error.to_string());
+    let answer = match (allowed, request) {
+        (Err(code), _) => Err(Refused::from(code)),
+        (Ok(()), Err(error)) => Err(refused(error)),
+        (Ok(()), Ok(request)) => {
+            let asked = (&partition, request);
+            let answer = ask_here(&context.logs, &context.share_coordinator, asked).await;
+            answer.map_err(refused)
+        }
+    };
+    let (error_code, error_message) = Refused::worded_parts(&answer);
+    Told {
+        partition: partition.partition,
+        error_code,
+        error_message,
+        state: answer.unwrap_or_default(),
+    }
+}
+
+/// An offset as the wire tells it: −1 stands for none.
+pub(crate) fn offset_of(wire: i64) -> Result<Option<Offset>, ShareError> {
+    match wire {
+        NO_OFFSET => Ok(None),
+        offset => match Offset::try_from(offset) {
+            Ok(offset) => Ok(Some(offset)),
+            Err(_) => Err(ShareError::InvalidRequest),
+        },
+    }
+}
+
+/// The same for the wire.
+pub(crate) fn wire_offset(offset: Option<Offset>) -> i64 {
+    let offset = offset.and_then(|offset| i64::try_from(offset).ok());
+    offset.unwrap_or(NO_OFFSET)
+}
+
+const NO_OFFSET: i64 = -1;
 
 /// Asks the coordinator of this broker.
 pub(crate) async fn ask_here(

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use millrace_api::{Markers, NoSharePeers, ProducerIds, ShareStateRouter, TransactionPeers};
+use millrace_api::{Markers, ProducerIds, ShareStateRouter, TransactionPeers};
 use millrace_client::{Client, ClientConfig};
 use millrace_coordinator::{
     CoordinatorParts, GroupCoordinator, LoadError, ShareCoordinator, ShareCoordinatorParts,
@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::{
     config::BrokerConfig,
+    share_peers::OtherShareCoordinators,
     storage::{Seams, Storage},
     transaction_peers::OtherBrokers,
 };
@@ -27,6 +28,7 @@ pub(crate) struct Coordinators {
     /// The state of all share partitions, whoever keeps it.
     pub(crate) share_states: Arc<dyn ShareStates>,
     pub(crate) others: Arc<OtherBrokers>,
+    pub(crate) other_shares: Arc<OtherShareCoordinators>,
     pub(crate) producer_ids: Arc<ProducerIds>,
 }
 
@@ -50,7 +52,8 @@ impl Coordinators {
             config: config.share_states.clone(),
         })
         .await?;
-        let router = ShareStateRouter::new(logs.clone(), shares.clone(), Arc::new(NoSharePeers));
+        let other_shares = Arc::new(OtherShareCoordinators::default());
+        let router = ShareStateRouter::new(logs.clone(), shares.clone(), other_shares.clone());
         let groups = GroupCoordinator::open(CoordinatorParts {
             topic: millrace_coordinator::consumer_offsets(logs),
             topics: Arc::new(logs.clone()),
@@ -80,6 +83,7 @@ impl Coordinators {
             shares,
             share_states: Arc::new(router),
             others,
+            other_shares,
             producer_ids,
         })
     }
@@ -87,7 +91,9 @@ impl Coordinators {
     /// Starts sending requests to other brokers with this client. Not called on a single broker: its in-process client
     /// would keep the broker alive.
     pub(crate) fn ask_others_with(&self, client: ClientConfig) {
-        self.others.ask_with(Client::new(client));
+        let client = Client::new(client);
+        self.other_shares.ask_with(client.clone());
+        self.others.ask_with(client);
     }
 
     /// Waits until what was taken is durable and answered, for at most `patience` each.

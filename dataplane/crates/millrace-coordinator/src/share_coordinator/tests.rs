@@ -8,11 +8,7 @@ use millrace_time::ManualClock;
 use tokio::time::sleep;
 
 use super::{messages::ShareStateConfig, record::decode_key, *};
-use crate::{
-    log::memory::MemoryTopic,
-    share_state::ShareStateBatch,
-    topics::memory::MemoryTopics,
-};
+use crate::{log::memory::MemoryTopic, share_state::ShareStateBatch, topics::memory::MemoryTopics};
 
 struct World {
     topic: Arc<MemoryTopic>,
