@@ -32,6 +32,7 @@
 //! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
+//! | `share_states` | the state of share partitions, at the share coordinator here or at another broker |
 //! | `transactions` | partitions take part in transactions and learn of their ends |
 //! | `wakeups` | new data wakes waiting fetches |
 //! | `work` | a request that is worked on: how long that takes, and who pays for it |
@@ -64,6 +65,7 @@ mod scram_changes;
 mod security_changes;
 mod service;
 pub mod settings;
+mod share_states;
 mod sign_in;
 mod topic_changes;
 mod topics;
@@ -85,6 +87,7 @@ pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;
 pub use service::ApiService;
+pub use share_states::{NoSharePeers, SharePeers, ShareRequest, ShareStateRouter};
 pub use sign_in::{SaslListener, Security};
 pub use transactions::{
     Markers, NoPeers, PartitionResults, TransactionPeers, TransactionProducer, all_refused,

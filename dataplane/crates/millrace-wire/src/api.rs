@@ -91,6 +91,11 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::ConsumerGroupDescribe, 0, 1),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
+    serve(ApiKey::InitializeShareGroupState, 0, 0),
+    serve(ApiKey::ReadShareGroupState, 0, 0),
+    serve(ApiKey::WriteShareGroupState, 0, 0),
+    serve(ApiKey::DeleteShareGroupState, 0, 0),
+    serve(ApiKey::ReadShareGroupStateSummary, 0, 0),
 ];
 
 /// The version that the codec knows and that is written as this one: some versions differ from the one before only in
@@ -198,6 +203,11 @@ mod tests {
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
+            InitializeShareGroupState => InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;
+            ReadShareGroupState => ReadShareGroupStateRequest, ReadShareGroupStateResponse;
+            WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
+            DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
+            ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
         };
         (both.min, both.max)
     }

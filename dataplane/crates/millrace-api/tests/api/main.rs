@@ -21,6 +21,7 @@ mod records;
 mod reload;
 mod scram;
 mod settings;
+mod share_states;
 mod sign_in;
 mod topics;
 mod transactions;
