@@ -17,7 +17,8 @@ use kafka_protocol::{
 };
 use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, ProducerIds,
-    QuotaConfig, Security, authorizer, client_quotas, delegation_tokens, scram_users,
+    QuotaConfig, Security, TELEMETRY_BYTES_MAX, authorizer, client_quotas, delegation_tokens,
+    resource_configs, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{
@@ -61,7 +62,7 @@ pub(crate) struct World {
     pub(crate) network: Network,
     /// Who sends all requests.
     pub(crate) peer: Arc<Peer>,
-    groups: GroupCoordinator,
+    pub(crate) groups: GroupCoordinator,
     transactions: TransactionCoordinator,
     store: StreamStore,
     disk: SimDisk,
@@ -399,6 +400,7 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
             endpoint("INTERNAL", "inside", 9_093),
         ],
         fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
+        telemetry_bytes_max: TELEMETRY_BYTES_MAX,
         rack: None,
         members: None,
         replica_selector: millrace_api::ReplicaSelector::default(),
@@ -515,6 +517,7 @@ async fn start(
         settings: Arc::new(KeptSettings::default()),
         security: security(settings, meta).await,
         quotas: stored_quotas(meta).await,
+        resource_configs: resource_configs(meta).await.expect("reads"),
         config: config(settings.quotas),
     });
     Running {
