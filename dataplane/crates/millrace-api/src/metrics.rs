@@ -166,6 +166,8 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeQuorum => "DescribeQuorum",
         ApiKey::DescribeTopicPartitions => "DescribeTopicPartitions",
         ApiKey::AlterReplicaLogDirs => "AlterReplicaLogDirs",
+        ApiKey::GetTelemetrySubscriptions => "GetTelemetrySubscriptions",
+        ApiKey::PushTelemetry => "PushTelemetry",
         ApiKey::ListConfigResources => "ListConfigResources",
         ApiKey::ConsumerGroupHeartbeat => "ConsumerGroupHeartbeat",
         ApiKey::ConsumerGroupDescribe => "ConsumerGroupDescribe",

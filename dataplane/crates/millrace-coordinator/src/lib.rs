@@ -14,6 +14,7 @@
 //! | `load` | reads a partition back |
 //! | `shard` | what one partition keeps |
 //! | `writer` | the only writer of a shard's log |
+//! | `group_configs` | what is set for single groups over the broker's settings |
 //! | `share_state` | the seam to the state of share partitions |
 //! | `share_coordinator` | the pure state machine of one share partition; its coordinator |
 //! | `coordinator` | the groups as the broker sees them; removes expired state |
@@ -29,6 +30,7 @@ mod consumer;
 mod coordinator;
 mod error;
 mod group;
+mod group_configs;
 mod kept;
 mod load;
 mod log;
@@ -48,6 +50,10 @@ pub use config::GroupConfig;
 pub use consumer::Assignor;
 pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting};
 pub use error::GroupError;
+pub use group_configs::{
+    AllowedTime, GroupConfigDefinition, GroupConfigKind, GroupConfigLimits, GroupConfigs,
+    GroupOverrides, InvalidGroupConfig, ShareGroupSettings, ShareIsolation, ShareOffsetReset,
+};
 pub use load::LoadError;
 pub use log::{
     BoxFuture, Durable, LogFault, StateLog, StateTopic, consumer_offsets, share_group_state,

@@ -89,6 +89,8 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::ListTransactions, 0, 2),
     serve(ApiKey::ConsumerGroupHeartbeat, 0, 1),
     serve(ApiKey::ConsumerGroupDescribe, 0, 1),
+    serve(ApiKey::GetTelemetrySubscriptions, 0, 0),
+    serve(ApiKey::PushTelemetry, 0, 0),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
     serve(ApiKey::InitializeShareGroupState, 0, 0),
@@ -200,6 +202,8 @@ mod tests {
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
             DescribeProducers => DescribeProducersRequest, DescribeProducersResponse;
             DescribeTopicPartitions => DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse;
+            GetTelemetrySubscriptions => GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse;
+            PushTelemetry => PushTelemetryRequest, PushTelemetryResponse;
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;

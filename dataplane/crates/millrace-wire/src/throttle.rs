@@ -57,6 +57,8 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::ListTransactions
         | ApiKey::ConsumerGroupHeartbeat
         | ApiKey::ConsumerGroupDescribe
+        | ApiKey::GetTelemetrySubscriptions
+        | ApiKey::PushTelemetry
         | ApiKey::ListConfigResources
         | ApiKey::DescribeTopicPartitions => 0,
         ApiKey::Fetch
@@ -225,6 +227,7 @@ mod tests {
             DescribeTopicPartitions DescribeTopicPartitionsResponse, UpdateFeatures UpdateFeaturesResponse,
             DescribeProducers DescribeProducersResponse, ListConfigResources ListConfigResourcesResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatResponse,
+            GetTelemetrySubscriptions GetTelemetrySubscriptionsResponse, PushTelemetry PushTelemetryResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,

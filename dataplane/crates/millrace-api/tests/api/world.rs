@@ -17,8 +17,8 @@ use kafka_protocol::{
 };
 use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, NoSharePeers,
-    ProducerIds, QuotaConfig, Security, ShareStateRouter, authorizer, client_quotas,
-    delegation_tokens, scram_users,
+    ProducerIds, QuotaConfig, Security, ShareStateRouter, TELEMETRY_BYTES_MAX, authorizer,
+    client_quotas, delegation_tokens, resource_configs, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{
@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) network: Network,
     /// Who sends all requests.
     pub(crate) peer: Arc<Peer>,
-    groups: GroupCoordinator,
+    pub(crate) groups: GroupCoordinator,
     transactions: TransactionCoordinator,
     share_coordinator: ShareCoordinator,
     /// The seam that share groups and share partitions use.
@@ -415,6 +415,7 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
             endpoint("INTERNAL", "inside", 9_093),
         ],
         fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
+        telemetry_bytes_max: TELEMETRY_BYTES_MAX,
         rack: None,
         members: None,
         replica_selector: millrace_api::ReplicaSelector::default(),
@@ -534,6 +535,7 @@ async fn start(
         settings: Arc::new(KeptSettings::default()),
         security: security(settings, meta).await,
         quotas: stored_quotas(meta).await,
+        resource_configs: resource_configs(meta).await.expect("reads"),
         config: config(settings.quotas),
     });
     Running {

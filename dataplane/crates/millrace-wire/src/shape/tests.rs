@@ -76,6 +76,8 @@ macro_rules! for_messages {
             DescribeCluster DescribeClusterRequest DescribeClusterResponse,
             DescribeProducers DescribeProducersRequest DescribeProducersResponse,
             ListConfigResources ListConfigResourcesRequest ListConfigResourcesResponse,
+            GetTelemetrySubscriptions GetTelemetrySubscriptionsRequest GetTelemetrySubscriptionsResponse,
+            PushTelemetry PushTelemetryRequest PushTelemetryResponse,
             CreateDelegationToken CreateDelegationTokenRequest CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenRequest RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenRequest ExpireDelegationTokenResponse,
