@@ -76,6 +76,11 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(ConsumerGroupDescribe, consumer_group_describe),
     serve!(ListConfigResources, list_config_resources),
     serve!(DescribeTopicPartitions, describe_topic_partitions),
+    serve!(ShareGroupHeartbeat, share_group_heartbeat),
+    serve!(ShareGroupDescribe, share_group_describe),
+    serve!(DescribeShareGroupOffsets, describe_share_group_offsets),
+    serve!(AlterShareGroupOffsets, alter_share_group_offsets),
+    serve!(DeleteShareGroupOffsets, delete_share_group_offsets),
 ];
 
 /// The handler of an API.

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use millrace_api::{Markers, ProducerIds, TransactionPeers};
 use millrace_client::{Client, ClientConfig};
 use millrace_coordinator::{
-    CoordinatorParts, GroupCoordinator, LoadError, TransactionCoordinator, TransactionParts,
+    CoordinatorParts, GroupCoordinator, LoadError, NoShareStates, TransactionCoordinator,
+    TransactionParts,
 };
 use millrace_log::LogManager;
 use millrace_purgatory::Timers;
@@ -40,6 +41,7 @@ impl Coordinators {
         let groups = GroupCoordinator::open(CoordinatorParts {
             topic: millrace_coordinator::consumer_offsets(logs),
             topics: Arc::new(logs.clone()),
+            share_states: Arc::new(NoShareStates),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             timers: timers.clone(),

@@ -91,6 +91,11 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::ConsumerGroupDescribe, 0, 1),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
+    serve(ApiKey::ShareGroupHeartbeat, 1, 1),
+    serve(ApiKey::ShareGroupDescribe, 1, 1),
+    serve(ApiKey::DescribeShareGroupOffsets, 0, 0),
+    serve(ApiKey::AlterShareGroupOffsets, 0, 0),
+    serve(ApiKey::DeleteShareGroupOffsets, 0, 0),
 ];
 
 /// The version that the codec knows and that is written as this one: some versions differ from the one before only in
@@ -198,6 +203,11 @@ mod tests {
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
+            ShareGroupHeartbeat => ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse;
+            ShareGroupDescribe => ShareGroupDescribeRequest, ShareGroupDescribeResponse;
+            DescribeShareGroupOffsets => DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse;
+            AlterShareGroupOffsets => AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse;
+            DeleteShareGroupOffsets => DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse;
         };
         (both.min, both.max)
     }

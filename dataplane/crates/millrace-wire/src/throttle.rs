@@ -57,6 +57,11 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::ListTransactions
         | ApiKey::ConsumerGroupHeartbeat
         | ApiKey::ConsumerGroupDescribe
+        | ApiKey::ShareGroupHeartbeat
+        | ApiKey::ShareGroupDescribe
+        | ApiKey::DescribeShareGroupOffsets
+        | ApiKey::AlterShareGroupOffsets
+        | ApiKey::DeleteShareGroupOffsets
         | ApiKey::ListConfigResources
         | ApiKey::DescribeTopicPartitions => 0,
         ApiKey::Fetch
@@ -221,6 +226,11 @@ mod tests {
             DescribeProducers DescribeProducersResponse, ListConfigResources ListConfigResourcesResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeResponse,
+            ShareGroupHeartbeat ShareGroupHeartbeatResponse,
+            ShareGroupDescribe ShareGroupDescribeResponse,
+            DescribeShareGroupOffsets DescribeShareGroupOffsetsResponse,
+            AlterShareGroupOffsets AlterShareGroupOffsetsResponse,
+            DeleteShareGroupOffsets DeleteShareGroupOffsetsResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*, producers, transactions};
+use super::{MessageShape, Schema, Tagged, fields::*, producers, share_groups, transactions};
 
 /// The shape of an API's request; nothing where the API is not served.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -66,6 +66,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
+        ApiKey::ShareGroupHeartbeat => (0, &share_groups::HEARTBEAT_REQUEST),
+        ApiKey::ShareGroupDescribe => (0, &share_groups::DESCRIBE_REQUEST),
+        ApiKey::DescribeShareGroupOffsets => (0, &share_groups::DESCRIBE_OFFSETS_REQUEST),
+        ApiKey::AlterShareGroupOffsets => (0, &share_groups::ALTER_OFFSETS_REQUEST),
+        ApiKey::DeleteShareGroupOffsets => (0, &share_groups::DELETE_OFFSETS_REQUEST),
         _ => return None,
     };
     Some(MessageShape {

@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*, producers, transactions};
+use super::{MessageShape, Schema, Tagged, fields::*, producers, share_groups, transactions};
 
 mod brokers;
 mod groups;
@@ -65,6 +65,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &groups::CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &groups::CONSUMER_GROUP_DESCRIBE),
+        ApiKey::ShareGroupHeartbeat => (0, &share_groups::HEARTBEAT_RESPONSE),
+        ApiKey::ShareGroupDescribe => (0, &share_groups::DESCRIBE_RESPONSE),
+        ApiKey::DescribeShareGroupOffsets => (0, &share_groups::DESCRIBE_OFFSETS_RESPONSE),
+        ApiKey::AlterShareGroupOffsets => (0, &share_groups::ALTER_OFFSETS_RESPONSE),
+        ApiKey::DeleteShareGroupOffsets => (0, &share_groups::DELETE_OFFSETS_RESPONSE),
         _ => return None,
     };
     Some(MessageShape {

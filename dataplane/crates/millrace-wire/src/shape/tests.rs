@@ -89,6 +89,11 @@ macro_rules! for_messages {
             AlterReplicaLogDirs AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
+            ShareGroupHeartbeat ShareGroupHeartbeatRequest ShareGroupHeartbeatResponse,
+            ShareGroupDescribe ShareGroupDescribeRequest ShareGroupDescribeResponse,
+            DescribeShareGroupOffsets DescribeShareGroupOffsetsRequest DescribeShareGroupOffsetsResponse,
+            AlterShareGroupOffsets AlterShareGroupOffsetsRequest AlterShareGroupOffsetsResponse,
+            DeleteShareGroupOffsets DeleteShareGroupOffsetsRequest DeleteShareGroupOffsetsResponse,
         }
     };
 }
