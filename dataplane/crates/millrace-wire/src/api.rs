@@ -98,6 +98,11 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::WriteShareGroupState, 0, 0),
     serve(ApiKey::DeleteShareGroupState, 0, 0),
     serve(ApiKey::ReadShareGroupStateSummary, 0, 0),
+    serve(ApiKey::ShareGroupHeartbeat, 1, 1),
+    serve(ApiKey::ShareGroupDescribe, 1, 1),
+    serve(ApiKey::DescribeShareGroupOffsets, 0, 0),
+    serve(ApiKey::AlterShareGroupOffsets, 0, 0),
+    serve(ApiKey::DeleteShareGroupOffsets, 0, 0),
 ];
 
 /// The version that the codec knows and that is written as this one: some versions differ from the one before only in
@@ -212,6 +217,11 @@ mod tests {
             WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
             DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
             ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
+            ShareGroupHeartbeat => ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse;
+            ShareGroupDescribe => ShareGroupDescribeRequest, ShareGroupDescribeResponse;
+            DescribeShareGroupOffsets => DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse;
+            AlterShareGroupOffsets => AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse;
+            DeleteShareGroupOffsets => DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse;
         };
         (both.min, both.max)
     }

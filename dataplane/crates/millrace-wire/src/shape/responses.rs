@@ -4,7 +4,8 @@
 use kafka_protocol::messages::ApiKey;
 
 use super::{
-    MessageShape, Schema, Tagged, fields::*, producers, share_states, telemetry, transactions,
+    MessageShape, Schema, Tagged, fields::*, producers, share_groups, share_states, telemetry,
+    transactions,
 };
 
 mod brokers;
@@ -74,6 +75,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::WriteShareGroupState => (0, &share_states::CHANGE_RESPONSE),
         ApiKey::DeleteShareGroupState => (0, &share_states::CHANGE_RESPONSE),
         ApiKey::ReadShareGroupStateSummary => (0, &share_states::READ_SUMMARY_RESPONSE),
+        ApiKey::ShareGroupHeartbeat => (0, &share_groups::HEARTBEAT_RESPONSE),
+        ApiKey::ShareGroupDescribe => (0, &share_groups::DESCRIBE_RESPONSE),
+        ApiKey::DescribeShareGroupOffsets => (0, &share_groups::DESCRIBE_OFFSETS_RESPONSE),
+        ApiKey::AlterShareGroupOffsets => (0, &share_groups::ALTER_OFFSETS_RESPONSE),
+        ApiKey::DeleteShareGroupOffsets => (0, &share_groups::DELETE_OFFSETS_RESPONSE),
         _ => return None,
     };
     Some(MessageShape {
