@@ -167,6 +167,8 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeTopicPartitions => "DescribeTopicPartitions",
         ApiKey::AlterReplicaLogDirs => "AlterReplicaLogDirs",
         ApiKey::ListConfigResources => "ListConfigResources",
+        ApiKey::ShareFetch => "ShareFetch",
+        ApiKey::ShareAcknowledge => "ShareAcknowledge",
         ApiKey::ConsumerGroupHeartbeat => "ConsumerGroupHeartbeat",
         ApiKey::ConsumerGroupDescribe => "ConsumerGroupDescribe",
         _ => "other",

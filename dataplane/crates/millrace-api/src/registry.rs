@@ -74,6 +74,8 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(ListTransactions, list_transactions),
     serve!(ConsumerGroupHeartbeat, consumer_group_heartbeat),
     serve!(ConsumerGroupDescribe, consumer_group_describe),
+    serve!(ShareFetch, share_fetch),
+    serve!(ShareAcknowledge, share_acknowledge),
     serve!(ListConfigResources, list_config_resources),
     serve!(DescribeTopicPartitions, describe_topic_partitions),
 ];

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, authorizer,
-    client_quotas, delegation_tokens, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, ShareConfig,
+    authorizer, client_quotas, delegation_tokens, scram_users,
 };
 use millrace_client::{Client, ClientConfig};
 use millrace_cluster::Cluster;
@@ -30,6 +30,7 @@ use crate::{
     coordinators::Coordinators,
     folder::{DataFolder, FolderError},
     memory::{MemoryBudgets, MemoryError},
+    no_share_states::NoShareStates,
     own_client,
     settings::LiveSettings,
     state::{Identity, Phase, Serving, State},
@@ -601,6 +602,7 @@ fn api_parts(
         groups: coordinators.groups.clone(),
         transactions: coordinators.transactions.clone(),
         transaction_peers: coordinators.others.clone(),
+        share_states: Arc::new(NoShareStates),
         producer_ids: coordinators.producer_ids.clone(),
         meta: Arc::clone(&storage.meta),
         clock: seams.clock.clone(),
@@ -724,6 +726,7 @@ fn api_config(
         rack: config.rack.clone(),
         members: cluster.map(|cluster| cluster.view().brokers.clone()),
         replica_selector: config.replica_selector,
+        share: ShareConfig::default(),
     }
 }
 

@@ -38,6 +38,7 @@ pub mod identity;
 mod log_device;
 mod machine;
 mod memory;
+mod no_share_states;
 mod own_client;
 mod read_threads;
 pub mod recover;

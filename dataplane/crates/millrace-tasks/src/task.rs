@@ -91,6 +91,10 @@ tasks! {
     MetadataFeed = "metadata-feed",
     /// Changes access control lists, client quotas, credentials and delegation tokens.
     SecurityChanges = "security-changes",
+    /// Reads the state of a share partition.
+    ShareStateLoad = "share-state-load",
+    /// Writes the state of a share partition.
+    ShareStateWriter = "share-state-writer",
     /// Acknowledges the appends of one stream.
     StreamAcknowledge = "stream-acknowledge",
     /// Opens partitions once the bucket answers that was down at startup.

@@ -54,6 +54,8 @@ pub(crate) mod produce;
 pub(crate) mod renew_delegation_token;
 pub(crate) mod sasl_authenticate;
 pub(crate) mod sasl_handshake;
+pub(crate) mod share_acknowledge;
+pub(crate) mod share_fetch;
 pub(crate) mod sync_group;
 pub(crate) mod txn_offset_commit;
 pub(crate) mod update_features;

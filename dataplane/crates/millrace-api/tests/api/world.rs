@@ -17,7 +17,7 @@ use kafka_protocol::{
 };
 use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, ProducerIds,
-    QuotaConfig, Security, authorizer, client_quotas, delegation_tokens, scram_users,
+    QuotaConfig, Security, ShareConfig, authorizer, client_quotas, delegation_tokens, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{
@@ -49,7 +49,7 @@ use millrace_wire::{
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::settings::KeptSettings;
+use crate::{settings::KeptSettings, share_states::KeptShareStates};
 
 /// No answer takes longer unless it hangs.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -68,7 +68,7 @@ pub(crate) struct World {
     pub(crate) meta: SqliteMeta,
     random: SharedRandom,
     clock: SharedClock,
-    settings: Settings,
+    pub(crate) settings: Settings,
     folder: TempDir,
     correlation: AtomicI32,
 }
@@ -82,6 +82,8 @@ pub(crate) struct Settings {
     pub(crate) network: NetworkConfig,
     pub(crate) block_cache_bytes: u64,
     pub(crate) security: fn() -> Security,
+    pub(crate) share: ShareConfig,
+    pub(crate) share_states: Arc<KeptShareStates>,
     /// With it, ACLs count.
     pub(crate) authorizer: Option<AuthorizerConfig>,
     /// With it, delegation tokens are enabled, and expire by this clock.
@@ -104,6 +106,8 @@ impl Default for Settings {
             network: NetworkConfig::default(),
             block_cache_bytes: 16 << 20,
             security: Security::open,
+            share: ShareConfig::default(),
+            share_states: Arc::default(),
             authorizer: None,
             tokens: None,
         }
@@ -385,7 +389,7 @@ pub(crate) fn peer(number: u64) -> Arc<Peer> {
     Arc::new(Peer::new(number, address, "INTERNAL".into()))
 }
 
-fn config(quotas: QuotaConfig) -> ApiConfig {
+fn config(settings: &Settings) -> ApiConfig {
     let endpoint = |listener: &str, host: &str, port| AdvertisedEndpoint {
         listener: listener.into(),
         host: host.into(),
@@ -402,7 +406,8 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
         rack: None,
         members: None,
         replica_selector: millrace_api::ReplicaSelector::default(),
-        quotas,
+        quotas: settings.quotas,
+        share: settings.share.clone(),
     }
 }
 
@@ -506,6 +511,7 @@ async fn start(
         groups: groups.clone(),
         transactions: transactions.clone(),
         transaction_peers: Arc::new(NoPeers),
+        share_states: settings.share_states.clone(),
         producer_ids,
         meta: shared,
         clock: clock.clone(),
@@ -515,7 +521,7 @@ async fn start(
         settings: Arc::new(KeptSettings::default()),
         security: security(settings, meta).await,
         quotas: stored_quotas(meta).await,
-        config: config(settings.quotas),
+        config: config(settings),
     });
     Running {
         logs,

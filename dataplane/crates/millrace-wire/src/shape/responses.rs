@@ -3,7 +3,7 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*, producers, transactions};
+use super::{MessageShape, Schema, Tagged, fields::*, producers, share_fetch, transactions};
 
 mod brokers;
 mod groups;
@@ -63,6 +63,8 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeTopicPartitions => (0, &brokers::DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &brokers::ALTER_REPLICA_LOG_DIRS),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
+        ApiKey::ShareFetch => (0, &share_fetch::SHARE_FETCH_RESPONSE),
+        ApiKey::ShareAcknowledge => (0, &share_fetch::SHARE_ACKNOWLEDGE_RESPONSE),
         ApiKey::ConsumerGroupHeartbeat => (0, &groups::CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &groups::CONSUMER_GROUP_DESCRIBE),
         _ => return None,

@@ -87,6 +87,8 @@ macro_rules! for_messages {
             DescribeQuorum DescribeQuorumRequest DescribeQuorumResponse,
             DescribeTopicPartitions DescribeTopicPartitionsRequest DescribeTopicPartitionsResponse,
             AlterReplicaLogDirs AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse,
+            ShareFetch ShareFetchRequest ShareFetchResponse,
+            ShareAcknowledge ShareAcknowledgeRequest ShareAcknowledgeResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
         }
