@@ -30,7 +30,7 @@ use crate::{
     scram_changes::ScramChanges,
     security_changes::SecurityChanges,
     settings::BrokerSettings,
-    share_partitions::{ShareParts, SharePartitions},
+    share_partitions::{SharePartitions, ShareParts},
     sign_in::{Security, SignIn},
     topic_changes::TopicChanges,
     transactions::TransactionPeers,

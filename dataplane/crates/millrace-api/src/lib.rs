@@ -81,7 +81,7 @@ pub use delegation_tokens::delegation_tokens;
 pub use fetch_sessions::FETCH_SESSIONS_BYTES_MAX;
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use members::Members;
-pub use millrace_share::ShareConfig;
+pub use millrace_share::{GroupSettings, ResetStrategy, ShareConfig};
 pub use own_requests::OwnRequestError;
 pub use producer_ids::ProducerIds;
 pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};

@@ -92,16 +92,18 @@ impl Acknowledgement {
     fn ranges(&self) -> impl Iterator<Item = (RangeInclusive<Offset>, Settled)> {
         let mut first = self.first;
         let is_for_all = self.outcomes.len() == 1;
-        self.outcomes.chunk_by(Settled::eq).filter_map(move |alike| {
-            let count = u64::try_from(alike.len()).ok()?;
-            let last = match is_for_all {
-                true => self.last,
-                false => first + count - 1,
-            };
-            let range = first..=last;
-            first = last.saturating_add(1);
-            alike.first().map(|outcome| (range, *outcome))
-        })
+        self.outcomes
+            .chunk_by(Settled::eq)
+            .filter_map(move |alike| {
+                let count = u64::try_from(alike.len()).ok()?;
+                let last = match is_for_all {
+                    true => self.last,
+                    false => first + count - 1,
+                };
+                let range = first..=last;
+                first = last.saturating_add(1);
+                alike.first().map(|outcome| (range, *outcome))
+            })
     }
 }
 
@@ -117,7 +119,10 @@ impl InFlightRecords {
         acknowledgements: &[Acknowledgement],
     ) -> Result<Option<u64>, AcknowledgeError> {
         let in_flight = self.range();
-        for of in acknowledgements.iter().filter(|of| of.last >= in_flight.start) {
+        for of in acknowledgements
+            .iter()
+            .filter(|of| of.last >= in_flight.start)
+        {
             if of.last >= in_flight.end {
                 return Err(AcknowledgeError::BeyondEnd);
             }

@@ -83,6 +83,15 @@ impl State {
         matches!(self, Self::Acknowledged | Self::Archived)
     }
 
+    /// Who holds the record, or did until it was acknowledged.
+    #[cfg(test)]
+    pub(crate) fn member(&self) -> Option<&str> {
+        match self {
+            Self::Acquired(lock) | Self::Settling { lock, .. } => Some(&lock.member),
+            Self::Available | Self::Acknowledged | Self::Archived => None,
+        }
+    }
+
     fn is_acquired_by(&self, member: &str) -> bool {
         matches!(self, Self::Acquired(lock) if &*lock.member == member)
     }
@@ -191,10 +200,13 @@ impl InFlightRecords {
     /// When the next acquisition lock times out.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
-        let locks = self.batches.values().filter_map(|batch| match &batch.state {
-            State::Acquired(lock) => Some(lock.until),
-            _ => None,
-        });
+        let locks = self
+            .batches
+            .values()
+            .filter_map(|batch| match &batch.state {
+                State::Acquired(lock) => Some(lock.until),
+                _ => None,
+            });
         locks.min()
     }
 

@@ -19,10 +19,14 @@ mod in_flight;
 mod persist;
 mod sessions;
 
-pub use acknowledge::{Acknowledgement, AcknowledgeError, InvalidAcknowledgement, acknowledgements};
+pub use acknowledge::{
+    AcknowledgeError, Acknowledgement, InvalidAcknowledgement, acknowledgements,
+};
 pub use acquire::{AcquiredRecords, Acquirer};
 pub use config::{GroupSettings, ResetStrategy, ShareConfig};
 pub use deliverable::{AbortedRecords, BatchSpan, Fetched, deliverable};
 pub use in_flight::{InFlightRecords, Limits};
 pub use persist::{InvalidState, Settled, StoredBatch, Write};
-pub use sessions::{MEMBER_ID_BYTES_MAX, SESSION_PARTITIONS_MAX, Session, SessionError, SessionKey, Sessions};
+pub use sessions::{
+    MEMBER_ID_BYTES_MAX, SESSION_PARTITIONS_MAX, Session, SessionError, SessionKey, Sessions,
+};

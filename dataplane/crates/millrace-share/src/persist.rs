@@ -119,7 +119,9 @@ impl InFlightRecords {
                 records.extend(Batch::new(stored.first - 1, State::Available, 0));
             }
             // The limit may be lower than it was.
-            let state = stored.state.within(limits.delivery_count, stored.deliveries);
+            let state = stored
+                .state
+                .within(limits.delivery_count, stored.deliveries);
             let mut batch = Batch::new(stored.last, state.into(), stored.deliveries.max(0));
             batch.is_dirty = state != stored.state;
             records.extend(batch);
@@ -170,7 +172,12 @@ impl InFlightRecords {
             return;
         };
         for batch in self.batches.values_mut() {
-            let State::Settling { lock, to, is_in_write: true } = &batch.state else {
+            let State::Settling {
+                lock,
+                to,
+                is_in_write: true,
+            } = &batch.state
+            else {
                 continue;
             };
             batch.state = match is_durable {
@@ -209,19 +216,21 @@ impl InFlightRecords {
 
     /// The start offset once everything that was acknowledged is durable.
     fn start_once_written(&self) -> Offset {
-        let mut open = { self.batches.iter() }
-            .filter(|(_, batch)| batch.state.stored() == Settled::Available);
+        let mut open =
+            { self.batches.iter() }.filter(|(_, batch)| batch.state.stored() == Settled::Available);
         open.next().map_or(self.end, |(first, _)| *first)
     }
 }
 
 /// Adds a batch to a write, or to the batch before it if that is alike.
 fn push(batches: &mut Vec<StoredBatch>, first: Offset, batch: &Batch) {
+    // A delivery counts once it has ended. One whose end this leader does not see is not held against the record.
+    let under_way = matches!(batch.state, State::Acquired(_));
     let stored = StoredBatch {
         first,
         last: batch.last,
         state: batch.state.stored(),
-        deliveries: batch.deliveries,
+        deliveries: batch.deliveries - i16::from(under_way),
     };
     match batches.last_mut() {
         Some(before)

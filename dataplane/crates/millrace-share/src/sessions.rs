@@ -186,7 +186,8 @@ impl Sessions {
     pub fn close(&mut self, key: &SessionKey) -> Option<Session> {
         let session = self.by_key.remove(key)?;
         self.partitions -= session.partitions.len();
-        self.by_connection.remove(&(session.connection, key.clone()));
+        self.by_connection
+            .remove(&(session.connection, key.clone()));
         if let Some(count) = self.of_group.get_mut(&key.group) {
             *count -= 1;
             if *count == 0 {

@@ -46,11 +46,18 @@ fn take(
     rights: &Rights,
     request: &ShareAcknowledgeRequest,
 ) -> Result<Vec<Acknowledging>, ErrorCode> {
-    let key = member(rights, request.group_id.as_ref(), request.member_id.as_ref())?;
+    let key = member(
+        rights,
+        request.group_id.as_ref(),
+        request.member_id.as_ref(),
+    )?;
     let epoch = request.share_session_epoch;
     let is_last = epoch == FINAL_EPOCH;
     let entered = context.share.sessions(|sessions| match is_last {
-        true => sessions.get(&key).map(drop).ok_or(ErrorCode::ShareSessionNotFound),
+        true => sessions
+            .get(&key)
+            .map(drop)
+            .ok_or(ErrorCode::ShareSessionNotFound),
         false => sessions.acknowledge(&key, epoch).map_err(of_session),
     });
     entered?;
@@ -96,7 +103,9 @@ fn answer(
     reply: Reply,
     acknowledged: &[Acknowledged],
 ) -> Answer {
-    let codes = acknowledged.iter().map(|one| (one.partition, code_of(&one.result)));
+    let codes = acknowledged
+        .iter()
+        .map(|one| (one.partition, code_of(&one.result)));
     let codes: Vec<_> = codes.collect();
     let elsewhere = leaders_elsewhere((context, peer), &codes);
     let mut topics: BTreeMap<TopicId, Vec<PartitionData>> = BTreeMap::new();

@@ -12,7 +12,7 @@ use millrace_coordinator::SharePartition;
 use millrace_log::{Isolation, PartitionLog};
 use millrace_model::Offset;
 use millrace_share::{
-    AcknowledgeError, AcquiredRecords, Acknowledgement, Acquirer, Fetched, InFlightRecords, Limits,
+    AcknowledgeError, Acknowledgement, AcquiredRecords, Acquirer, Fetched, InFlightRecords, Limits,
 };
 use millrace_wire::error_code::ErrorCode;
 use parking_lot::Mutex;

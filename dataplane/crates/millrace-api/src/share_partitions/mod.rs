@@ -176,7 +176,11 @@ impl SharePartitions {
             topic_id: log.topic_id(),
             partition: index,
         };
-        let leader = Arc::new(Leader::new(id, Arc::clone(log), Arc::downgrade(&self.shared)));
+        let leader = Arc::new(Leader::new(
+            id,
+            Arc::clone(log),
+            Arc::downgrade(&self.shared),
+        ));
         leaders.insert(group, key, Arc::clone(&leader));
         self.shared.metrics.show_partitions(&leaders);
         Ok(leader)

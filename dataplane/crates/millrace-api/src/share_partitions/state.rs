@@ -142,8 +142,9 @@ impl Leader {
                 shared.metrics.write_failures.increment(1);
                 tracing::warn!(share_partition = ?self.id(), %error, "the state of a share partition could not be written");
             }
-            if let Err(code @ (ErrorCode::NotLeaderOrFollower | ErrorCode::UnknownTopicOrPartition)) =
-                written
+            if let Err(
+                code @ (ErrorCode::NotLeaderOrFollower | ErrorCode::UnknownTopicOrPartition),
+            ) = written
             {
                 self.close(code);
                 shared.forget(self);
@@ -192,13 +193,12 @@ impl Leader {
 
 impl Active {
     /// A write has ended. Tells those who waited for it, and begins the next one.
-    fn end_write(
-        &mut self,
-        number: u64,
-        written: Result<(), ErrorCode>,
-    ) -> Option<(u64, Write)> {
+    fn end_write(&mut self, number: u64, written: Result<(), ErrorCode>) -> Option<(u64, Write)> {
         self.records.end_write(written.is_ok());
-        let told: Vec<_> = self.waiting.extract_if(.., |(of, _)| *of <= number).collect();
+        let told: Vec<_> = self
+            .waiting
+            .extract_if(.., |(of, _)| *of <= number)
+            .collect();
         for (_, told) in told {
             let _nobody_waits = told.send(written);
         }

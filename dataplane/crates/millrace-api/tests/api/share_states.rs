@@ -40,7 +40,10 @@ impl KeptShareStates {
     }
 
     /// The start offset and the records that are kept.
-    pub(crate) fn kept(&self, partition: &SharePartition) -> (Option<Offset>, Vec<(Offset, i8, i16)>) {
+    pub(crate) fn kept(
+        &self,
+        partition: &SharePartition,
+    ) -> (Option<Offset>, Vec<(Offset, i8, i16)>) {
         let kept = self.kept.lock();
         let Some(kept) = kept.get(partition) else {
             return (None, Vec::new());
@@ -57,7 +60,11 @@ impl KeptShareStates {
         }
     }
 
-    fn changed(&self, partition: SharePartition, change: ShareState) -> Result<(), ShareStateError> {
+    fn changed(
+        &self,
+        partition: SharePartition,
+        change: ShareState,
+    ) -> Result<(), ShareStateError> {
         self.check()?;
         if let Some(error) = self.fails.lock().take() {
             return Err(error);
@@ -86,12 +93,15 @@ impl KeptShareStates {
 
 impl Kept {
     fn state(&self) -> ShareState {
-        let batches = self.records.iter().map(|(at, (state, count))| ShareStateBatch {
-            first_offset: *at,
-            last_offset: *at,
-            delivery_state: *state,
-            delivery_count: *count,
-        });
+        let batches = self
+            .records
+            .iter()
+            .map(|(at, (state, count))| ShareStateBatch {
+                first_offset: *at,
+                last_offset: *at,
+                delivery_state: *state,
+                delivery_count: *count,
+            });
         ShareState {
             batches: batches.collect(),
             ..self.state.clone()

@@ -87,7 +87,10 @@ fn parts(context: &Context, told: Told) -> Vec<((TopicId, i32), PartitionData)> 
         if is_news {
             count(context, partition, &part);
             let data = data(partition.1, part);
-            parts.push((partition, data.with_acknowledge_error_code(code.unwrap_or(NONE))));
+            parts.push((
+                partition,
+                data.with_acknowledge_error_code(code.unwrap_or(NONE)),
+            ));
         }
     }
     // Those that are not fetched any more.

@@ -39,11 +39,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    pub(super) fn of(
-        request: &ShareFetchRequest,
-        bytes_max: usize,
-        payer: Option<&Payer>,
-    ) -> Self {
+    pub(super) fn of(request: &ShareFetchRequest, bytes_max: usize, payer: Option<&Payer>) -> Self {
         let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
         // A larger answer would be followed by a long silence.
         let at_once = payer.map_or(usize::MAX, Payer::bytes_at_once);
@@ -167,7 +163,8 @@ impl ShareFetch {
         let mut progress = Progress::default();
         self.find_leaders(context);
         loop {
-            let is_open = |sessions: &mut millrace_share::Sessions| sessions.get(&self.key).is_some();
+            let is_open =
+                |sessions: &mut millrace_share::Sessions| sessions.get(&self.key).is_some();
             if !self.wanted.is_empty() && !context.share.sessions(is_open) {
                 return Err(ErrorCode::ShareSessionNotFound);
             }
@@ -197,7 +194,9 @@ impl ShareFetch {
         let parts = self.wanted.into_iter();
         Gathered {
             connection: self.connection,
-            parts: parts.map(|wanted| (wanted.partition, wanted.part)).collect(),
+            parts: parts
+                .map(|wanted| (wanted.partition, wanted.part))
+                .collect(),
             lock: self.settings.record_lock,
             hot_bytes: progress.hot_bytes,
             bytes: progress.bytes,
@@ -405,7 +404,9 @@ fn is_enough(leaders: &[Arc<Leader>], isolation: Isolation, bytes_min: u64) -> b
         if bytes_min <= 1 {
             return true;
         }
-        bytes += leader.log().bytes_between(from, readable_to(leader.log(), isolation));
+        bytes += leader
+            .log()
+            .bytes_between(from, readable_to(leader.log(), isolation));
         if bytes >= bytes_min {
             return true;
         }

@@ -89,15 +89,23 @@ fn enter(
     rights: &Rights,
     (connection, request): (u64, &ShareFetchRequest),
 ) -> Result<Entered, ErrorCode> {
-    let key = member(rights, request.group_id.as_ref(), request.member_id.as_ref())?;
+    let key = member(
+        rights,
+        request.group_id.as_ref(),
+        request.member_id.as_ref(),
+    )?;
     let asked = || {
         request.topics.iter().flat_map(|topic| {
             let of_topic = topic.partitions.iter();
-            of_topic.map(|partition| ((TopicId(topic.topic_id), partition.partition_index), partition))
+            of_topic.map(|partition| {
+                (
+                    (TopicId(topic.topic_id), partition.partition_index),
+                    partition,
+                )
+            })
         })
     };
-    let acknowledges =
-        |partition: &FetchPartition| !partition.acknowledgement_batches.is_empty();
+    let acknowledges = |partition: &FetchPartition| !partition.acknowledgement_batches.is_empty();
     let epoch = request.share_session_epoch;
     if epoch == INITIAL_EPOCH && asked().any(|(_, partition)| acknowledges(partition)) {
         return Err(ErrorCode::InvalidRequest);
@@ -110,7 +118,10 @@ fn enter(
     let partitions = context.share.sessions(|sessions| match epoch {
         INITIAL_EPOCH => {
             sessions.open(key.clone(), connection, added)?;
-            Ok(sessions.get(&key).map(|session| session.partitions()).unwrap_or_default())
+            Ok(sessions
+                .get(&key)
+                .map(|session| session.partitions())
+                .unwrap_or_default())
         }
         FINAL_EPOCH => match sessions.get(&key) {
             Some(_) => Ok(Vec::new()),
@@ -120,7 +131,9 @@ fn enter(
     });
     let mut partitions = partitions.map_err(of_session)?;
     // Each request begins with another partition, so that none of them goes short.
-    if let Some(first) = usize::try_from(epoch).ok().and_then(|at| at.checked_rem(partitions.len()))
+    if let Some(first) = usize::try_from(epoch)
+        .ok()
+        .and_then(|at| at.checked_rem(partitions.len()))
     {
         partitions.rotate_left(first);
     }
