@@ -110,7 +110,7 @@ fn answer(
     let elsewhere = leaders_elsewhere((context, peer), &codes);
     let mut topics: BTreeMap<TopicId, Vec<PartitionData>> = BTreeMap::new();
     for (partition, code) in &codes {
-        let (leader, epoch) = elsewhere.leader(*partition);
+        let (leader, epoch) = elsewhere.leader(*partition).unwrap_or((-1, -1));
         let leader = LeaderIdAndEpoch::default()
             .with_leader_id(leader)
             .with_leader_epoch(epoch);

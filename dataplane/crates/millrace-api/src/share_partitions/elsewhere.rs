@@ -36,9 +36,9 @@ pub(crate) fn leaders_elsewhere(
 }
 
 impl Elsewhere {
-    /// The leader of a partition and its epoch; −1 where nothing is to be told.
-    pub(crate) fn leader(&self, partition: (TopicId, i32)) -> (i32, i32) {
-        self.leaders.get(&partition).copied().unwrap_or((-1, -1))
+    /// The leader of a partition and its epoch, where they are to be told.
+    pub(crate) fn leader(&self, partition: (TopicId, i32)) -> Option<(i32, i32)> {
+        self.leaders.get(&partition).copied()
     }
 
     /// Where these leaders are.

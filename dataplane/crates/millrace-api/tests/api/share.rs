@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     calls::batch,
-    share_states::KeptShareStates,
+    kept_share_states::KeptShareStates,
     world::{Sent, Settings, World, answer, peer, text},
 };
 

@@ -49,7 +49,7 @@ use millrace_wire::{
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::{settings::KeptSettings, share_states::KeptShareStates};
+use crate::{kept_share_states::KeptShareStates, settings::KeptSettings};
 
 /// No answer takes longer unless it hangs.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);

@@ -2,19 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use millrace_model::TopicId;
 use millrace_share::AcquiredRecords;
 use millrace_wire::{
-    error_code::{ErrorCode, NONE},
-    messages::{
-        ShareFetchResponse,
-        share_fetch_response::{
-            AcquiredRecords as WireAcquired, LeaderIdAndEpoch, NodeEndpoint, PartitionData,
-            ShareFetchableTopicResponse,
-        },
-    },
-    service::Peer,
+    AcquiredRange, FetchEndpoint, ShareFetchAnswer, ShareFetchedPartition, ShareFetchedTopic,
+    encode_share_fetch, error_code::ErrorCode, service::Peer,
 };
 
 use super::gather::{Gathered, Part};
@@ -28,6 +21,9 @@ use crate::{
     zones::Zone,
 };
 
+/// A partition, and what is told of it.
+type ToldPartition = ((TopicId, i32), ShareFetchedPartition);
+
 /// What there is to tell.
 pub(super) struct Told {
     /// Whether the request opened the session: then all of its partitions are told.
@@ -38,8 +34,19 @@ pub(super) struct Told {
 
 /// Answers the whole request with an error.
 pub(super) fn refuse(reply: Reply, code: ErrorCode) -> Answer {
-    let response = ShareFetchResponse::default().with_error_code(code.code());
-    reply.with(&response, code.code())
+    let answer = ShareFetchAnswer {
+        error_code: code.code(),
+        ..ShareFetchAnswer::default()
+    };
+    encoded(reply, answer, code.code())
+}
+
+fn encoded(reply: Reply, answer: ShareFetchAnswer, error: i16) -> Answer {
+    let response = encode_share_fetch(reply.version, reply.correlation_id, answer);
+    Reply::finished(
+        response.expect("fetch.max.bytes keeps answers far below 2 GiB"),
+        error,
+    )
 }
 
 /// Writes the answer, once the network takes it. `until` says until when the client must not fetch.
@@ -66,16 +73,19 @@ pub(super) async fn write(
     let elsewhere = leaders_elsewhere((context, peer), &codes);
     let now = context.now();
     let paid = payer.and_then(|payer| payer.pay(bytes, now));
-    let response = ShareFetchResponse::default()
-        .with_throttle_time_ms(throttle_time_ms(until.max(paid), now))
-        .with_acquisition_lock_timeout_ms(i32::try_from(lock.as_millis()).unwrap_or(i32::MAX))
-        .with_node_endpoints(endpoints(&elsewhere))
-        .with_responses(topics(parts, &elsewhere));
-    reply.with(&response, first_error(codes.iter().map(|(_, code)| *code)))
+    let answer = ShareFetchAnswer {
+        throttle_time_ms: throttle_time_ms(until.max(paid), now),
+        acquisition_lock_timeout_ms: i32::try_from(lock.as_millis()).unwrap_or(i32::MAX),
+        topics: topics(parts, &elsewhere),
+        endpoints: endpoints(&elsewhere),
+        ..ShareFetchAnswer::default()
+    };
+    let error = first_error(codes.iter().map(|(_, code)| *code));
+    encoded(reply, answer, error)
 }
 
 /// What is told of each partition, in the order in which they were fetched.
-fn parts(context: &Context, told: Told) -> Vec<((TopicId, i32), PartitionData)> {
+fn parts(context: &Context, told: Told) -> Vec<ToldPartition> {
     let mut acknowledged: BTreeMap<(TopicId, i32), i16> = BTreeMap::new();
     for one in told.acknowledged {
         acknowledged.insert(one.partition, code_of(&one.result));
@@ -86,48 +96,43 @@ fn parts(context: &Context, told: Told) -> Vec<((TopicId, i32), PartitionData)> 
         let is_news = told.is_first || code.is_some() || !matches!(part, Part::Nothing);
         if is_news {
             count(context, partition, &part);
-            let data = data(partition.1, part);
-            parts.push((
-                partition,
-                data.with_acknowledge_error_code(code.unwrap_or(NONE)),
-            ));
+            parts.push((partition, data(partition.1, code, part)));
         }
     }
     // Those that are not fetched any more.
     parts.extend(acknowledged.into_iter().map(|(partition, code)| {
-        let data = data(partition.1, Part::Nothing);
-        (partition, data.with_acknowledge_error_code(code))
+        let data = data(partition.1, Some(code), Part::Nothing);
+        (partition, data)
     }));
     parts
 }
 
-fn data(index: i32, part: Part) -> PartitionData {
-    let data = PartitionData::default().with_partition_index(index);
+fn data(index: i32, acknowledged: Option<i16>, part: Part) -> ShareFetchedPartition {
+    let data = ShareFetchedPartition {
+        index,
+        acknowledge_error_code: acknowledged.unwrap_or_default(),
+        ..ShareFetchedPartition::default()
+    };
     match part {
-        Part::Nothing => data.with_records(Some(Bytes::new())),
-        Part::Failed(code) => data.with_error_code(code.code()),
-        Part::Acquired { batches, ranges } => data
-            .with_records(Some(joined(&batches)))
-            .with_acquired_records(ranges.iter().map(acquired).collect()),
+        Part::Nothing => data,
+        Part::Failed(code) => ShareFetchedPartition {
+            error_code: code.code(),
+            ..data
+        },
+        Part::Acquired { batches, ranges } => ShareFetchedPartition {
+            records: batches,
+            acquired: ranges.iter().map(acquired).collect(),
+            ..data
+        },
     }
 }
 
-fn joined(batches: &[Bytes]) -> Bytes {
-    match batches {
-        [one] => one.clone(),
-        all => {
-            let mut joined = BytesMut::with_capacity(all.iter().map(Bytes::len).sum());
-            all.iter().for_each(|batch| joined.extend_from_slice(batch));
-            joined.freeze()
-        }
+fn acquired(range: &AcquiredRecords) -> AcquiredRange {
+    AcquiredRange {
+        first_offset: wire_offset(range.first),
+        last_offset: wire_offset(range.last),
+        delivery_count: range.delivery_count,
     }
-}
-
-fn acquired(range: &AcquiredRecords) -> WireAcquired {
-    WireAcquired::default()
-        .with_first_offset(wire_offset(range.first))
-        .with_last_offset(wire_offset(range.last))
-        .with_delivery_count(range.delivery_count)
 }
 
 fn count(context: &Context, (topic, index): (TopicId, i32), part: &Part) {
@@ -145,35 +150,33 @@ fn count(context: &Context, (topic, index): (TopicId, i32), part: &Part) {
     }
 }
 
-fn topics(
-    parts: Vec<((TopicId, i32), PartitionData)>,
-    elsewhere: &Elsewhere,
-) -> Vec<ShareFetchableTopicResponse> {
-    let mut topics: Vec<ShareFetchableTopicResponse> = Vec::new();
+fn topics(parts: Vec<ToldPartition>, elsewhere: &Elsewhere) -> Vec<ShareFetchedTopic> {
+    let mut topics: Vec<ShareFetchedTopic> = Vec::new();
     let mut places: BTreeMap<TopicId, usize> = BTreeMap::new();
     for (partition, data) in parts {
-        let (leader, epoch) = elsewhere.leader(partition);
-        let leader = LeaderIdAndEpoch::default()
-            .with_leader_id(leader)
-            .with_leader_epoch(epoch);
         let at = *places.entry(partition.0).or_insert_with(|| {
-            topics.push(ShareFetchableTopicResponse::default().with_topic_id(partition.0.0));
+            topics.push(ShareFetchedTopic {
+                topic_id: partition.0,
+                partitions: Vec::new(),
+            });
             topics.len() - 1
         });
         if let Some(topic) = topics.get_mut(at) {
-            topic.partitions.push(data.with_current_leader(leader));
+            topic.partitions.push(ShareFetchedPartition {
+                current_leader: elsewhere.leader(partition),
+                ..data
+            });
         }
     }
     topics
 }
 
-fn endpoints(elsewhere: &Elsewhere) -> Vec<NodeEndpoint> {
-    let endpoints = elsewhere.members().map(|member| {
-        NodeEndpoint::default()
-            .with_node_id(member.id)
-            .with_host(member.host.clone())
-            .with_port(member.port)
-            .with_rack(member.rack.clone())
+fn endpoints(elsewhere: &Elsewhere) -> Vec<FetchEndpoint> {
+    let endpoints = elsewhere.members().map(|member| FetchEndpoint {
+        node_id: member.id.0,
+        host: member.host.clone(),
+        port: member.port,
+        rack: member.rack.clone(),
     });
     endpoints.collect()
 }
