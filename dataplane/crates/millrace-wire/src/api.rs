@@ -93,6 +93,11 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::ConsumerGroupDescribe, 0, 1),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
+    serve(ApiKey::InitializeShareGroupState, 0, 0),
+    serve(ApiKey::ReadShareGroupState, 0, 0),
+    serve(ApiKey::WriteShareGroupState, 0, 0),
+    serve(ApiKey::DeleteShareGroupState, 0, 0),
+    serve(ApiKey::ReadShareGroupStateSummary, 0, 0),
 ];
 
 /// The version that the codec knows and that is written as this one: some versions differ from the one before only in
@@ -202,6 +207,11 @@ mod tests {
             ShareAcknowledge => ShareAcknowledgeRequest, ShareAcknowledgeResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
+            InitializeShareGroupState => InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;
+            ReadShareGroupState => ReadShareGroupStateRequest, ReadShareGroupStateResponse;
+            WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
+            DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
+            ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
         };
         (both.min, both.max)
     }

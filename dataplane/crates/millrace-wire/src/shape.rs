@@ -14,6 +14,7 @@ mod reader;
 mod requests;
 mod responses;
 mod share_fetch;
+mod share_states;
 mod transactions;
 
 pub(crate) use reader::Reader;

@@ -44,7 +44,7 @@ impl Leader {
         }
         let (leader, settings) = (Arc::clone(self), settings.clone());
         let tasks = shared.tasks.clone();
-        tasks.spawn(Task::ShareStateLoad, async move {
+        tasks.spawn(Task::SharePartitionLoad, async move {
             if let Err(code) = leader.read(&shared, &settings, limits).await {
                 leader.close(code);
                 shared.forget(&leader);
@@ -127,7 +127,7 @@ impl Leader {
         if let Ok(Some(first)) = first {
             let leader = Arc::clone(self);
             let tasks = shared.tasks.clone();
-            tasks.spawn(Task::ShareStateWriter, async move {
+            tasks.spawn(Task::SharePartitionWriter, async move {
                 leader.write_all(&shared, first).await;
             });
         }

@@ -23,6 +23,7 @@ mod reload;
 mod scram;
 mod settings;
 mod share;
+mod share_states;
 mod sign_in;
 mod topics;
 mod transactions;

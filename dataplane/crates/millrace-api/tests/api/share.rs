@@ -167,6 +167,7 @@ async fn world() -> World {
 async fn world_with(share: ShareConfig) -> World {
     let world = World::with(Settings {
         share,
+        kept_share_states: Some(Arc::default()),
         ..Settings::default()
     })
     .await;
@@ -180,7 +181,8 @@ async fn world_with(share: ShareConfig) -> World {
 }
 
 fn states(world: &World) -> &KeptShareStates {
-    &world.settings.share_states
+    let kept = world.settings.kept_share_states.as_deref();
+    kept.expect("a share coordinator in memory")
 }
 
 #[tokio::test]

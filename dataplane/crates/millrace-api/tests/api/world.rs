@@ -16,13 +16,14 @@ use kafka_protocol::{
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, ProducerIds,
-    QuotaConfig, Security, ShareConfig, authorizer, client_quotas, delegation_tokens, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, NoSharePeers,
+    ProducerIds, QuotaConfig, Security, ShareConfig, ShareStateRouter, authorizer, client_quotas,
+    delegation_tokens, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{
-    CoordinatorParts, GroupConfig, GroupCoordinator, TransactionConfig, TransactionCoordinator,
-    TransactionParts,
+    CoordinatorParts, GroupConfig, GroupCoordinator, ShareCoordinator, ShareCoordinatorParts,
+    ShareStateConfig, ShareStates, TransactionConfig, TransactionCoordinator, TransactionParts,
 };
 use millrace_limiter::{Network, NetworkConfig};
 use millrace_log::{LogDefaults, LogManager, LogParts};
@@ -63,6 +64,9 @@ pub(crate) struct World {
     pub(crate) peer: Arc<Peer>,
     groups: GroupCoordinator,
     transactions: TransactionCoordinator,
+    share_coordinator: ShareCoordinator,
+    /// The seam that share groups and share partitions use.
+    pub(crate) share_states: Arc<dyn ShareStates>,
     store: StreamStore,
     disk: SimDisk,
     pub(crate) meta: SqliteMeta,
@@ -83,7 +87,8 @@ pub(crate) struct Settings {
     pub(crate) block_cache_bytes: u64,
     pub(crate) security: fn() -> Security,
     pub(crate) share: ShareConfig,
-    pub(crate) share_states: Arc<KeptShareStates>,
+    /// With it, share partitions have their state there.
+    pub(crate) kept_share_states: Option<Arc<KeptShareStates>>,
     /// With it, ACLs count.
     pub(crate) authorizer: Option<AuthorizerConfig>,
     /// With it, delegation tokens are enabled, and expire by this clock.
@@ -95,6 +100,7 @@ impl Default for Settings {
         Self {
             defaults: LogDefaults {
                 offsets_topic_partitions: 3,
+                share_state_topic_partitions: 3,
                 ..LogDefaults::default()
             },
             groups: GroupConfig {
@@ -107,9 +113,18 @@ impl Default for Settings {
             block_cache_bytes: 16 << 20,
             security: Security::open,
             share: ShareConfig::default(),
-            share_states: Arc::default(),
+            kept_share_states: None,
             authorizer: None,
             tokens: None,
+        }
+    }
+}
+
+impl Settings {
+    fn share_states(&self, of_coordinator: &Arc<dyn ShareStates>) -> Arc<dyn ShareStates> {
+        match &self.kept_share_states {
+            Some(kept) => kept.clone(),
+            None => Arc::clone(of_coordinator),
         }
     }
 }
@@ -128,6 +143,8 @@ struct Running {
     logs: LogManager,
     groups: GroupCoordinator,
     transactions: TransactionCoordinator,
+    share_coordinator: ShareCoordinator,
+    share_states: Arc<dyn ShareStates>,
     store: StreamStore,
     service: ApiService,
     network: Network,
@@ -152,6 +169,8 @@ impl World {
             logs,
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             service,
             network,
@@ -165,6 +184,8 @@ impl World {
             peer: peer(1),
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             disk,
             meta,
@@ -180,6 +201,7 @@ impl World {
     pub(crate) async fn restart(self) -> Self {
         self.service.stop_waiting();
         self.transactions.close().await;
+        self.share_coordinator.close().await;
         self.groups.close().await;
         self.logs.close().await;
         self.store.close().await;
@@ -199,6 +221,8 @@ impl World {
             logs,
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             service,
             network,
@@ -211,6 +235,8 @@ impl World {
             peer: peer(1),
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             disk,
             meta,
@@ -504,6 +530,7 @@ async fn start(
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
     let seams = (random, clock, &timers);
     let (groups, transactions) = coordinators(&logs, &producer_ids, seams, settings).await;
+    let (share_coordinator, share_states) = share_coordinator(&logs, clock, &timers).await;
     let network = Network::new(clock.clone(), Supervisor::new(), settings.network);
     let service = ApiService::new(ApiParts {
         tasks: Supervisor::new(),
@@ -511,7 +538,8 @@ async fn start(
         groups: groups.clone(),
         transactions: transactions.clone(),
         transaction_peers: Arc::new(NoPeers),
-        share_states: settings.share_states.clone(),
+        share_coordinator: share_coordinator.clone(),
+        share_states: settings.share_states(&share_states),
         producer_ids,
         meta: shared,
         clock: clock.clone(),
@@ -527,6 +555,8 @@ async fn start(
         logs,
         groups,
         transactions,
+        share_coordinator,
+        share_states,
         store,
         service,
         network,
@@ -566,4 +596,24 @@ async fn coordinators(
     .await
     .expect("loads");
     (groups, transactions)
+}
+
+async fn share_coordinator(
+    logs: &LogManager,
+    clock: &SharedClock,
+    timers: &Timers,
+) -> (ShareCoordinator, Arc<dyn ShareStates>) {
+    let coordinator = ShareCoordinator::open(ShareCoordinatorParts {
+        topic: millrace_coordinator::share_group_state(logs),
+        topics: Arc::new(logs.clone()),
+        clock: clock.clone(),
+        timers: timers.clone(),
+        tasks: Supervisor::new(),
+        config: ShareStateConfig::default(),
+    })
+    .await
+    .expect("loads");
+    let peers = Arc::new(NoSharePeers);
+    let states = ShareStateRouter::new(logs.clone(), coordinator.clone(), peers);
+    (coordinator, Arc::new(states))
 }

@@ -131,6 +131,7 @@ async fn groups_begin_where_their_settings_say() {
     ] {
         let world = World::with(Settings {
             share: starting_at(reset),
+            kept_share_states: Some(Arc::default()),
             ..Settings::default()
         });
         let world = world.await;
