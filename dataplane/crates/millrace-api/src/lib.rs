@@ -90,6 +90,7 @@ pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;
 pub use scram_changes::scram_users;
 pub use service::ApiService;
+pub use share_partitions::SHARE_PARTITIONS_BYTES_MAX;
 pub use share_states::{NoSharePeers, SharePeers, ShareRequest, ShareStateRouter};
 pub use sign_in::{SaslListener, Security};
 pub use transactions::{

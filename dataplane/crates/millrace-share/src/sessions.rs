@@ -10,9 +10,11 @@ use millrace_model::TopicId;
 /// The longest id of a member, bytes. Kafka's bound.
 pub const MEMBER_ID_BYTES_MAX: usize = 36;
 
-/// The partitions of all sessions together, about 100 bytes each: more than all partitions of a broker for each of hundreds of
-/// members.
-pub const SESSION_PARTITIONS_MAX: usize = 262_144;
+/// The partitions of all sessions together: hundreds of members with hundreds of partitions each.
+pub const SESSION_PARTITIONS_MAX: usize = 65_536;
+
+/// What a partition of a session takes in memory, bytes: its place in a tree, and a share of its session.
+pub const SESSION_PARTITION_BYTES: usize = 128;
 
 /// The epoch of a request that opens a session.
 pub(crate) const INITIAL_EPOCH: i32 = 0;

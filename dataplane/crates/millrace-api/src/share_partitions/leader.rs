@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -58,6 +58,32 @@ pub(super) struct Active {
     pub(super) waiting: Vec<(u64, oneshot::Sender<Result<(), ErrorCode>>)>,
     /// When acquisition locks are looked at next.
     pub(super) wakes_at: Option<Duration>,
+    pub(super) size: InFlightSize,
+}
+
+/// How much of the memory for records in flight a share partition takes.
+#[derive(Debug)]
+pub(super) struct InFlightSize {
+    batches: usize,
+    of_all: Arc<AtomicUsize>,
+}
+
+impl InFlightSize {
+    pub(super) fn new(of_all: Arc<AtomicUsize>) -> Self {
+        Self { batches: 0, of_all }
+    }
+
+    fn set(&mut self, batches: usize) {
+        self.of_all.fetch_add(batches, Ordering::Relaxed);
+        self.of_all.fetch_sub(self.batches, Ordering::Relaxed);
+        self.batches = batches;
+    }
+}
+
+impl Drop for InFlightSize {
+    fn drop(&mut self) {
+        self.set(0);
+    }
 }
 
 /// The right to read from the log for a member. Those that waited for it look again once it is dropped.
@@ -110,16 +136,11 @@ impl Leader {
         }
     }
 
-    /// Whether a fetch has something to find here: records that a member can acquire, or an error.
-    pub(crate) fn is_ready(&self, isolation: Isolation) -> bool {
-        if self.is_closed() {
-            return true;
-        }
-        !self.is_fetching.load(Ordering::Acquire) && self.available_from(isolation).is_some()
-    }
-
-    /// Where the next available records are, if the log has any from there on.
+    /// Where the next records are that a member can acquire, if the log has any from there on, and no other member reads them.
     pub(crate) fn available_from(&self, isolation: Isolation) -> Option<Offset> {
+        if self.is_fetching.load(Ordering::Acquire) {
+            return None;
+        }
         let readable_to = readable_to(&self.log, isolation);
         let phase = self.phase.lock();
         let Phase::Active(active) = &*phase else {
@@ -138,8 +159,12 @@ impl Leader {
     }
 
     /// Where a member reads; `None` where nothing is to be read now. The group may have other limits than before.
-    pub(crate) fn fetch_offset(&self, limits: Limits) -> Option<Offset> {
+    pub(crate) fn fetch_offset(&self, mut limits: Limits) -> Option<Offset> {
         let log_start = self.log.start_offset();
+        if self.shared.upgrade()?.has_too_many_in_flight() {
+            // Only what is in flight already is delivered again.
+            limits.record_locks = 0;
+        }
         let offset = self.with(|active| {
             active.records.set_limits(limits);
             active.records.advance_log_start(log_start);
@@ -199,7 +224,11 @@ impl Leader {
     /// It is not here: it was not read yet, or is another broker's.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Active) -> T) -> Result<T, ErrorCode> {
         match &mut *self.phase.lock() {
-            Phase::Active(active) => Ok(work(active)),
+            Phase::Active(active) => {
+                let result = work(active);
+                active.size.set(active.records.batches());
+                Ok(result)
+            }
             Phase::New | Phase::Loading => Err(ErrorCode::UnknownTopicOrPartition),
             Phase::Closed(code) => Err(*code),
         }

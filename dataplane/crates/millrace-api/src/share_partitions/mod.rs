@@ -21,7 +21,10 @@ mod state;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use metrics::{Counter, Gauge};
@@ -29,7 +32,10 @@ use millrace_coordinator::{SharePartition, ShareStates};
 use millrace_log::PartitionLog;
 use millrace_model::{TopicId, TopicPartition};
 use millrace_purgatory::{Purgatory, Timers, Wait};
-use millrace_share::{GroupSettings, Limits, SessionError, SessionKey, Sessions, ShareConfig};
+use millrace_share::{
+    GroupSettings, Limits, SESSION_PARTITION_BYTES, SESSION_PARTITIONS_MAX, SessionError,
+    SessionKey, Sessions, ShareConfig,
+};
 use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use millrace_wire::error_code::ErrorCode;
@@ -47,8 +53,18 @@ pub(crate) const INITIAL_EPOCH: i32 = 0;
 /// The epoch of a request that closes one.
 pub(crate) const FINAL_EPOCH: i32 = -1;
 
-/// The share partitions of this broker: about 1 KiB each, beside their records in flight.
-const SHARE_PARTITIONS_MAX: usize = 16_384;
+/// The share partitions of this broker, about 1 KiB each.
+const SHARE_PARTITIONS_MAX: usize = 8_192;
+
+/// Records in flight, as batches of records in a row with the same state, about 128 bytes each. Where there are more, members get
+/// only what is in flight already and became available again.
+const IN_FLIGHT_BATCHES_MAX: usize = 65_536;
+
+/// What share partitions and share sessions may take in memory, bytes.
+pub const SHARE_PARTITIONS_BYTES_MAX: u64 = (SHARE_PARTITIONS_MAX * 1_024
+    + IN_FLIGHT_BATCHES_MAX * 128
+    + SESSION_PARTITIONS_MAX * SESSION_PARTITION_BYTES)
+    as u64;
 
 /// The share partitions and sessions of this broker. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -77,6 +93,8 @@ struct Shared {
     tasks: Supervisor,
     sessions: Mutex<Sessions>,
     leaders: Mutex<Leaders>,
+    /// The batches in flight of all share partitions.
+    in_flight: Arc<AtomicUsize>,
     metrics: ShareMetrics,
 }
 
@@ -121,6 +139,7 @@ impl SharePartitions {
                 tasks: parts.tasks,
                 sessions: Mutex::new(sessions),
                 leaders: Mutex::default(),
+                in_flight: Arc::default(),
                 metrics: ShareMetrics::new(),
             }),
         }
@@ -229,6 +248,10 @@ impl Shared {
         }
         leaders.remove_same(leader);
         self.metrics.show_partitions(&leaders);
+    }
+
+    fn has_too_many_in_flight(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > IN_FLIGHT_BATCHES_MAX
     }
 
     /// Whether the log is led here, and the group has a session.

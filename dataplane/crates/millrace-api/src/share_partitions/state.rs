@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::{
     Shared,
-    leader::{Active, Leader, Phase},
+    leader::{Active, InFlightSize, Leader, Phase},
 };
 use crate::code;
 
@@ -82,6 +82,7 @@ impl Leader {
             is_writing: false,
             waiting: Vec::new(),
             wakes_at: None,
+            size: InFlightSize::new(Arc::clone(&shared.in_flight)),
         };
         let mut phase = self.phase.lock();
         if let Phase::Closed(code) = *phase {

@@ -3,7 +3,9 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*, producers, share_fetch, share_states, transactions};
+use super::{
+    MessageShape, Schema, Tagged, fields::*, producers, share_fetch, share_states, transactions,
+};
 
 /// The shape of an API's request; nothing where the API is not served.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -64,16 +66,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeTopicPartitions => (0, &DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &ALTER_REPLICA_LOG_DIRS),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
-        ApiKey::ShareFetch => (0, &share_fetch::SHARE_FETCH_REQUEST),
-        ApiKey::ShareAcknowledge => (0, &share_fetch::SHARE_ACKNOWLEDGE_REQUEST),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
-        ApiKey::InitializeShareGroupState => (0, &share_states::INITIALIZE_REQUEST),
-        ApiKey::ReadShareGroupState => (0, &share_states::READ_REQUEST),
-        ApiKey::WriteShareGroupState => (0, &share_states::WRITE_REQUEST),
-        ApiKey::DeleteShareGroupState => (0, &share_states::DELETE_REQUEST),
-        ApiKey::ReadShareGroupStateSummary => (0, &share_states::READ_REQUEST),
-        _ => return None,
+        _ => share_fetch::request_of(api_key).or_else(|| share_states::request_of(api_key))?,
     };
     Some(MessageShape {
         flexible_from,

@@ -3,7 +3,9 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*, producers, share_fetch, share_states, transactions};
+use super::{
+    MessageShape, Schema, Tagged, fields::*, producers, share_fetch, share_states, transactions,
+};
 
 mod brokers;
 mod groups;
@@ -63,16 +65,9 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeTopicPartitions => (0, &brokers::DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &brokers::ALTER_REPLICA_LOG_DIRS),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
-        ApiKey::ShareFetch => (0, &share_fetch::SHARE_FETCH_RESPONSE),
-        ApiKey::ShareAcknowledge => (0, &share_fetch::SHARE_ACKNOWLEDGE_RESPONSE),
         ApiKey::ConsumerGroupHeartbeat => (0, &groups::CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &groups::CONSUMER_GROUP_DESCRIBE),
-        ApiKey::InitializeShareGroupState => (0, &share_states::CHANGE_RESPONSE),
-        ApiKey::ReadShareGroupState => (0, &share_states::READ_RESPONSE),
-        ApiKey::WriteShareGroupState => (0, &share_states::CHANGE_RESPONSE),
-        ApiKey::DeleteShareGroupState => (0, &share_states::CHANGE_RESPONSE),
-        ApiKey::ReadShareGroupStateSummary => (0, &share_states::READ_SUMMARY_RESPONSE),
-        _ => return None,
+        _ => share_fetch::response_of(api_key).or_else(|| share_states::response_of(api_key))?,
     };
     Some(MessageShape {
         flexible_from,

@@ -1,8 +1,28 @@
 //! The schemas of ShareFetch and ShareAcknowledge, requests and responses, reduced to lengths.
 
+use kafka_protocol::messages::ApiKey;
+
 use super::{Schema, fields::*};
 
-pub(super) static SHARE_FETCH_REQUEST: Schema = plain(&[
+/// The first flexible version of a request, and its schema.
+pub(super) fn request_of(api_key: ApiKey) -> Option<(i16, &'static Schema)> {
+    match api_key {
+        ApiKey::ShareFetch => Some((0, &SHARE_FETCH_REQUEST)),
+        ApiKey::ShareAcknowledge => Some((0, &SHARE_ACKNOWLEDGE_REQUEST)),
+        _ => None,
+    }
+}
+
+/// The same of its response.
+pub(super) fn response_of(api_key: ApiKey) -> Option<(i16, &'static Schema)> {
+    match api_key {
+        ApiKey::ShareFetch => Some((0, &SHARE_FETCH_RESPONSE)),
+        ApiKey::ShareAcknowledge => Some((0, &SHARE_ACKNOWLEDGE_RESPONSE)),
+        _ => None,
+    }
+}
+
+static SHARE_FETCH_REQUEST: Schema = plain(&[
     always(TEXT),  // group id
     always(TEXT),  // member id
     always(INT32), // share session epoch
@@ -23,7 +43,7 @@ static FORGOTTEN_TOPIC: Schema = plain(&[
     always(INT32S), // partitions
 ]);
 
-pub(super) static SHARE_ACKNOWLEDGE_REQUEST: Schema = plain(&[
+static SHARE_ACKNOWLEDGE_REQUEST: Schema = plain(&[
     always(TEXT),  // group id
     always(TEXT),  // member id
     always(INT32), // share session epoch
@@ -39,7 +59,7 @@ static ACKNOWLEDGEMENT_BATCH: Schema = plain(&[
     always(INT8S), // acknowledge types
 ]);
 
-pub(super) static SHARE_FETCH_RESPONSE: Schema = plain(&[
+static SHARE_FETCH_RESPONSE: Schema = plain(&[
     always(INT32), // throttle time
     always(INT16), // error
     always(TEXT),  // error message
@@ -77,7 +97,7 @@ static NODE_ENDPOINT: Schema = plain(&[
     always(TEXT),  // rack
 ]);
 
-pub(super) static SHARE_ACKNOWLEDGE_RESPONSE: Schema = plain(&[
+static SHARE_ACKNOWLEDGE_RESPONSE: Schema = plain(&[
     always(INT32), // throttle time
     always(INT16), // error
     always(TEXT),  // error message

@@ -1,10 +1,10 @@
 //! Acquires records for a member, and waits where there are none.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use millrace_log::{Isolation, PartitionLog, ReadResult};
-use millrace_model::{TopicId, TopicPartition};
+use millrace_model::{Offset, TopicId, TopicPartition};
 use millrace_share::{
     AbortedRecords, AcquiredRecords, Acquirer, Fetched, GroupSettings, Limits, SessionKey,
     deliverable,
@@ -50,7 +50,7 @@ impl Sizes {
             wait: wait.min(WAIT_MAX),
             bytes_min: bytes_min.min(bytes_max as u64),
             bytes_max,
-            records_max: u64::try_from(request.max_records).unwrap_or(0),
+            records_max: u64::try_from(request.max_records).unwrap_or(0).max(1),
             batch_size: u64::try_from(request.batch_size).unwrap_or(0).max(1),
         }
     }
@@ -77,7 +77,16 @@ struct Wanted {
     leader: Option<Arc<Leader>>,
     /// Held while records are read from objects.
     turn: Option<FetchTurn>,
+    /// Where nothing is, because log compaction has removed it: from an offset to where readable records ended.
+    vacant: Option<Range<Offset>>,
     part: Part,
+}
+
+/// A partition that is waited for.
+#[derive(Debug, Clone)]
+struct Watched {
+    leader: Arc<Leader>,
+    vacant: Option<Range<Offset>>,
 }
 
 /// What was found of a partition.
@@ -132,6 +141,7 @@ impl ShareFetch {
             log: context.led(rights, partition).map(|(_, log)| log),
             leader: None,
             turn: None,
+            vacant: None,
             part: Part::Nothing,
         });
         Self {
@@ -223,20 +233,26 @@ impl ShareFetch {
     /// Whether the partitions together have what the member wants at least, or one of them has an error to tell.
     fn has_enough(&self) -> bool {
         let failed = { self.wanted.iter() }.any(|wanted| matches!(wanted.part, Part::Failed(_)));
-        failed || is_enough(&self.leaders(), self.isolation, self.sizes.bytes_min)
+        failed || is_enough(&self.watched(), self.isolation, self.sizes.bytes_min)
     }
 
-    fn leaders(&self) -> Vec<Arc<Leader>> {
-        let leaders = self.wanted.iter().filter(|wanted| wanted.turn.is_none());
-        leaders.filter_map(|wanted| wanted.leader.clone()).collect()
+    fn watched(&self) -> Vec<Watched> {
+        let watched = self.wanted.iter().filter(|wanted| wanted.turn.is_none());
+        let watched = watched.filter_map(|wanted| {
+            Some(Watched {
+                leader: wanted.leader.clone()?,
+                vacant: wanted.vacant.clone(),
+            })
+        });
+        watched.collect()
     }
 
     async fn wait(&self, context: &Context, time: Duration, progress: &Progress) {
-        let leaders = self.leaders();
-        let keys = leaders.iter().map(|leader| leader.log().id().clone());
+        let watched = self.watched();
+        let keys = watched.iter().map(|of| of.leader.log().id().clone());
         let keys: Vec<TopicPartition> = keys.collect();
         let (isolation, bytes_min) = (self.isolation, self.sizes.bytes_min);
-        let is_ready = move || is_enough(&leaders, isolation, bytes_min);
+        let is_ready = move || is_enough(&watched, isolation, bytes_min);
         let in_memory = context.purgatory.wait(&keys, time, is_ready);
         tokio::select! {
             biased;
@@ -307,8 +323,8 @@ impl Wanted {
         };
         for _ in 0..READS_MAX {
             let offset = leader.fetch_offset(reader.limits);
-            let offset = offset.filter(|at| *at < readable_to(leader.log(), reader.isolation));
-            let Some(offset) = offset else {
+            let readable_to = readable_to(leader.log(), reader.isolation);
+            let Some(offset) = offset.filter(|at| *at < readable_to) else {
                 return Ok(());
             };
             let source = Source {
@@ -320,6 +336,10 @@ impl Wanted {
                 self.turn = Some(turn);
                 return Ok(());
             };
+            if read.batches.is_empty() {
+                self.vacant = Some(offset..readable_to);
+                return Ok(());
+            }
             let fetched = looked_at(offset, &read)?;
             let ranges = leader.acquire(&fetched, acquirer)?;
             if ranges.is_empty() {
@@ -395,18 +415,25 @@ fn holding(batches: Vec<Bytes>, ranges: &[AcquiredRecords]) -> Vec<Bytes> {
 }
 
 /// Whether share partitions together have `bytes_min` to acquire, or one of them has an error to tell.
-fn is_enough(leaders: &[Arc<Leader>], isolation: Isolation, bytes_min: u64) -> bool {
+fn is_enough(watched: &[Watched], isolation: Isolation, bytes_min: u64) -> bool {
     let mut bytes = 0;
-    for leader in leaders.iter().filter(|leader| leader.is_ready(isolation)) {
-        let Some(from) = leader.available_from(isolation) else {
+    for Watched { leader, vacant } in watched {
+        if leader.is_closed() {
             return true;
+        }
+        let to = readable_to(leader.log(), isolation);
+        let from = leader.available_from(isolation);
+        let is_vacant = |from: Offset| {
+            let vacant = vacant.as_ref();
+            vacant.is_some_and(|vacant| from >= vacant.start && to <= vacant.end)
+        };
+        let Some(from) = from.filter(|from| !is_vacant(*from)) else {
+            continue;
         };
         if bytes_min <= 1 {
             return true;
         }
-        bytes += leader
-            .log()
-            .bytes_between(from, readable_to(leader.log(), isolation));
+        bytes += leader.log().bytes_between(from, to);
         if bytes >= bytes_min {
             return true;
         }

@@ -274,3 +274,39 @@ async fn partitions_take_turns() {
         .collect();
     assert_eq!(told, [(0, 0, 1), (1, 0, 0)]);
 }
+
+/// With the share coordinator of the broker itself.
+#[tokio::test]
+async fn states_are_kept_by_the_share_coordinator() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    world.produce("t", 0, batch(&["a", "b", "c"])).await;
+    let initialized = world
+        .share_states
+        .initialize(share_partition(&world, 0), 3, None);
+    initialized.await.expect("initialized");
+    let mut one = Member::new(&world, "m1", 1);
+    let request = one.request(&[0], &[]).with_max_wait_ms(200);
+    assert_eq!(
+        acquired(&one.ask(&request).await),
+        [],
+        "after the last record"
+    );
+    world.produce("t", 0, batch(&["d", "e", "f"])).await;
+    let request = one.request(&[0], &[]).with_max_wait_ms(5_000);
+    assert_eq!(acquired(&one.ask(&request).await), [(3, 5, 1)]);
+    let types = [ACCEPT, RELEASE, REJECT];
+    assert_eq!(one.acknowledged(&[(3, 5, &types)]).await, 0);
+    drop(one);
+    let world = world.restart().await;
+    let mut one = Member::new(&world, "m1", 1);
+    let request = one.request(&[0], &[]).with_max_wait_ms(10_000);
+    assert_eq!(acquired(&one.ask(&request).await), [(4, 4, 2)]);
+    assert_eq!(one.acknowledged(&[(4, 4, &[ACCEPT])]).await, 0);
+    let state = world
+        .share_states
+        .read_summary(share_partition(&world, 0))
+        .await;
+    let state = state.expect("known");
+    assert_eq!((state.state_epoch, state.start_offset), (3, Some(6)));
+}
