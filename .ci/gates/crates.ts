@@ -28,6 +28,7 @@ const ROWS: Record<string, number> = {
   "millrace-security": 5,
   "millrace-cluster": 6,
   "millrace-coordinator": 6,
+  "millrace-share": 6,
   "millrace-api": 7,
   "millrace-net": 7,
   "millrace-broker": 8,

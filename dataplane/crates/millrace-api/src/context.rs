@@ -11,6 +11,7 @@ use millrace_meta::{MetaStore, StoreFailure};
 use millrace_model::{NodeId, TopicPartition};
 use millrace_purgatory::{Purgatory, PurgatoryConfig, Timers, Wait};
 use millrace_security::quota::LiveQuotas;
+use millrace_share::ShareConfig;
 use millrace_tasks::Supervisor;
 use millrace_time::{SharedClock, SharedRandom};
 use millrace_wire::{StrBytes, messages::BrokerId, service::Peer};
@@ -33,6 +34,7 @@ use crate::{
     scram_changes::ScramChanges,
     security_changes::SecurityChanges,
     settings::BrokerSettings,
+    share_partitions::{SharePartitions, ShareParts},
     sign_in::{Security, SignIn},
     topic_changes::TopicChanges,
     transactions::TransactionPeers,
@@ -99,6 +101,8 @@ pub struct ApiConfig {
     pub rack: Option<String>,
     /// The brokers of the cluster; `None` where this one is alone.
     pub members: Option<Members>,
+    /// The settings of share groups.
+    pub share: ShareConfig,
     /// `replica.selector.class`: who serves consumers of other zones.
     pub replica_selector: ReplicaSelector,
 }
@@ -131,6 +135,8 @@ pub(crate) struct Context {
     /// Fetches that wait for data.
     pub(crate) purgatory: Purgatory<TopicPartition, Wait>,
     pub(crate) wakeups: Wakeups,
+    /// Share partitions that this broker leads.
+    pub(crate) share: SharePartitions,
     pub(crate) producer_ids: Arc<ProducerIds>,
     pub(crate) authorization: Arc<Authorization>,
     /// Nothing where there is no authorizer.
@@ -161,6 +167,15 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(parts: ApiParts) -> Arc<Self> {
         let purgatory = Purgatory::with_timers(parts.timers, PurgatoryConfig::default());
+        let share = ShareParts {
+            config: parts.config.share.clone(),
+            of_groups: parts.groups.config().of_groups.clone(),
+            states: Arc::clone(&parts.share_states),
+            purgatory: purgatory.clone(),
+            timers: purgatory.timers().clone(),
+            clock: parts.clock.clone(),
+            tasks: parts.tasks.clone(),
+        };
         let authorizer = parts.security.authorizer.clone();
         let tokens = parts.security.delegation.clone();
         let token_changes =
@@ -189,6 +204,7 @@ impl Context {
             clock: parts.clock.clone(),
             network: parts.network,
             wakeups: Wakeups::new(purgatory.clone()),
+            share: SharePartitions::new(share),
             purgatory,
             producer_ids: parts.producer_ids,
             quota_changes: Arc::new(QuotaChanges::new(

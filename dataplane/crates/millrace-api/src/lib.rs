@@ -30,6 +30,7 @@
 //! | `delegation_tokens` | changes of delegation tokens, stored before they count |
 //! | `security_changes` | makes those changes, one after the other, each to its end |
 //! | `settings` | the broker's settings as clients see and change them |
+//! | `share_partitions` | share partitions that this broker leads, and share sessions |
 //! | `cold_reads` | reads of what has left memory, beside the fetches that want it |
 //! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
@@ -69,6 +70,7 @@ mod scram_changes;
 mod security_changes;
 mod service;
 pub mod settings;
+mod share_partitions;
 mod share_states;
 mod sign_in;
 mod topic_changes;
@@ -89,6 +91,7 @@ pub use delegation_tokens::delegation_tokens;
 pub use fetch_sessions::FETCH_SESSIONS_BYTES_MAX;
 pub use inspection::INSPECTION_BYTES_MAX;
 pub use members::Members;
+pub use millrace_share::{GroupSettings, ResetStrategy, ShareConfig};
 pub use own_requests::OwnRequestError;
 pub use producer_ids::ProducerIds;
 pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
@@ -96,6 +99,7 @@ pub use quota_changes::client_quotas;
 pub use resource_configs::{StoredConfigs, resource_configs};
 pub use scram_changes::scram_users;
 pub use service::ApiService;
+pub use share_partitions::SHARE_PARTITIONS_BYTES_MAX;
 pub use share_states::{NoSharePeers, SharePeers, ShareRequest, ShareStateRouter};
 pub use sign_in::{SaslListener, Security};
 pub use transactions::{

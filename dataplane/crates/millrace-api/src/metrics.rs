@@ -169,6 +169,8 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::GetTelemetrySubscriptions => "GetTelemetrySubscriptions",
         ApiKey::PushTelemetry => "PushTelemetry",
         ApiKey::ListConfigResources => "ListConfigResources",
+        ApiKey::ShareFetch => "ShareFetch",
+        ApiKey::ShareAcknowledge => "ShareAcknowledge",
         ApiKey::ConsumerGroupHeartbeat => "ConsumerGroupHeartbeat",
         ApiKey::ConsumerGroupDescribe => "ConsumerGroupDescribe",
         ApiKey::InitializeShareGroupState => "InitializeShareGroupState",

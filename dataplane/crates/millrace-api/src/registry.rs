@@ -76,6 +76,8 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(ConsumerGroupDescribe, consumer_group_describe),
     serve!(GetTelemetrySubscriptions, get_telemetry_subscriptions),
     serve!(PushTelemetry, push_telemetry),
+    serve!(ShareFetch, share_fetch),
+    serve!(ShareAcknowledge, share_acknowledge),
     serve!(ListConfigResources, list_config_resources),
     serve!(DescribeTopicPartitions, describe_topic_partitions),
     serve!(InitializeShareGroupState, initialize_share_group_state),

@@ -183,6 +183,7 @@ impl Service for ApiService {
     fn disconnected(&self, peer: &Arc<Peer>) {
         self.context.cold_reads.disconnected(peer.id);
         self.context.redirects.disconnected(peer.id);
+        self.context.share.disconnected(peer.id);
         if peer.identity.must_authenticate() {
             self.context.sign_in.disconnected(peer);
         }

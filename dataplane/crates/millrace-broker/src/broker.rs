@@ -735,6 +735,7 @@ fn api_config(
         rack: config.rack.clone(),
         members: cluster.map(|cluster| cluster.view().brokers.clone()),
         replica_selector: config.replica_selector,
+        share: config.share.clone(),
     }
 }
 

@@ -7,7 +7,9 @@
 
 use std::fmt;
 
-use millrace_api::{COLD_READ_BYTES_MAX, FETCH_SESSIONS_BYTES_MAX, INSPECTION_BYTES_MAX};
+use millrace_api::{
+    COLD_READ_BYTES_MAX, FETCH_SESSIONS_BYTES_MAX, INSPECTION_BYTES_MAX, SHARE_PARTITIONS_BYTES_MAX,
+};
 use millrace_blockcache::BYPASSES_MAX;
 use millrace_coordinator::{
     SHARE_STATE_WRITES_BYTES_MAX, TRANSACTION_WRITES_BYTES_MAX, config::GROUP_WRITES_BYTES_MAX,
@@ -267,6 +269,7 @@ fn work_bytes(config: &BrokerConfig) -> u64 {
         + COLD_READ_BYTES_MAX
         + FETCH_SESSIONS_BYTES_MAX
         + INSPECTION_BYTES_MAX
+        + SHARE_PARTITIONS_BYTES_MAX
         + GROUP_WRITES_BYTES_MAX
         + config.transactions.memory_bytes
         + TRANSACTION_WRITES_BYTES_MAX

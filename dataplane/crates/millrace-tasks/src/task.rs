@@ -93,6 +93,10 @@ tasks! {
     SecurityChanges = "security-changes",
     /// Has the states of a share group's partitions initialized or deleted.
     ShareStates = "share-states",
+    /// Reads the state of a share partition for its leader.
+    SharePartitionLoad = "share-partition-load",
+    /// Writes the state of a share partition for its leader.
+    SharePartitionWriter = "share-partition-writer",
     /// Acknowledges the appends of one stream.
     StreamAcknowledge = "stream-acknowledge",
     /// Opens partitions once the bucket answers that was down at startup.

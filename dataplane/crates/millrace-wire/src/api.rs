@@ -88,6 +88,8 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DescribeTransactions, 0, 0),
     serve(ApiKey::ListTransactions, 0, 2),
     serve(ApiKey::ConsumerGroupHeartbeat, 0, 1),
+    serve(ApiKey::ShareFetch, 1, 1),
+    serve(ApiKey::ShareAcknowledge, 1, 1),
     serve(ApiKey::ConsumerGroupDescribe, 0, 1),
     serve(ApiKey::GetTelemetrySubscriptions, 0, 0),
     serve(ApiKey::PushTelemetry, 0, 0),
@@ -210,6 +212,8 @@ mod tests {
             GetTelemetrySubscriptions => GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse;
             PushTelemetry => PushTelemetryRequest, PushTelemetryResponse;
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
+            ShareFetch => ShareFetchRequest, ShareFetchResponse;
+            ShareAcknowledge => ShareAcknowledgeRequest, ShareAcknowledgeResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
             InitializeShareGroupState => InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;

@@ -55,6 +55,8 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::DescribeProducers
         | ApiKey::DescribeTransactions
         | ApiKey::ListTransactions
+        | ApiKey::ShareFetch
+        | ApiKey::ShareAcknowledge
         | ApiKey::ConsumerGroupHeartbeat
         | ApiKey::ConsumerGroupDescribe
         | ApiKey::GetTelemetrySubscriptions
@@ -231,6 +233,8 @@ mod tests {
             DescribeCluster DescribeClusterResponse, AlterReplicaLogDirs AlterReplicaLogDirsResponse,
             DescribeTopicPartitions DescribeTopicPartitionsResponse, UpdateFeatures UpdateFeaturesResponse,
             DescribeProducers DescribeProducersResponse, ListConfigResources ListConfigResourcesResponse,
+            ShareFetch ShareFetchResponse,
+            ShareAcknowledge ShareAcknowledgeResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatResponse,
             GetTelemetrySubscriptions GetTelemetrySubscriptionsResponse, PushTelemetry PushTelemetryResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeResponse,

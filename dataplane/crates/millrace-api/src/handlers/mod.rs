@@ -63,6 +63,8 @@ pub(crate) mod read_share_group_state_summary;
 pub(crate) mod renew_delegation_token;
 pub(crate) mod sasl_authenticate;
 pub(crate) mod sasl_handshake;
+pub(crate) mod share_acknowledge;
+pub(crate) mod share_fetch;
 pub(crate) mod share_group_describe;
 pub(crate) mod share_group_heartbeat;
 pub(crate) mod sync_group;

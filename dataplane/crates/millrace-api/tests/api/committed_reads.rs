@@ -32,7 +32,7 @@ fn log(world: &World) -> Arc<PartitionLog> {
     world.logs.partition(&partition).expect("served")
 }
 
-async fn send(world: &World, id: i64, sequence: i32, value: &str) {
+pub(crate) async fn send(world: &World, id: i64, sequence: i32, value: &str) {
     let log = log(world);
     let mut builder = BatchBuilder::new(Compression::None)
         .producer(id, 0, sequence)
@@ -47,7 +47,7 @@ async fn send(world: &World, id: i64, sequence: i32, value: &str) {
     ticket.await.expect("durable");
 }
 
-async fn end(world: &World, producer_id: i64, committed: bool) {
+pub(crate) async fn end(world: &World, producer_id: i64, committed: bool) {
     let marker = TransactionMarker {
         producer_id,
         producer_epoch: 0,

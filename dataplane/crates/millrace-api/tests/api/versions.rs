@@ -326,6 +326,11 @@ async fn every_version_of_the_group_apis_is_served() {
     })
     .await;
     ask_all(&world, |_| offset_delete("none", "t", 0)).await;
+    let topics = [world.logs.topics()[0].id.0, uuid::Uuid::from_u128(1)];
+    for epoch in [0, 1, 7, -1] {
+        ask_all(&world, |_| share_acknowledge("g", "m", epoch, &topics)).await;
+        ask_all(&world, |_| share_fetch("g", "m", epoch, &topics)).await;
+    }
 }
 
 #[tokio::test]
@@ -583,6 +588,51 @@ pub(crate) fn offset_commit(group_id: &str, topic: &str) -> OffsetCommitRequest 
         .with_group_id(group(group_id))
         .with_generation_id_or_member_epoch(-1)
         .with_topics(vec![topic])
+}
+
+/// A fetch of the first partitions of topics that does not wait.
+pub(crate) fn share_fetch(
+    group_id: &str,
+    member_id: &str,
+    epoch: i32,
+    topics: &[uuid::Uuid],
+) -> ShareFetchRequest {
+    let topic = |id: &uuid::Uuid| {
+        share_fetch_request::FetchTopic::default()
+            .with_topic_id(*id)
+            .with_partitions(vec![share_fetch_request::FetchPartition::default()])
+    };
+    ShareFetchRequest::default()
+        .with_group_id(Some(group(group_id)))
+        .with_member_id(Some(text(member_id)))
+        .with_share_session_epoch(epoch)
+        .with_max_bytes(1 << 20)
+        .with_max_records(10)
+        .with_batch_size(10)
+        .with_topics(topics.iter().map(topic).collect())
+}
+
+/// Accepts the first record of the first partitions of topics.
+pub(crate) fn share_acknowledge(
+    group_id: &str,
+    member_id: &str,
+    epoch: i32,
+    topics: &[uuid::Uuid],
+) -> ShareAcknowledgeRequest {
+    let batch =
+        share_acknowledge_request::AcknowledgementBatch::default().with_acknowledge_types(vec![1]);
+    let partition = share_acknowledge_request::AcknowledgePartition::default()
+        .with_acknowledgement_batches(vec![batch]);
+    let topic = |id: &uuid::Uuid| {
+        share_acknowledge_request::AcknowledgeTopic::default()
+            .with_topic_id(*id)
+            .with_partitions(vec![partition.clone()])
+    };
+    ShareAcknowledgeRequest::default()
+        .with_group_id(Some(group(group_id)))
+        .with_member_id(Some(text(member_id)))
+        .with_share_session_epoch(epoch)
+        .with_topics(topics.iter().map(topic).collect())
 }
 
 pub(crate) fn offset_delete(group_id: &str, topic: &str, partition: i32) -> OffsetDeleteRequest {

@@ -17,8 +17,8 @@ use kafka_protocol::{
 };
 use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, NoSharePeers,
-    ProducerIds, QuotaConfig, Security, ShareStateRouter, TELEMETRY_BYTES_MAX, authorizer,
-    client_quotas, delegation_tokens, resource_configs, scram_users,
+    ProducerIds, QuotaConfig, Security, ShareConfig, ShareStateRouter, TELEMETRY_BYTES_MAX,
+    authorizer, client_quotas, delegation_tokens, resource_configs, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{
@@ -50,7 +50,7 @@ use millrace_wire::{
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::settings::KeptSettings;
+use crate::{kept_share_states::KeptShareStates, settings::KeptSettings};
 
 /// No answer takes longer unless it hangs.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -72,7 +72,7 @@ pub(crate) struct World {
     pub(crate) meta: SqliteMeta,
     random: SharedRandom,
     clock: SharedClock,
-    settings: Settings,
+    pub(crate) settings: Settings,
     folder: TempDir,
     correlation: AtomicI32,
 }
@@ -86,6 +86,9 @@ pub(crate) struct Settings {
     pub(crate) network: NetworkConfig,
     pub(crate) block_cache_bytes: u64,
     pub(crate) security: fn() -> Security,
+    pub(crate) share: ShareConfig,
+    /// With it, share partitions have their state there.
+    pub(crate) kept_share_states: Option<Arc<KeptShareStates>>,
     /// With it, ACLs count.
     pub(crate) authorizer: Option<AuthorizerConfig>,
     /// With it, delegation tokens are enabled, and expire by this clock.
@@ -109,8 +112,19 @@ impl Default for Settings {
             network: NetworkConfig::default(),
             block_cache_bytes: 16 << 20,
             security: Security::open,
+            share: ShareConfig::default(),
+            kept_share_states: None,
             authorizer: None,
             tokens: None,
+        }
+    }
+}
+
+impl Settings {
+    fn share_states(&self, of_coordinator: &Arc<dyn ShareStates>) -> Arc<dyn ShareStates> {
+        match &self.kept_share_states {
+            Some(kept) => kept.clone(),
+            None => Arc::clone(of_coordinator),
         }
     }
 }
@@ -401,7 +415,7 @@ pub(crate) fn peer(number: u64) -> Arc<Peer> {
     Arc::new(Peer::new(number, address, "INTERNAL".into()))
 }
 
-fn config(quotas: QuotaConfig) -> ApiConfig {
+fn config(settings: &Settings) -> ApiConfig {
     let endpoint = |listener: &str, host: &str, port| AdvertisedEndpoint {
         listener: listener.into(),
         host: host.into(),
@@ -419,7 +433,8 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
         rack: None,
         members: None,
         replica_selector: millrace_api::ReplicaSelector::default(),
-        quotas,
+        quotas: settings.quotas,
+        share: settings.share.clone(),
     }
 }
 
@@ -526,7 +541,7 @@ async fn start(
         transactions: transactions.clone(),
         transaction_peers: Arc::new(NoPeers),
         share_coordinator: share_coordinator.clone(),
-        share_states: Arc::clone(&share_states),
+        share_states: settings.share_states(&share_states),
         producer_ids,
         meta: shared,
         clock: clock.clone(),
@@ -537,7 +552,7 @@ async fn start(
         security: security(settings, meta).await,
         quotas: stored_quotas(meta).await,
         resource_configs: resource_configs(meta).await.expect("reads"),
-        config: config(settings.quotas),
+        config: config(settings),
     });
     Running {
         logs,

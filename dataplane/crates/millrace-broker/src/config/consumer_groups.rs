@@ -1,7 +1,5 @@
 //! `group.consumer.*`: consumer groups, whose partitions the broker assigns (KIP-848).
 
-use std::time::Duration;
-
 use millrace_coordinator::{
     AllowedTime, Assignor, GroupConfigLimits,
     config::{ConsumerGroupConfig, MigrationPolicy},
@@ -9,38 +7,32 @@ use millrace_coordinator::{
 
 use super::{MILLIS_MAX, reader::Reader};
 
-const SESSION: &str = "group.consumer.session.timeout.ms";
-const HEARTBEAT: &str = "group.consumer.heartbeat.interval.ms";
+const SESSION: TimeKeys = TimeKeys {
+    key: "group.consumer.session.timeout.ms",
+    min: "group.consumer.min.session.timeout.ms",
+    max: "group.consumer.max.session.timeout.ms",
+};
+const HEARTBEAT: TimeKeys = TimeKeys {
+    key: "group.consumer.heartbeat.interval.ms",
+    min: "group.consumer.min.heartbeat.interval.ms",
+    max: "group.consumer.max.heartbeat.interval.ms",
+};
 const ASSIGNORS: &str = "group.consumer.assignors";
 const MIGRATION: &str = "group.consumer.migration.policy";
 
 /// The settings, and which of them single groups may override.
 pub(super) fn read_consumer_groups(r: &mut Reader<'_>) -> (ConsumerGroupConfig, GroupConfigLimits) {
     let default = ConsumerGroupConfig::default();
-    let longest = Duration::from_secs(60);
-    let session = (
-        "group.consumer.min.session.timeout.ms",
-        "group.consumer.max.session.timeout.ms",
-    );
-    let bounds = (default.session_timeout, longest);
-    let session = read_between(r, SESSION, default.session_timeout, session, bounds);
-    let heartbeat = (
-        "group.consumer.min.heartbeat.interval.ms",
-        "group.consumer.max.heartbeat.interval.ms",
-    );
-    let bounds = (default.heartbeat_interval, Duration::from_secs(15));
-    let interval = default.heartbeat_interval;
-    let interval = read_between(r, HEARTBEAT, interval, heartbeat, bounds);
-    if interval.default >= session.default {
-        let problem = format!("it is not shorter than {SESSION}");
-        r.fail(HEARTBEAT, problem, "lower it or raise the other");
-    }
+    let limits = GroupConfigLimits::default();
+    let session = read_between(r, SESSION, limits.consumer_session_timeout);
+    let interval = read_between(r, HEARTBEAT, limits.consumer_heartbeat_interval);
+    check_shorter(r, (HEARTBEAT.key, interval), (SESSION.key, session));
     let members = i64::from(i32::MAX);
     let group_size_max = r.number("group.consumer.max.size", members, 1..=members);
     let limits = GroupConfigLimits {
         consumer_session_timeout: session,
         consumer_heartbeat_interval: interval,
-        ..GroupConfigLimits::default()
+        ..limits
     };
     let config = ConsumerGroupConfig {
         session_timeout: session.default,
@@ -52,25 +44,43 @@ pub(super) fn read_consumer_groups(r: &mut Reader<'_>) -> (ConsumerGroupConfig, 
     (config, limits)
 }
 
-/// A time, and the properties of the least and the longest that it may be.
-fn read_between(
+/// The properties of a time that groups may set, and of the least and the longest that they may set.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimeKeys {
+    pub(super) key: &'static str,
+    pub(super) min: &'static str,
+    pub(super) max: &'static str,
+}
+
+/// Reads a time and its bounds.
+pub(super) fn read_between(
     r: &mut Reader<'_>,
-    key: &'static str,
-    default: Duration,
-    (min_key, max_key): (&'static str, &'static str),
-    (min, max): (Duration, Duration),
+    keys: TimeKeys,
+    default: AllowedTime,
 ) -> AllowedTime {
-    let value = r.millis(key, default, 1..=MILLIS_MAX);
-    let min = r.millis(min_key, min, 1..=MILLIS_MAX);
-    let max = r.millis(max_key, max, 1..=MILLIS_MAX);
+    let value = r.millis(keys.key, default.default, 1..=MILLIS_MAX);
+    let min = r.millis(keys.min, default.min, 1..=MILLIS_MAX);
+    let max = r.millis(keys.max, default.max, 1..=MILLIS_MAX);
     if !(min..=max).contains(&value) {
-        let problem = format!("it is not between {min_key} and {max_key}");
-        r.fail(key, problem, "change it or the bounds");
+        let problem = format!("it is not between {} and {}", keys.min, keys.max);
+        r.fail(keys.key, problem, "change it or the bounds");
     }
     AllowedTime {
         default: value,
         min,
         max,
+    }
+}
+
+/// A member must be able to send a heartbeat before its session ends.
+pub(super) fn check_shorter(
+    r: &mut Reader<'_>,
+    (heartbeat_key, heartbeat): (&'static str, AllowedTime),
+    (session_key, session): (&'static str, AllowedTime),
+) {
+    if heartbeat.default >= session.default {
+        let problem = format!("it is not shorter than {session_key}");
+        r.fail(heartbeat_key, problem, "lower it or raise the other");
     }
 }
 

@@ -17,6 +17,7 @@ mod memory;
 mod oauth;
 mod reader;
 mod security;
+mod share_groups;
 mod storage;
 mod topic_defaults;
 mod wal_uri;
@@ -32,7 +33,8 @@ use std::{
 };
 
 use millrace_api::{
-    FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, TELEMETRY_BYTES_MAX, settings::SettingKind,
+    FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, ShareConfig, TELEMETRY_BYTES_MAX,
+    settings::SettingKind,
 };
 use millrace_coordinator::{GroupConfig, GroupConfigs, ShareStateConfig, TransactionConfig};
 use millrace_log::LogDefaults;
@@ -150,6 +152,8 @@ pub struct BrokerConfig {
     pub transactions: TransactionConfig,
     /// The share coordinator.
     pub share_states: ShareStateConfig,
+    /// The leaders of share partitions.
+    pub share: ShareConfig,
     /// The group coordinator.
     pub group: GroupConfig,
     /// `test.panic.task`, FOR TESTS ONLY: a task that panics.
@@ -285,6 +289,8 @@ impl BrokerConfig {
         let group = read_group(r);
         let transactions = read_transactions(r);
         let share_states = read_share_states(r);
+        let record_lock = group.of_groups.limits().share_record_lock_duration.default;
+        let share = share_groups::read_share_partitions(r, record_lock);
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
         check_broker_id(r, node_id);
@@ -321,6 +327,7 @@ impl BrokerConfig {
             group,
             transactions,
             share_states,
+            share,
             injected_panic,
             settings,
             unknown,
@@ -648,7 +655,8 @@ fn read_share_states(r: &mut Reader<'_>) -> ShareStateConfig {
 }
 
 fn read_group(r: &mut Reader<'_>) -> GroupConfig {
-    let (consumer, limits) = consumer_groups::read_consumer_groups(r);
+    let (consumer, mut limits) = consumer_groups::read_consumer_groups(r);
+    let share = share_groups::read_share_groups(r, &mut limits);
     let default = GroupConfig::default();
     let minutes = r.number(
         "offsets.retention.minutes",
@@ -699,6 +707,7 @@ fn read_group(r: &mut Reader<'_>) -> GroupConfig {
             0..=1 << 20,
         ),
         consumer,
+        share,
         of_groups: GroupConfigs::new(limits),
         ..default
     }

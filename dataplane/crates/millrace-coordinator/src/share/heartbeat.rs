@@ -45,14 +45,14 @@ impl ShareGroup {
         Ok(ConsumerHeartbeatAnswer {
             member_id: id.clone(),
             member_epoch: member.current.epoch,
-            heartbeat_interval: self.config.share.heartbeat_interval,
+            heartbeat_interval: self.config.of_groups.share(&self.id).heartbeat_interval,
             assignment: tells.then(|| member.current.assigned.clone()),
         })
     }
 
     /// When the next heartbeat is due: soon, where the group waits for the states of partitions that it is to assign.
     pub(crate) fn heartbeat_interval(&self) -> Duration {
-        let interval = self.config.share.heartbeat_interval;
+        let interval = self.config.of_groups.share(&self.id).heartbeat_interval;
         match self.is_asking {
             true => interval.min(SHARE_INITIALIZING_INTERVAL),
             false => interval,
@@ -156,7 +156,7 @@ impl ShareGroup {
 
     /// Hears from a member: its session restarts.
     pub(super) fn refresh(&mut self, id: &str, now: Now) {
-        let deadline = now.at + self.config.share.session_timeout;
+        let deadline = now.at + self.config.of_groups.share(&self.id).session_timeout;
         if let Some(member) = self.members.get_mut(id) {
             member.session_deadline = deadline;
             self.note(deadline);

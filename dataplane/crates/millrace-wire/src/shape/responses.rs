@@ -4,8 +4,8 @@
 use kafka_protocol::messages::ApiKey;
 
 use super::{
-    MessageShape, Schema, Tagged, fields::*, producers, share_groups, share_states, telemetry,
-    transactions,
+    MessageShape, Schema, Tagged, fields::*, producers, share_fetch, share_groups, share_states,
+    telemetry, transactions,
 };
 
 mod brokers;
@@ -70,17 +70,12 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &groups::CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &groups::CONSUMER_GROUP_DESCRIBE),
-        ApiKey::InitializeShareGroupState => (0, &share_states::CHANGE_RESPONSE),
-        ApiKey::ReadShareGroupState => (0, &share_states::READ_RESPONSE),
-        ApiKey::WriteShareGroupState => (0, &share_states::CHANGE_RESPONSE),
-        ApiKey::DeleteShareGroupState => (0, &share_states::CHANGE_RESPONSE),
-        ApiKey::ReadShareGroupStateSummary => (0, &share_states::READ_SUMMARY_RESPONSE),
         ApiKey::ShareGroupHeartbeat => (0, &share_groups::HEARTBEAT_RESPONSE),
         ApiKey::ShareGroupDescribe => (0, &share_groups::DESCRIBE_RESPONSE),
         ApiKey::DescribeShareGroupOffsets => (0, &share_groups::DESCRIBE_OFFSETS_RESPONSE),
         ApiKey::AlterShareGroupOffsets => (0, &share_groups::ALTER_OFFSETS_RESPONSE),
         ApiKey::DeleteShareGroupOffsets => (0, &share_groups::DELETE_OFFSETS_RESPONSE),
-        _ => return None,
+        _ => share_fetch::response_of(api_key).or_else(|| share_states::response_of(api_key))?,
     };
     Some(MessageShape {
         flexible_from,

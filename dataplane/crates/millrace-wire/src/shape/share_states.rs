@@ -1,8 +1,35 @@
 //! The schemas of the APIs of the share coordinator (KIP-932), requests and responses, reduced to lengths.
 
+use kafka_protocol::messages::ApiKey;
+
 use super::{Schema, fields::*};
 
-pub(super) static INITIALIZE_REQUEST: Schema = plain(&[
+/// The first flexible version of a request, and its schema.
+pub(super) fn request_of(api_key: ApiKey) -> Option<(i16, &'static Schema)> {
+    match api_key {
+        ApiKey::InitializeShareGroupState => Some((0, &INITIALIZE_REQUEST)),
+        ApiKey::ReadShareGroupState | ApiKey::ReadShareGroupStateSummary => {
+            Some((0, &READ_REQUEST))
+        }
+        ApiKey::WriteShareGroupState => Some((0, &WRITE_REQUEST)),
+        ApiKey::DeleteShareGroupState => Some((0, &DELETE_REQUEST)),
+        _ => None,
+    }
+}
+
+/// The same of its response.
+pub(super) fn response_of(api_key: ApiKey) -> Option<(i16, &'static Schema)> {
+    match api_key {
+        ApiKey::InitializeShareGroupState
+        | ApiKey::WriteShareGroupState
+        | ApiKey::DeleteShareGroupState => Some((0, &CHANGE_RESPONSE)),
+        ApiKey::ReadShareGroupState => Some((0, &READ_RESPONSE)),
+        ApiKey::ReadShareGroupStateSummary => Some((0, &READ_SUMMARY_RESPONSE)),
+        _ => None,
+    }
+}
+
+static INITIALIZE_REQUEST: Schema = plain(&[
     always(TEXT), // group id
     always(list_of!(INITIALIZED_TOPIC)),
 ]);
@@ -17,7 +44,7 @@ static INITIALIZED_PARTITION: Schema = plain(&[
 ]);
 
 /// Of both reads.
-pub(super) static READ_REQUEST: Schema = plain(&[
+static READ_REQUEST: Schema = plain(&[
     always(TEXT), // group id
     always(list_of!(TOPIC_TO_READ)),
 ]);
@@ -30,7 +57,7 @@ static PARTITION_TO_READ: Schema = plain(&[
     always(INT32), // leader epoch
 ]);
 
-pub(super) static WRITE_REQUEST: Schema = plain(&[
+static WRITE_REQUEST: Schema = plain(&[
     always(TEXT), // group id
     always(list_of!(WRITTEN_TOPIC)),
 ]);
@@ -52,7 +79,7 @@ static STATE_BATCH: Schema = plain(&[
     always(INT16), // delivery count
 ]);
 
-pub(super) static DELETE_REQUEST: Schema = plain(&[
+static DELETE_REQUEST: Schema = plain(&[
     always(TEXT), // group id
     always(list_of!(DELETED_TOPIC)),
 ]);
@@ -63,7 +90,7 @@ static DELETED_TOPIC: Schema = plain(&[
 static DELETED_PARTITION: Schema = plain(&[always(INT32)]); // partition
 
 /// Of all that change something.
-pub(super) static CHANGE_RESPONSE: Schema = plain(&[always(list_of!(CHANGED_TOPIC))]);
+static CHANGE_RESPONSE: Schema = plain(&[always(list_of!(CHANGED_TOPIC))]);
 static CHANGED_TOPIC: Schema = plain(&[
     always(UUID), // topic id
     always(list_of!(CHANGED_PARTITION)),
@@ -74,7 +101,7 @@ static CHANGED_PARTITION: Schema = plain(&[
     always(TEXT),  // error message
 ]);
 
-pub(super) static READ_RESPONSE: Schema = plain(&[always(list_of!(READ_TOPIC))]);
+static READ_RESPONSE: Schema = plain(&[always(list_of!(READ_TOPIC))]);
 static READ_TOPIC: Schema = plain(&[
     always(UUID), // topic id
     always(list_of!(READ_PARTITION)),
@@ -88,7 +115,7 @@ static READ_PARTITION: Schema = plain(&[
     always(list_of!(STATE_BATCH)),
 ]);
 
-pub(super) static READ_SUMMARY_RESPONSE: Schema = plain(&[always(list_of!(SUMMARIZED_TOPIC))]);
+static READ_SUMMARY_RESPONSE: Schema = plain(&[always(list_of!(SUMMARIZED_TOPIC))]);
 static SUMMARIZED_TOPIC: Schema = plain(&[
     always(UUID), // topic id
     always(list_of!(SUMMARIZED_PARTITION)),

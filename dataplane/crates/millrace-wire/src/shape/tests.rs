@@ -89,6 +89,8 @@ macro_rules! for_messages {
             DescribeQuorum DescribeQuorumRequest DescribeQuorumResponse,
             DescribeTopicPartitions DescribeTopicPartitionsRequest DescribeTopicPartitionsResponse,
             AlterReplicaLogDirs AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse,
+            ShareFetch ShareFetchRequest ShareFetchResponse,
+            ShareAcknowledge ShareAcknowledgeRequest ShareAcknowledgeResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
     InitializeShareGroupState InitializeShareGroupStateRequest InitializeShareGroupStateResponse, ReadShareGroupState ReadShareGroupStateRequest ReadShareGroupStateResponse, WriteShareGroupState WriteShareGroupStateRequest WriteShareGroupStateResponse, DeleteShareGroupState DeleteShareGroupStateRequest DeleteShareGroupStateResponse, ReadShareGroupStateSummary ReadShareGroupStateSummaryRequest ReadShareGroupStateSummaryResponse, ShareGroupHeartbeat ShareGroupHeartbeatRequest ShareGroupHeartbeatResponse, ShareGroupDescribe ShareGroupDescribeRequest ShareGroupDescribeResponse, DescribeShareGroupOffsets DescribeShareGroupOffsetsRequest DescribeShareGroupOffsetsResponse, AlterShareGroupOffsets AlterShareGroupOffsetsRequest AlterShareGroupOffsetsResponse, DeleteShareGroupOffsets DeleteShareGroupOffsetsRequest DeleteShareGroupOffsetsResponse,

@@ -108,9 +108,14 @@ fn may_go(context: &Context, gathered: &Gathered) -> bool {
 
 /// Waits until the network takes the answer. What was read has been paid for.
 async fn pay(context: &Context, fetch: &ResolvedFetch, gathered: &Gathered) {
-    let bytes = u64::try_from(gathered.hot_bytes()).unwrap_or(u64::MAX);
+    pay_egress(context, fetch.connection, gathered.hot_bytes()).await;
+}
+
+/// Waits until the network takes an answer with so many bytes of records.
+pub(crate) async fn pay_egress(context: &Context, connection: u64, bytes: usize) {
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
     let egress = &context.network.egress;
-    let paid = egress.acquire_for(Tier::TailRead, fetch.connection, bytes);
+    let paid = egress.acquire_for(Tier::TailRead, connection, bytes);
     if timeout(EGRESS_WAIT_MAX, paid).await.is_err() {
         egress.charge(Tier::TailRead, bytes);
     }

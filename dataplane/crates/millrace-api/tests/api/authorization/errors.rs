@@ -7,6 +7,18 @@ pub(super) fn list_groups_error(response: &ListGroupsResponse) -> i16 {
     if is_shown { 0 } else { GROUP_DENIED }
 }
 
+/// The first error, or none.
+fn first_of(codes: impl Iterator<Item = i16>) -> Vec<i16> {
+    let mut errors = codes.filter(|code| *code != 0);
+    vec![errors.next().unwrap_or(0)]
+}
+
+fn share_topic(world: &World, topic: &str) -> uuid::Uuid {
+    let name = millrace_model::TopicName::new(topic).expect("a legal name");
+    let topic = world.logs.topic(&name);
+    topic.map_or(uuid::Uuid::from_u128(1), |topic| topic.id.0)
+}
+
 /// The codes in the answer to a request.
 macro_rules! ask {
     ($world:ident as $peer:ident, $version:expr, $request:expr, |$answer:ident| $codes:expr) => {{
@@ -140,6 +152,25 @@ pub(super) async fn group_errors(
         ApiKey::ConsumerGroupHeartbeat => {
             let request = consumer_heartbeat("g", "m", &[topic]);
             ask!(world as peer, 1, request, |a| vec![a.error_code])
+        }
+        ApiKey::ShareFetch => {
+            let request = share_fetch("g", "m", 0, &[share_topic(world, topic)]);
+            ask!(world as peer, 1, request, |a| {
+                let partitions = a.responses.iter().flat_map(|topic| &topic.partitions);
+                let errors = partitions.map(|partition| partition.error_code);
+                first_of(std::iter::once(a.error_code).chain(errors))
+            })
+        }
+        ApiKey::ShareAcknowledge => {
+            // The session that is closed.
+            let topics = [share_topic(world, topic)];
+            world.ask(1, &share_fetch("g", "m", 0, &topics)).await;
+            let request = share_acknowledge("g", "m", -1, &topics);
+            ask!(world as peer, 1, request, |a| {
+                let partitions = a.responses.iter().flat_map(|topic| &topic.partitions);
+                let errors = partitions.map(|partition| partition.error_code);
+                first_of(std::iter::once(a.error_code).chain(errors))
+            })
         }
         ApiKey::DeleteGroups => {
             let request = DeleteGroupsRequest::default().with_groups_names(vec![group("g")]);

@@ -95,6 +95,10 @@ pub(super) fn needs_for_groups(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         ApiKey::ConsumerGroupHeartbeat => {
             Some((vec![vec![on_group(Read), on_topic(Describe)]], GROUP_DENIED))
         }
+        // The topic's error where the group is allowed is tested apart.
+        ApiKey::ShareFetch | ApiKey::ShareAcknowledge => {
+            Some((vec![vec![on_group(Read), on_topic(Read)]], GROUP_DENIED))
+        }
         ApiKey::DeleteGroups => group(Delete),
         // The topic's error where the group is allowed is tested apart.
         ApiKey::OffsetDelete => Some((vec![vec![on_group(Delete), on_topic(Read)]], GROUP_DENIED)),
