@@ -672,6 +672,7 @@ impl Inner {
             leader_epoch,
             producer_expiration_ms: self.defaults.producer_id_expiration_ms,
             producer_memory: self.producer_memory.clone(),
+            aborted_bounds: self.defaults.aborted_transactions,
             clock: Arc::clone(&self.clock),
             debt: Arc::clone(&self.debt),
             deletions: Arc::clone(&self.deletions),

@@ -6,13 +6,14 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use millrace_log::{
-    AbortedTransaction, AppendOrigin, Isolation, PartitionLog, TransactionMarker, Verification,
-    error::AppendError,
+    AbortedBounds, AbortedTransaction, AppendOrigin, Isolation, LogDefaults, PartitionLog,
+    TransactionMarker, Verification, error::AppendError,
 };
 use millrace_model::Offset;
 use millrace_record::{
@@ -20,9 +21,10 @@ use millrace_record::{
 };
 use millrace_testkit::Crash;
 use proptest::prelude::*;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    broker::{Broker, MIB, batch, create, open, partition, read_all},
+    broker::{Broker, MIB, batch, create, open, open_with, partition, read_all},
     world::{World, small},
 };
 
@@ -124,7 +126,7 @@ async fn a_batch_that_was_verified_before_a_marker_opens_no_transaction() {
     let refused = AppendError::NotVerified { producer_id: 1 };
     assert_eq!(late.expect_err("late"), refused);
     assert_eq!(log.last_stable_offset(), 1);
-    assert_eq!(log.aborted_transactions(0, 1), []);
+    assert_eq!(log.aborted_transactions(0, 1).await.expect("readable"), []);
     assert_eq!(send(&log, (1, 0, 0), 1).await, 1);
     assert_eq!(log.verification(1, 0), Verification::NotNeeded);
     broker.close().await;
@@ -171,7 +173,10 @@ enum Step {
         wait: bool,
     },
     Flush,
-    Checkpoint,
+    /// The checkpoint is waited for, or still under way when the next step comes.
+    Checkpoint {
+        wait: bool,
+    },
     Trim(u64),
     Crash {
         power: bool,
@@ -183,15 +188,30 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         10 => (0i64..4, 1usize..4, any::<bool>())
             .prop_map(|(id, count, wait)| Step::Send { id, count, wait }),
-        6 => (0i64..4, any::<bool>(), any::<bool>(), any::<bool>())
+        8 => (0i64..4, prop::bool::weighted(0.3), any::<bool>(), any::<bool>())
             .prop_map(|(id, committed, bump, wait)| Step::End { id, committed, bump, wait }),
         1 => Just(Step::Flush),
-        2 => Just(Step::Checkpoint),
+        3 => any::<bool>().prop_map(|wait| Step::Checkpoint { wait }),
         1 => (0u64..30).prop_map(Step::Trim),
         1 => any::<bool>().prop_map(|power| Step::Crash { power }),
         1 => Just(Step::Restart),
     ];
-    prop::collection::vec(step, 1..60)
+    prop::collection::vec(step, 1..100)
+}
+
+/// So few that most aborted transactions are in blocks, and that blocks are merged and moved.
+const FEW: AbortedBounds = AbortedBounds {
+    in_memory: 3,
+    per_block: 2,
+    merged: 5,
+    slack_bytes: 300,
+};
+
+fn defaults(aborted_transactions: AbortedBounds) -> LogDefaults {
+    LogDefaults {
+        aborted_transactions,
+        ..LogDefaults::default()
+    }
 }
 
 /// What the log tells of one producer.
@@ -262,13 +282,44 @@ impl Model {
         let stable = open.map_or(end, |open| open.max(log.start_offset()));
         assert_eq!(log.last_stable_offset(), stable);
         let start = log.start_offset();
-        for (from, upper) in [(start, stable), (start + (stable - start) / 2, stable)] {
+        let expected = |from, upper| {
             let overlaps = |(one, last): &&(AbortedTransaction, Offset)| {
                 *last >= from && one.first_offset < upper
             };
             let expected = aborted.iter().filter(overlaps).map(|(one, _)| *one);
-            let expected: Vec<_> = expected.collect();
-            assert_eq!(log.aborted_transactions(from, upper), expected);
+            expected.collect::<Vec<_>>()
+        };
+        let third = (stable - start) / 3;
+        for (from, upper) in [
+            (start, stable),
+            (start + third, stable),
+            (start, stable - third),
+        ] {
+            let found = log.aborted_transactions(from, upper).await;
+            assert_eq!(found.expect("readable"), expected(from, upper));
+        }
+        for from in start..stable {
+            for max_bytes in [1, 200 + from as usize % 7 * 200, 100_000] {
+                let committed = Isolation::ReadCommitted;
+                let read = log.read_isolated(committed, from, max_bytes, true).await;
+                let read = read.expect("readable");
+                let last = header_of(read.batches.last().expect("some")).expect("a batch");
+                let end = u64::try_from(last.next_offset()).expect("not negative");
+                assert_eq!(read.aborted_transactions, Some(expected(from, end)));
+                let local = log.read_local(committed, from, max_bytes, true).await;
+                for found in [
+                    local.expect("in range"),
+                    log.try_read_cached(committed, from, max_bytes, true)
+                        .expect("in range"),
+                ]
+                .into_iter()
+                .flatten()
+                {
+                    let last = header_of(found.batches.last().expect("some")).expect("a batch");
+                    let end = u64::try_from(last.next_offset()).expect("not negative");
+                    assert_eq!(found.aborted_transactions, Some(expected(from, end)));
+                }
+            }
         }
         let statuses = log.producers();
         let statuses = statuses.iter().map(|one| {
@@ -286,20 +337,24 @@ impl Model {
 
 struct Run {
     world: World,
+    bounds: AbortedBounds,
     broker: Option<Broker>,
+    checkpointing: Vec<AbortOnDropHandle<()>>,
     model: Model,
     /// The last stable offset, which never moves back while the broker lives.
     stable: Offset,
 }
 
 impl Run {
-    async fn new(seed: u64) -> Self {
+    async fn new(seed: u64, bounds: AbortedBounds) -> Self {
         let world = World::new(seed, small(), 4 * MIB).await;
-        let broker = open(&world).await;
+        let broker = open_with(&world, defaults(bounds)).await;
         create(&broker, "t", &[]).await;
         Self {
             world,
+            bounds,
             broker: Some(broker),
+            checkpointing: Vec::new(),
             model: Model::default(),
             stable: 0,
         }
@@ -310,7 +365,7 @@ impl Run {
     }
 
     async fn reopen(&mut self) {
-        self.broker = Some(open(&self.world).await);
+        self.broker = Some(open_with(&self.world, defaults(self.bounds)).await);
         let log = self.log();
         self.model.compare(&log).await;
         self.stable = log.last_stable_offset();
@@ -369,7 +424,17 @@ impl Run {
                 let broker = self.broker.as_ref().expect("open");
                 broker.store.flush().await.expect("uploads");
             }
-            Step::Checkpoint => self.broker.as_ref().expect("open").logs.checkpoint().await,
+            Step::Checkpoint { wait } => {
+                let logs = self.broker.as_ref().expect("open").logs.clone();
+                let writing = tokio::spawn(async move { logs.checkpoint().await });
+                if wait {
+                    writing.await.expect("no panic");
+                } else {
+                    let micros = self.world.random.below(600);
+                    tokio::time::sleep(Duration::from_micros(micros)).await;
+                    self.checkpointing.push(AbortOnDropHandle::new(writing));
+                }
+            }
             Step::Trim(back) => {
                 // Otherwise a crash would forget producers whose records are all deleted.
                 self.broker.as_ref().expect("open").logs.checkpoint().await;
@@ -384,7 +449,7 @@ impl Run {
                 } else {
                     Crash::Killed
                 });
-                self.broker = None;
+                (self.broker, self.checkpointing) = (None, Vec::new());
                 self.reopen().await;
             }
             Step::Restart => {
@@ -402,14 +467,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_partition_knows_is_what_its_log_tells(steps in steps(), seed: u64) {
+    fn what_a_partition_knows_is_what_its_log_tells(
+        steps in steps(), seed: u64, bounds in prop_oneof![4 => Just(FEW), 1 => Just(AbortedBounds::default())],
+    ) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let mut run = Run::new(seed).await;
+            let mut run = Run::new(seed, bounds).await;
             for step in steps {
                 run.step(step).await;
             }
