@@ -15,6 +15,7 @@ use millrace_log::{
     AbortedBounds, AbortedTransaction, AppendOrigin, Isolation, LogDefaults, PartitionLog,
     TransactionMarker, Verification, error::AppendError,
 };
+use millrace_meta::MetaStore as _;
 use millrace_model::Offset;
 use millrace_record::{
     Batch, BatchBuilder, BatchHeader, Compression, TransactionEnd, header_of, split,
@@ -24,7 +25,7 @@ use proptest::prelude::*;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    broker::{Broker, MIB, batch, create, open, open_with, partition, read_all},
+    broker::{Broker, MIB, append, batch, create, open, open_with, partition, read_all},
     world::{World, small},
 };
 
@@ -534,5 +535,95 @@ async fn more_transactions_than_a_partition_may_have_open_are_refused_until_one_
     plain.await.expect("accepted").await.expect("durable");
     end(&log, 0, 0, false).await;
     begin(5_000).await.expect("one has ended");
+    broker.close().await;
+}
+
+/// Sends one batch and aborts it, so many times, without waiting for each; gives the first offset of each.
+async fn abort_many(log: &PartitionLog, count: usize) -> Vec<Offset> {
+    let mut firsts = Vec::new();
+    for _ in 0..count {
+        let sequence = log
+            .producers()
+            .first()
+            .map_or(0, |one| one.last_sequence + 1);
+        let origin = match log.verification(7, 0) {
+            Verification::NotNeeded => AppendOrigin::Client,
+            Verification::Needed(guard) => AppendOrigin::Verified(guard),
+        };
+        firsts.push(log.end_offset());
+        let batches = vec![transactional((7, 0, sequence), 1)];
+        drop(log.append(batches, origin).await.expect("accepted"));
+        let ticket = log.append_marker(marker(7, 0, false)).await;
+        let ticket = ticket.expect("accepted");
+        if firsts.len() % 100 == 0 || firsts.len() == count {
+            ticket.await.expect("durable");
+        }
+    }
+    firsts
+}
+
+/// With unlimited retention, a partition refused all transactions once 10,000 of them had been aborted.
+#[tokio::test]
+async fn aborted_transactions_have_no_limit() {
+    const COUNT: usize = 11_000;
+    let world = World::new(8, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    let firsts = abort_many(&log, COUNT).await;
+    let check = async |log: &PartitionLog| {
+        let told = log.aborted_transactions(0, log.last_stable_offset()).await;
+        let told = told.expect("readable").into_iter();
+        let told: Vec<_> = told.map(|one| one.first_offset).collect();
+        assert_eq!(told, firsts);
+        for n in [0, 1, 4_095, 4_096, 5_000, 9_000, COUNT - 1] {
+            let read = log.read_isolated(Isolation::ReadCommitted, firsts[n], 1, true);
+            let told = read.await.expect("readable").aborted_transactions;
+            assert_eq!(told, Some(vec![aborted(7, firsts[n])]));
+        }
+    };
+    check(&log).await;
+    drop(log);
+    broker.close().await;
+    let broker = open(&world).await;
+    let log = partition(&broker, "t");
+    check(&log).await;
+    // Below the log start, nothing is told and nothing is kept.
+    log.trim(firsts[10_000]).await.expect("trimmed");
+    let told = log.aborted_transactions(0, log.last_stable_offset()).await;
+    assert_eq!(told.expect("readable").len(), COUNT - 10_000);
+    broker.close().await;
+}
+
+/// Blocks keep the checkpoints behind them in the stream.
+#[tokio::test]
+async fn the_meta_stream_is_trimmed_although_it_has_blocks() {
+    let world = World::new(9, small(), 16 * MIB).await;
+    let broker = open_with(&world, defaults(FEW)).await;
+    let log = create(&broker, "t", &[]).await;
+    let mut firsts = Vec::new();
+    for round in 0..120 {
+        if round < 20 {
+            firsts.extend(abort_many(&log, 1).await);
+        } else {
+            append(&log, batch(None, &[1])).await.expect("appended");
+        }
+        broker.logs.checkpoint().await;
+    }
+    let topics = world.meta.topics().await.expect("found");
+    let meta = topics[0].partitions[0].meta;
+    let streams = world.meta.stream_summaries(None, 10).await.expect("found");
+    let meta = streams.into_iter().find(|stream| stream.stream == meta);
+    let start = meta.expect("there").start;
+    assert!(start > 80, "120 checkpoints or more, from {start} on");
+    let read = log.aborted_transactions(0, log.last_stable_offset()).await;
+    let told = read.expect("readable").into_iter();
+    assert_eq!(told.map(|one| one.first_offset).collect::<Vec<_>>(), firsts);
+    drop(log);
+    world.disk.crash(Crash::Killed);
+    drop(broker);
+    let broker = open_with(&world, defaults(FEW)).await;
+    let log = partition(&broker, "t");
+    let read = log.aborted_transactions(0, log.last_stable_offset()).await;
+    assert_eq!(read.expect("readable").len(), firsts.len());
     broker.close().await;
 }
