@@ -62,7 +62,7 @@ impl Default for AbortedBounds {
     /// A new block has about 50 KiB, a merged one about 200 KiB.
     fn default() -> Self {
         Self {
-            in_memory: 5_000,
+            in_memory: 4_608,
             per_block: 4_096,
             merged: 16_384,
             slack_bytes: 4 * 1024 * 1024,
@@ -382,4 +382,101 @@ pub(crate) fn get_index(bytes: &mut Bytes) -> Result<AbortedIndex, InvalidCheckp
     AbortedIndex::from_parts(blocks, position).ok_or(InvalidCheckpoint::Unsound(
         "the blocks of aborted transactions are out of order",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOUNDS: AbortedBounds = AbortedBounds {
+        in_memory: 3,
+        per_block: 2,
+        merged: 5,
+        slack_bytes: 100,
+    };
+
+    fn block(at: Offset, count: u64, (first_min, last_max): (Offset, Offset)) -> Block {
+        Block {
+            at,
+            position: at * 100,
+            bytes: 10,
+            count,
+            first_min,
+            last_max,
+        }
+    }
+
+    fn index(blocks: Vec<Block>, position: u64) -> AbortedIndex {
+        AbortedIndex::from_parts(blocks, position).expect("in order")
+    }
+
+    proptest! {
+        #[test]
+        fn a_block_decodes_to_itself(
+            steps in prop::collection::vec((any::<i64>(), 1u64..1 << 20, 1u64..1 << 20), 1..50),
+        ) {
+            let mut last = 1 << 20;
+            let entries: Vec<Aborted> = steps
+                .into_iter()
+                .map(|(id, step, records)| {
+                    last += step;
+                    aborted((id, last - records, last))
+                })
+                .collect();
+            let bytes = encode_block(&entries);
+            prop_assert!(is_block(&bytes));
+            let block = Block::of(&entries, (1, 2, bytes.len() as u64)).expect("not empty");
+            for cut in 0..bytes.len().min(40) {
+                prop_assert!(decode_block(bytes.slice(..cut), &block).is_err());
+            }
+            let other = Block { last_max: block.last_max + 1, ..block };
+            prop_assert!(decode_block(bytes.clone(), &other).is_err());
+            prop_assert_eq!(decode_block(bytes, &block), Ok(entries));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = get_index(&mut bytes.clone().into());
+            if let Some(kind) = bytes.first_mut() {
+                *kind = KIND;
+            }
+            let _ = decode_block(bytes.into(), &block(0, 3, (0, 1)));
+        }
+    }
+
+    #[test]
+    fn the_block_that_keeps_too_much_is_merged_with_those_behind_it() {
+        let blocks = vec![
+            block(7, 2, (0, 10)),
+            block(3, 2, (5, 20)),
+            block(4, 3, (12, 30)),
+            block(5, 1, (22, 40)),
+        ];
+        // 40 bytes live, so 180 may be held from position 300 on.
+        assert_eq!(index(blocks.clone(), 480).to_tidy(&BOUNDS), None);
+        let mut index = index(blocks.clone(), 481);
+        let run = index.to_tidy(&BOUNDS).expect("too much is held");
+        assert_eq!(run, blocks[1..3]);
+        let merged = block(9, 5, (5, 30));
+        index.replace(&run, Some(merged));
+        assert_eq!(index.blocks, [blocks[0], merged, blocks[3]]);
+        assert_eq!(index.overlapping(11, 22), [merged]);
+        assert_eq!(index.needs_from(), Some(5));
+        // Trimmed before it is replaced.
+        index.trim(31);
+        index.replace(&[merged], Some(block(10, 4, (5, 30))));
+        assert_eq!(index.blocks, [blocks[3]]);
+    }
+
+    #[test]
+    fn many_small_blocks_are_merged() {
+        let small = |n: u64| block(n, 2, (n * 2, n * 2 + 1));
+        let many = |count: usize| index((0..count as u64).map(small).collect(), 0);
+        assert_eq!(many(BLOCKS_MANY).to_tidy(&BOUNDS), None);
+        let run = many(BLOCKS_MANY + 1).to_tidy(&BOUNDS).expect("many");
+        assert_eq!(run, [small(0), small(1)]);
+        assert!(many(BLOCKS_MAX).is_full());
+    }
 }

@@ -204,8 +204,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 const FEW: AbortedBounds = AbortedBounds {
     in_memory: 3,
     per_block: 2,
-    merged: 5,
-    slack_bytes: 300,
+    merged: 6,
+    slack_bytes: 200,
 };
 
 fn defaults(aborted_transactions: AbortedBounds) -> LogDefaults {
