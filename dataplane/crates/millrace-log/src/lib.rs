@@ -43,7 +43,10 @@ pub use checkpoint::InvalidCheckpoint;
 pub use committed::CommittedLog;
 pub use config::{ConfigKind, LogDefaults, TopicConfig, TopicConfigDefinition};
 pub use leader_epochs::EpochEnd;
-pub use manager::{LogManager, LogParts, PARTITION_BYTES, Shared};
+pub use manager::{
+    CompactionFailure, CompactionReport, CompactionRun, CompactionTotals, LogManager, LogParts,
+    PARTITION_BYTES, Shared, WaitingPartition,
+};
 pub use partition::{
     AppendOrigin, AppendTicket, Appended, Isolation, PartitionLog, ReadResult, TimestampOffset,
     Usage,

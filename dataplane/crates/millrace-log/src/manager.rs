@@ -20,8 +20,13 @@ use millrace_time::{SharedClock, SharedRandom};
 use tokio::{sync::Notify, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::leadership::Shared;
 use self::{cleaning::Cleaner, leadership::Following, opening::Opening, registry::Registry};
+pub use self::{
+    cleaning::{
+        CompactionFailure, CompactionReport, CompactionRun, CompactionTotals, WaitingPartition,
+    },
+    leadership::Shared,
+};
 use crate::{
     TRANSACTION_STATE_TOPIC,
     config::{InvalidTopicConfig, LogDefaults, TopicConfig},
@@ -534,6 +539,12 @@ impl LogManager {
     /// Compacts the logs that are due, as happens by itself every `log.cleaner.backoff.ms`.
     pub async fn compact_logs(&self) {
         self.inner.clean_due().await;
+    }
+
+    /// What log compaction does and has done since the start.
+    #[must_use]
+    pub fn compaction(&self) -> CompactionReport {
+        self.inner.compaction_report()
     }
 
     /// Refuses further appends and writes the last checkpoints, within bounds. The stream store is
