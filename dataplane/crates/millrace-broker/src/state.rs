@@ -284,6 +284,7 @@ impl Inspect for State {
             control_link: self.control_link.as_ref().map(|link| link.status()),
             groups: serving.map(Serving::groups),
             storage: serving.map(Serving::storage),
+            log_compaction: serving.map(|serving| serving.logs.compaction().into()),
             uploads_wait_for: self.held_back(),
             offline_partitions_total: offline.len(),
             offline_partitions: offline.into_iter().take(LISTED_MAX).map(shown).collect(),

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::select;
+use futures_util::{FutureExt, future::select};
 use millrace_meta::{ClusterError, ClusterStore};
 use millrace_model::NodeEpoch;
 use millrace_tasks::{Supervisor, Task};
@@ -45,13 +45,12 @@ impl Lease {
         (clock, tasks): (SharedClock, &Supervisor),
     ) -> Self {
         let shared = Arc::<Shared>::default();
-        let renewing = renew(
-            store,
-            epoch,
-            ttl / RENEWALS_PER_LEASE,
-            clock,
-            Arc::clone(&shared),
-        );
+        let attempt = move || {
+            let store = Arc::clone(&store);
+            async move { store.renew_lease(epoch).await }.boxed()
+        };
+        let interval = ttl / RENEWALS_PER_LEASE;
+        let renewing = renew(attempt, interval, clock, Arc::clone(&shared));
         Self {
             shared,
             _renewing: Arc::new(AbortOnDropHandle::new(
@@ -95,19 +94,21 @@ where
     }
 }
 
-async fn renew(
-    store: Arc<dyn ClusterStore>,
-    epoch: NodeEpoch,
+/// Renews the lease once per `interval`, until a refusal says that the start was replaced.
+async fn renew<Attempt>(
+    attempt: impl Fn() -> Attempt,
     interval: Duration,
     clock: SharedClock,
     shared: Arc<Shared>,
-) {
+) where
+    Attempt: Future<Output = Result<(), ClusterError>> + Unpin,
+{
     let since_renewed = metrics::gauge!("millrace_lease_age_seconds");
     let mut renewed_at = clock.now();
     loop {
         let mut pause = interval / RETRIES_PER_RENEWAL;
         let begun_at = clock.now();
-        let renewal = renew_once(|| store.renew_lease(epoch), pause);
+        let renewal = renew_once(&attempt, pause);
         match timeout(interval, renewal).await {
             Ok(Ok(())) => {
                 renewed_at = clock.now();
@@ -138,10 +139,15 @@ async fn renew(
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::Cell, future, pin::pin};
+    use std::{
+        cell::{Cell, RefCell},
+        future,
+        pin::pin,
+    };
 
-    use futures_util::{FutureExt, future::LocalBoxFuture};
-    use tokio::time::sleep;
+    use futures_util::future::LocalBoxFuture;
+    use millrace_time::Clock;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
 
@@ -207,5 +213,85 @@ mod tests {
     async fn a_failure_waits_for_the_other_attempt() {
         let answer = renewed([fails_late, renews_late], PATIENCE * 4).await;
         assert!(answer.is_ok(), "{answer:?}");
+    }
+
+    /// Time as the paused runtime has it.
+    #[derive(Debug)]
+    struct PausedClock(Instant);
+
+    impl Clock for PausedClock {
+        fn now(&self) -> Duration {
+            self.0.elapsed()
+        }
+
+        fn wall_ms(&self) -> i64 {
+            0
+        }
+    }
+
+    const INTERVAL: Duration = Duration::from_secs(1);
+
+    /// When the first attempts begin, in milliseconds, of which `answers` says how each ends; the last one is a refusal.
+    async fn attempts_at(answers: &[fn() -> LocalBoxFuture<'static, Answer>]) -> Vec<u128> {
+        let begun = RefCell::new(Vec::new());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the paused clock of the test's runtime"
+        )]
+        let start = Instant::now();
+        let attempt = || {
+            let nth = begun.borrow().len();
+            begun.borrow_mut().push(start.elapsed().as_millis());
+            match answers.get(nth) {
+                Some(answer) => answer(),
+                None => refused(),
+            }
+        };
+        let shared = Arc::<Shared>::default();
+        let renewing = renew(
+            attempt,
+            INTERVAL,
+            Arc::new(PausedClock(start)),
+            shared.clone(),
+        );
+        timeout(INTERVAL * 100, renewing).await.expect("refused");
+        let reason = shared.lost.get().expect("told");
+        assert!(reason.contains("takes over the log"), "{reason}");
+        begun.into_inner()
+    }
+
+    fn refused() -> LocalBoxFuture<'static, Answer> {
+        future::ready(Err(millrace_meta::Fenced(NodeEpoch(1)).into())).boxed_local()
+    }
+
+    fn fails() -> LocalBoxFuture<'static, Answer> {
+        let failed = ClusterError::NodeNot(millrace_model::NodeId(1), "there");
+        future::ready(Err(failed)).boxed_local()
+    }
+
+    fn renews_slowly() -> LocalBoxFuture<'static, Answer> {
+        sleep(INTERVAL / 5).map(Ok).boxed_local()
+    }
+
+    /// A slow database made the time between two renewals longer.
+    #[tokio::test(start_paused = true)]
+    async fn renewals_begin_at_one_rate_however_long_the_database_takes() {
+        let slow = attempts_at(&[renews_slowly, renews, renews_slowly]).await;
+        assert_eq!(slow, [0, 1_000, 2_000, 3_000]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_tried_again_after_a_quarter_of_the_interval() {
+        let failed = attempts_at(&[renews, fails, fails, renews]).await;
+        assert_eq!(failed, [0, 1_000, 1_250, 1_500, 2_500]);
+    }
+
+    /// The second attempt came so late that the database counted it as a gap.
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_that_hangs_delays_no_other() {
+        let hung = attempts_at(&[hangs, renews]).await;
+        assert_eq!(hung, [0, 250, 1_000]);
+        let both = attempts_at(&[hangs, hangs, renews]).await;
+        assert_eq!(both, [0, 250, 1_250, 2_250]);
     }
 }

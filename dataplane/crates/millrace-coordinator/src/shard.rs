@@ -1,4 +1,4 @@
-//! What one partition of an internal topic keeps.
+//! The entries of one partition of an internal topic.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -24,49 +24,48 @@ use tokio::sync::{
 
 use crate::kept::{Kept, Now, Unserved, Written};
 
-/// Writes that may wait for one shard's writer. Past it the coordinator is overloaded and says so;
-/// clients retry.
+/// Writes that may wait for the writer of one shard. Further writes are refused, and clients retry.
 pub(crate) const WRITES_MAX: usize = 16 * 1024;
 
-/// One thing that is kept, its lock, and its alarm; nothing once the shard has resigned.
+/// One entry with its lock and its timer; empty once the shard has resigned.
 pub(crate) struct Cell<K: Kept> {
     slot: Mutex<Option<Slot<K>>>,
 }
 
 struct Slot<K> {
     kept: K,
-    /// What it costs.
+    /// The memory of the entry.
     charge: Charge,
-    /// When the alarm rings, and how to take it back.
+    /// When the timer is due, and how to cancel it.
     alarm: Option<(Duration, TimerHandle)>,
 }
 
-/// Something for the log.
+/// A write to the log.
 pub(crate) enum Write<K: Kept> {
-    /// Of one thing.
+    /// Of one entry.
     Of(CellWrite<K>),
-    /// The end of a producer's transaction, and who waits until it is in effect.
+    /// The end of a producer's transaction, and who waits until it takes effect.
     Marker(TransactionMarker, oneshot::Sender<Result<(), K::Error>>),
 }
 
-/// Something for the log of one thing, and what follows once it is durable or could not be written.
+/// A write of one entry, and what follows once it is durable or has failed.
 pub(crate) struct CellWrite<K: Kept> {
     pub(crate) cell: Arc<Cell<K>>,
     pub(crate) written: Written,
     pub(crate) outcome: K::Outcome,
-    /// What it costs until it is durable.
+    /// The memory of the write until it is durable.
     pub(crate) charge: Charge,
 }
 
-/// Says that a producer's transaction had not ended when this was given out.
+/// Shows that a producer's transaction had not ended when the token was issued.
 #[derive(Debug, Clone, Copy)]
 pub struct TransactionalToken {
-    /// The leader epoch of the log: another shard of the same partition does not know which transactions ended before it.
+    /// The leader epoch of the log. A later shard of the partition does not know which transactions ended before it.
     epoch: i32,
     markers: u64,
 }
 
-/// The newest ends of transactions, as they were handed to the log.
+/// The newest ends of transactions, in the order of the log.
 #[derive(Debug, Default)]
 struct Markers {
     /// How many there were.
@@ -75,7 +74,7 @@ struct Markers {
     producers: VecDeque<i64>,
 }
 
-/// Ends of transactions that a shard remembers. A commit whose verification is overtaken by more of them is retried.
+/// Ends of transactions that a shard remembers. If more transactions end while a commit is verified, the commit is retried.
 const MARKERS_KEPT: usize = 1_024;
 
 impl Markers {
@@ -87,7 +86,7 @@ impl Markers {
         self.producers.push_back(producer_id);
     }
 
-    /// Whether the producer's transaction may have ended since there were `count` of them.
+    /// Whether the producer's transaction may have ended since the count was `count`.
     fn ended_since(&self, count: u64, producer_id: i64) -> bool {
         let since = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
         let Some(known) = self.producers.len().checked_sub(since) else {
@@ -97,7 +96,7 @@ impl Markers {
     }
 }
 
-/// What a caller works with while it holds the lock of a thing.
+/// An entry whose lock the caller holds.
 pub(crate) struct Turn<'a, K: Kept> {
     pub(crate) kept: &'a mut K,
     pub(crate) now: Now,
@@ -105,7 +104,7 @@ pub(crate) struct Turn<'a, K: Kept> {
 }
 
 impl<K: Kept> Turn<'_, K> {
-    /// Hands something to the log, after what the thing itself has written.
+    /// Adds a write, behind the writes of the entry itself.
     pub(crate) fn write(&mut self, written: Written, outcome: K::Outcome) {
         self.writes.push((written, outcome));
     }
@@ -116,15 +115,15 @@ pub(crate) struct Ground<K: Kept> {
     pub(crate) config: Arc<K::Config>,
     pub(crate) clock: SharedClock,
     pub(crate) timers: Timers,
-    /// How many things all shards keep.
+    /// Entries of all shards.
     pub(crate) count: Arc<AtomicUsize>,
-    /// How many there may be.
+    /// The bound on their number.
     pub(crate) count_max: usize,
-    /// Records that a log gathers before its live state is rewritten, at least.
+    /// The minimum number of records between two rewrites of the live state.
     pub(crate) rewrite_after_records: u64,
-    /// What they may cost.
+    /// The memory of all entries.
     pub(crate) memory: Budget,
-    /// What may be on its way to the log.
+    /// The memory of all writes that are not durable yet.
     pub(crate) writes: Budget,
     pub(crate) refusals: Refusals,
 }
@@ -153,9 +152,9 @@ impl<K: Kept> Ground<K> {
         }
     }
 
-    /// Room for `bytes` more.
+    /// Reserves `bytes` of memory.
     pub(crate) fn room(&self, bytes: u64) -> Result<Charge, K::Error> {
-        // Nothing more is never too much, even where more was loaded than there may be.
+        // Zero bytes are always granted, even if loading has exceeded the bound.
         let room = match bytes {
             0 => Some(self.memory.take_anyway(0)),
             _ => self.memory.try_take(bytes),
@@ -163,11 +162,11 @@ impl<K: Kept> Ground<K> {
         room.ok_or_else(|| self.refusals.count::<K>(Unserved::MemoryFull))
     }
 
-    /// Room for a write; `None` where too much is on its way already. What gives memory back is never
+    /// Reserves memory for a write; `None` if too many are not durable yet. A write that frees memory is never
     /// refused.
     fn room_to_write(&self, outcome: &K::Outcome) -> Option<Charge> {
         let (bytes, frees) = K::write_bytes(outcome);
-        // A larger one than fits goes alone.
+        // A write larger than the bound is the only one at its time.
         let bytes = bytes.min(self.writes.capacity());
         match self.writes.try_take(bytes) {
             None if frees => Some(self.writes.take_anyway(bytes)),
@@ -176,7 +175,7 @@ impl<K: Kept> Ground<K> {
     }
 }
 
-/// Counts what was refused because a bound was reached.
+/// Counts the requests that were refused at a bound.
 #[derive(Clone)]
 pub(crate) struct Refusals {
     count: Counter,
@@ -195,7 +194,7 @@ impl Refusals {
         }
     }
 
-    /// Counts a refusal; gives the error.
+    /// Counts a refusal and returns its error.
     fn count<K: Kept>(&self, reason: Unserved) -> K::Error {
         match reason {
             Unserved::MemoryFull => self.memory.increment(1),
@@ -204,7 +203,7 @@ impl Refusals {
         }
         let error = K::Error::from(reason);
         let refused = self.told.fetch_add(1, Ordering::Relaxed) + 1;
-        // The first one, and ever fewer of those that follow.
+        // Logs the 1st, 2nd, 4th, 8th, … refusal.
         if refused.is_power_of_two() {
             tracing::warn!(refused, "{} are refused: {error}", K::NAMES.what);
         }
@@ -219,11 +218,11 @@ pub(crate) struct Shard<K: Kept> {
     epoch: i32,
     /// By id; `None` once the shard has resigned.
     cells: RwLock<Option<HashMap<String, Arc<Cell<K>>>>>,
-    /// Gone once the coordinator closes or the shard resigns, so that the writer ends.
+    /// `None` once the coordinator closes or the shard resigns, which ends the writer.
     writes: RwLock<Option<mpsc::Sender<Write<K>>>>,
     /// Locked before any cell.
     markers: Mutex<Markers>,
-    /// What open transactions have changed, by producer: their ends look at nothing else.
+    /// The entries that open transactions have changed, by producer.
     open: Mutex<HashMap<i64, Vec<Arc<Cell<K>>>>>,
 }
 
@@ -236,7 +235,7 @@ impl<K: Kept> fmt::Debug for Shard<K> {
 }
 
 impl<K: Kept> Shard<K> {
-    /// A shard with what was loaded; its alarms are set from now on.
+    /// Creates a shard with the entries that were loaded, and starts their timers.
     pub(crate) fn new(
         ground: Ground<K>,
         epoch: i32,
@@ -244,7 +243,7 @@ impl<K: Kept> Shard<K> {
         writes: mpsc::Sender<Write<K>>,
     ) -> Arc<Self> {
         ground.count.fetch_add(loaded.len(), Ordering::Relaxed);
-        // What was loaded is there, whatever it may cost; only more is refused.
+        // Loaded entries are kept even beyond the bound; only new ones are refused.
         let cell = |kept: K| {
             let charge = ground.memory.take_anyway(kept.memory_bytes());
             (kept.id().to_owned(), Cell::new(kept, charge))
@@ -259,7 +258,7 @@ impl<K: Kept> Shard<K> {
             open: Mutex::default(),
         });
         for cell in shard.cells() {
-            // Sets its alarm.
+            // Starts its timer.
             let open = shard.with(&cell, |turn| turn.kept.open_transactions());
             for producer_id in open.into_iter().flatten() {
                 shard.opened(producer_id, &cell);
@@ -268,8 +267,8 @@ impl<K: Kept> Shard<K> {
         shard
     }
 
-    /// Gives everything up: another broker serves it from now on. Who waits for something else than a write is told;
-    /// writes under way are answered once their log has settled them. Returns how many things there were.
+    /// Drops all entries, because another broker serves them from now on. Requests that do not wait for a write are refused;
+    /// those that do are answered once the log has settled the write. Returns the number of entries.
     pub(crate) fn resign(&self) -> usize {
         let now = self.ground.now();
         let cells = self.cells.write().take().unwrap_or_default();
@@ -338,7 +337,7 @@ impl<K: Kept> Shard<K> {
         cells.iter().flat_map(HashMap::values).cloned().collect()
     }
 
-    /// Works on a thing under its lock, then hands what must last to the log, in order, and sets its alarm.
+    /// Calls `work` with the entry locked, then passes its writes to the log in order and sets its timer.
     ///
     /// # Errors
     /// The shard has resigned; nothing was done.
@@ -403,7 +402,7 @@ impl<K: Kept> Shard<K> {
         }
     }
 
-    /// Gives the write back where the writer is overloaded or gone.
+    /// Returns the write if the writer is overloaded or has ended.
     fn send(&self, write: Write<K>) -> Option<Write<K>> {
         let writes = self.writes.read();
         let Some(writer) = writes.as_ref() else {
@@ -415,7 +414,7 @@ impl<K: Kept> Shard<K> {
         }
     }
 
-    /// A token for a commit in a producer's transaction, to be taken before the coordinator of the transaction is asked.
+    /// A token for a commit in a producer's transaction, to be taken before the transaction coordinator is asked.
     pub(crate) fn transactional_token(&self) -> TransactionalToken {
         TransactionalToken {
             epoch: self.epoch,
@@ -423,8 +422,8 @@ impl<K: Kept> Shard<K> {
         }
     }
 
-    /// Works on a thing as [`Shard::with`], unless the producer's transaction may have ended since the token was given
-    /// out. What the work writes is in the log before the next end.
+    /// Like [`Shard::with`], unless the producer's transaction may have ended since the token was issued. The writes
+    /// precede the next end of a transaction in the log.
     ///
     /// # Errors
     /// The shard has resigned; nothing was done.
@@ -442,7 +441,7 @@ impl<K: Kept> Shard<K> {
         }
     }
 
-    /// Hands the end of a producer's transaction to the log; the answer comes when it is durable and in effect.
+    /// Passes the end of a producer's transaction to the log; the receiver resolves once it is durable and in effect.
     pub(crate) fn write_marker(
         &self,
         marker: TransactionMarker,
@@ -456,7 +455,7 @@ impl<K: Kept> Shard<K> {
         answer
     }
 
-    /// The writer's word that the end of a producer's transaction is durable, or is not.
+    /// Called by the writer once the end of a producer's transaction is durable or has failed.
     pub(crate) fn marker_finished(
         self: &Arc<Self>,
         marker: TransactionMarker,
@@ -470,14 +469,14 @@ impl<K: Kept> Shard<K> {
                 let ended = self.with(&cell, |turn| {
                     turn.kept.transaction_ended(producer, marker.committed);
                 });
-                // The next coordinator reads it in the log.
+                // If the shard has resigned, the next coordinator reads the end from the log.
                 drop(ended);
             }
         }
         drop(reply.send(result));
     }
 
-    /// A producer's open transaction has changed a thing.
+    /// Records that a producer's open transaction has changed an entry.
     fn opened(&self, producer_id: i64, cell: &Arc<Cell<K>>) {
         let mut open = self.open.lock();
         let cells = open.entry(producer_id).or_default();
@@ -486,7 +485,7 @@ impl<K: Kept> Shard<K> {
         }
     }
 
-    /// Takes no more writes; the writer ends after those it has.
+    /// Accepts no more writes. The writer ends after those that are queued.
     pub(crate) fn close(&self) {
         self.writes.write().take();
     }
@@ -507,7 +506,7 @@ impl<K: Kept> Shard<K> {
         slot.alarm = Some((at, handle));
     }
 
-    /// The writer's word that a write is durable, or is not.
+    /// Called by the writer once a write is durable or has failed.
     pub(crate) fn finish(
         self: &Arc<Self>,
         (cell, outcome): (Arc<Cell<K>>, K::Outcome),
@@ -521,7 +520,7 @@ impl<K: Kept> Shard<K> {
         });
         match (applied, outcome) {
             (Ok(true), _) => self.remove(&cell),
-            // What is durable counts wherever the thing is now.
+            // A durable write succeeded, even if the shard has resigned meanwhile.
             (Err(resigned), Some(outcome)) => K::answer(outcome, result.map_err(|_| resigned)),
             _ => {
                 if let Some(producer_id) = opened {
@@ -548,14 +547,14 @@ impl<K: Kept> Shard<K> {
         }
     }
 
-    /// Drops a thing that has come to nothing, and of which the log knows nothing.
+    /// Removes an entry that is empty and has no records in the log.
     pub(crate) fn forget_if_nothing(self: &Arc<Self>, cell: &Arc<Cell<K>>) {
         if self.with(cell, |turn| turn.kept.end_if_nothing(turn.now)) == Ok(true) {
             self.remove(cell);
         }
     }
 
-    /// Tells everything that is kept which topics were deleted while the shard was loaded.
+    /// Tells all entries which topics were deleted while the shard was loaded.
     pub(crate) fn topics_deleted(self: &Arc<Self>, topics: &BTreeSet<TopicName>) {
         for cell in self.cells() {
             let told = self.with(&cell, |turn| {
@@ -563,17 +562,17 @@ impl<K: Kept> Shard<K> {
                     turn.write(written, outcome);
                 }
             });
-            // The next coordinator learns of deleted topics by itself.
+            // If the shard has resigned, the next coordinator finds the deleted topics itself.
             drop(told);
         }
     }
 
-    /// What the log must hold of a thing; nothing once the shard has resigned.
+    /// The live state of an entry; empty once the shard has resigned.
     pub(crate) fn durable(cell: &Cell<K>) -> Vec<Written> {
         cell.read(Kept::durable).unwrap_or_default()
     }
 
-    /// How many live records there are.
+    /// The number of live records.
     pub(crate) fn durable_count(&self) -> usize {
         let cells = self.cells();
         let counts = cells.iter().map(|cell| cell.read(Kept::durable_count));
@@ -592,7 +591,7 @@ impl<K: Kept> Cell<K> {
         })
     }
 
-    /// Looks at the thing without changing it.
+    /// Reads the entry.
     ///
     /// # Errors
     /// The shard has resigned.
@@ -603,8 +602,8 @@ impl<K: Kept> Cell<K> {
     }
 }
 
-/// An alarm: does what is due. What came to nothing, such as a group whose only member never came back with the id
-/// that it was given, goes at once.
+/// Runs a timer that is due. An entry that is empty afterwards is removed at once, such as a group whose only member never came back
+/// with the id that it was given.
 fn ring<K: Kept>(shard: &Weak<Shard<K>>, cell: &Weak<Cell<K>>) {
     let (Some(shard), Some(cell)) = (shard.upgrade(), cell.upgrade()) else {
         return;

@@ -15,31 +15,31 @@ use crate::{
     shard::{Cell, Ground, Shard, Write},
 };
 
-/// A batch is closed once it has this many bytes; what waits longer goes into the next one.
+/// A batch is closed once it has this many bytes. Further writes go to the next batch.
 const BATCH_BYTES: usize = 256 * 1024;
 
-/// Batches on their way to durability at one time. Enough to keep the device's queue busy; the
-/// rest waits in the channel and makes larger batches.
+/// Batches that are not durable yet. Enough to keep the queue of the device busy; further writes wait in the channel and
+/// make larger batches.
 const IN_FLIGHT_MAX: usize = 32;
 
-/// Aborted transactions after which the live state is rewritten as well: the partition remembers each until its records
-/// are trimmed, and takes no more transactions once there are [too many](millrace_log::error::AppendError::TooManyTransactions).
+/// Aborted transactions after which the live state is rewritten as well, because the partition remembers each until its records
+/// are trimmed.
 pub(crate) const ABORTS_MAX: u64 = 4_000;
 
-/// The headers of records, and of those that a rewrite copies to the tail.
+/// The headers of records, and of records that a rewrite copies to the end of the log.
 const NO_HEADERS: Headers = &[];
 const COPY_HEADERS: Headers = &[(COPY, None)];
 
-/// The sequence of batches that have none.
+/// The sequence of batches without one.
 const NO_SEQUENCE: i32 = -1;
 
 type Headers = &'static [(&'static str, Option<&'static [u8]>)];
 
 type Finished<K> = (Result<Offset, LogFault>, Vec<Ended<K>>);
 
-/// A write whose last record is in a batch.
+/// A write whose last record is in the batch.
 enum Ended<K: Kept> {
-    /// Of one thing, and what it costs until it is durable.
+    /// Of one entry, with its memory until it is durable.
     Of(Arc<Cell<K>>, K::Outcome, Charge),
     /// The end of a transaction.
     Marker(TransactionMarker, oneshot::Sender<Result<(), K::Error>>),
@@ -51,21 +51,21 @@ pub(crate) struct Writer<K: Kept> {
     log: Arc<dyn StateLog>,
     writes: mpsc::Receiver<Write<K>>,
     in_flight: FuturesOrdered<BoxFuture<'static, Finished<K>>>,
-    /// Records that the log holds, live and dead.
+    /// Records in the log, live and dead.
     records: u64,
-    /// At how many of them the live ones are rewritten.
+    /// The number of records at which the live state is rewritten.
     rewrite_at: u64,
-    /// Aborted transactions since then.
+    /// Aborted transactions since the last rewrite.
     aborts: u64,
 }
 
-/// The batch being filled, and whose writes end in it.
+/// The batch that is being filled, and the writes that end in it.
 struct Filling<K: Kept> {
     builder: BatchBuilder,
     /// The producer whose transaction the batch is part of.
     producer: Option<ProducerEpoch>,
     ended: Vec<Ended<K>>,
-    /// An earlier batch of the write that is being filled in was refused.
+    /// Why an earlier batch of the current write was refused, if it was.
     fault: Option<LogFault>,
 }
 
@@ -108,7 +108,7 @@ impl<K: Kept> Writer<K> {
         writer
     }
 
-    /// Runs until every sender is gone, then until nothing is in flight.
+    /// Runs until all senders are dropped and no batch is in flight.
     pub(crate) async fn run(mut self) {
         loop {
             tokio::select! {
@@ -128,7 +128,7 @@ impl<K: Kept> Writer<K> {
         self.drain().await;
     }
 
-    /// Puts a write and all that wait behind it into as few batches as they need.
+    /// Appends a write and all that are queued behind it, in as few batches as possible.
     async fn append(&mut self, first: Write<K>) {
         let mut filling = Filling::new(None);
         let mut next = Some(first);
@@ -160,7 +160,7 @@ impl<K: Kept> Writer<K> {
         self.flush(filling).await;
     }
 
-    /// Puts records into the batch, and into further ones where it is full or another producer's.
+    /// Adds records to the batch. Starts another batch if it is full or belongs to another producer.
     async fn fill_all(
         &mut self,
         filling: &mut Filling<K>,
@@ -196,14 +196,14 @@ impl<K: Kept> Writer<K> {
         }
         let appended = match fault {
             Some(fault) => Err(fault),
-            // What has nothing to write is finished with what was written before it.
+            // A write without records is finished along with those before it.
             None if count == 0 => Ok(Box::pin(ready(Ok(self.log.end()))) as BoxFuture<'_, _>),
             None => self.log.append(builder.build()).await,
         };
         self.appended(appended, count, ended)
     }
 
-    /// A batch is on its way, or was refused: returns why.
+    /// Tracks a batch until it is durable. Returns why it was refused, if it was.
     fn appended(
         &mut self,
         appended: Result<Durable, LogFault>,
@@ -229,11 +229,11 @@ impl<K: Kept> Writer<K> {
     fn finish(&self, (result, ended): Finished<K>) {
         let topic = K::NAMES.topic;
         match &result {
-            // Another broker leads the partition now; its clients ask that one.
+            // Another broker leads the partition now, and clients will find it.
             Err(fault) if fault.class() == FailureClass::Gone => {
                 tracing::debug!(%fault, topic, writes = ended.len(), "log closed");
             }
-            // A producer or a coordinator that has been replaced.
+            // The producer or the coordinator has been replaced.
             Err(fault) if fault.class() == FailureClass::Fenced => {
                 tracing::info!(%fault, topic, writes = ended.len(), "refused by the log");
             }
@@ -258,8 +258,8 @@ impl<K: Kept> Writer<K> {
         }
     }
 
-    /// Writes the live state at the tail and trims what is before it. Nothing is in flight
-    /// meanwhile, so the live state is exactly what the log holds.
+    /// Writes the live state to the end of the log and trims everything before it. No batch is in flight meanwhile, so the live
+    /// state is exactly what the log holds.
     async fn rewrite(&mut self) {
         self.drain().await;
         let start = self.log.end();
@@ -273,7 +273,7 @@ impl<K: Kept> Writer<K> {
             }
         }
         if self.shard.has_resigned() {
-            // What was read may be a part of the live state, and must not replace it.
+            // The live state that was read may be incomplete, and must not replace the log.
             return;
         }
         self.flush(filling).await;

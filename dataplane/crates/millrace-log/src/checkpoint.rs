@@ -1,8 +1,8 @@
 //! The persistent form of what the broker knows about a partition's data.
 //!
 //! ```text
-//!  u8   version          4; numbered by hand, never reused. 1 ends before the log's bytes, 2 before
-//!                        the transactional producers, 3 before the first dirty offset
+//!  u8   version          5; numbered by hand, never reused, below 128. 1 ends before the log's bytes, 2 before
+//!                        the transactional producers, 3 before the first dirty offset, 4 before the bytes of the meta stream
 //!  u64  end offset       the state covers every batch below it
 //!  u32  producers        each:
 //!         i64  producer id
@@ -27,11 +27,18 @@
 //!         i32  coordinator epoch, -1 for none
 //!         u8   1 if a transaction is open, then: u64 its first offset
 //!  u32  aborted transactions
-//!                        in the order of their markers, each: i64 producer id | varint marker's
+//!                        the newest, in the order of their markers, each: i64 producer id | varint marker's
 //!                        offset − the one's before | varint marker's offset − first offset; the
 //!                        first marker is relative to 0
 //!  u64  first dirty offset   everything below has been cleaned by log compaction
+//!  u64  bytes of the meta stream before this checkpoint, about
+//!  u32  blocks of older aborted transactions
+//!                        each: varint offset in the meta stream | varint bytes of the meta stream before it | varint its bytes
+//!                        | varint transactions | varint last marker's offset − the one's before | varint last marker's offset − first
+//!                        offset of all; the first last marker is relative to 0
 //! ```
+//!
+//! The stream has these blocks between its checkpoints ([`crate::aborted_index`]).
 //!
 //! Numbers are big-endian, varints are LEB128. The stream below guards every byte with a checksum.
 //! A version 1 is read with sizes estimated from the time index, and without leader epochs. Versions 1
@@ -43,14 +50,17 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use millrace_model::Offset;
 
 use crate::{
+    aborted_index::{AbortedIndex, get_aborted, get_index, put_aborted, put_index},
     leader_epochs::{EPOCHS_MAX, EpochStart, LeaderEpochs},
     producers::{BATCHES_KEPT, Producer, Producers, WrittenBatch},
     segments::{SEGMENTS_MAX, Segment, Segments},
     time_index::{Latest, MARKS_MAX, Mark, TimeIndex},
-    transactions::{Aborted, TRANSACTIONS_MAX, Transactions},
+    transactions::{TRANSACTIONS_MAX, Transactions},
 };
 
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
+/// The version that had all aborted transactions in itself.
+const WITHOUT_BLOCKS: u8 = 4;
 /// The version that did not know how far log compaction has come.
 const WITHOUT_FIRST_DIRTY: u8 = 3;
 /// The version that knew no transactions.
@@ -110,8 +120,9 @@ pub(crate) fn encode(end: Offset, since_ms: i64, kept: Kept<'_>) -> Bytes {
     encode_segments(&mut out, kept.segments);
     encode_leader_epochs(&mut out, kept.leader_epochs);
     encode_transactional(&mut out, kept.producers, since_ms);
-    encode_aborted(&mut out, kept.transactions.aborted());
+    put_aborted(&mut out, kept.transactions.aborted().iter());
     out.put_u64(kept.first_dirty);
+    put_index(&mut out, kept.transactions.index());
     out.freeze()
 }
 
@@ -144,17 +155,6 @@ fn encode_transactional(out: &mut BytesMut, producers: &Producers, since_ms: i64
         if let Some(first) = producer.transaction {
             out.put_u64(first);
         }
-    }
-}
-
-fn encode_aborted(out: &mut BytesMut, aborted: &VecDeque<Aborted>) {
-    out.put_u32(u32::try_from(aborted.len()).unwrap_or(u32::MAX));
-    let mut before = 0;
-    for one in aborted {
-        out.put_i64(one.producer_id);
-        put_varint(out, one.last.wrapping_sub(before));
-        put_varint(out, one.last.wrapping_sub(one.first));
-        before = one.last;
     }
 }
 
@@ -248,17 +248,22 @@ pub(crate) fn decode(mut bytes: Bytes) -> Result<Checkpoint, InvalidCheckpoint> 
     let mut aborted = Vec::new();
     if version > WITHOUT_TRANSACTIONS {
         decode_transactional(&mut bytes, &mut by_id)?;
-        aborted = decode_aborted(&mut bytes)?;
+        aborted = get_aborted(&mut bytes, TRANSACTIONS_MAX)?;
     }
     let mut first_dirty = 0;
     if version > WITHOUT_FIRST_DIRTY {
         first_dirty = bytes.try_get_u64().map_err(short)?;
     }
+    let mut index = AbortedIndex::default();
+    if version > WITHOUT_BLOCKS {
+        index = get_index(&mut bytes)?;
+    }
     if bytes.has_remaining() {
         return Err(InvalidCheckpoint::Trailing(bytes.remaining()));
     }
     let producers = Producers::from_parts(by_id);
-    let transactions = Transactions::from_parts(producers.open_transactions(), aborted).ok_or(
+    let open = producers.open_transactions();
+    let transactions = Transactions::from_parts(open, index, aborted).ok_or(
         InvalidCheckpoint::Unsound("the aborted transactions are out of order"),
     )?;
     Ok(Checkpoint {
@@ -320,26 +325,6 @@ fn decode_transactional(
         };
     }
     Ok(())
-}
-
-/// Producer id, first offset and marker's offset of each.
-fn decode_aborted(bytes: &mut Bytes) -> Result<Vec<(i64, Offset, Offset)>, InvalidCheckpoint> {
-    let short = |_| InvalidCheckpoint::Short;
-    let count = bytes.try_get_u32().map_err(short)? as usize;
-    if count > TRANSACTIONS_MAX {
-        return Err(InvalidCheckpoint::Unsound(
-            "there are too many aborted transactions",
-        ));
-    }
-    let mut aborted = Vec::with_capacity(count);
-    let mut last: Offset = 0;
-    for _ in 0..count {
-        let producer_id = bytes.try_get_i64().map_err(short)?;
-        last = last.wrapping_add(get_varint(bytes)?);
-        let first = last.wrapping_sub(get_varint(bytes)?);
-        aborted.push((producer_id, first, last));
-    }
-    Ok(aborted)
 }
 
 fn decode_time_index(bytes: &mut Bytes) -> Result<TimeIndex, InvalidCheckpoint> {
@@ -438,7 +423,7 @@ const fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
 }
 
-fn put_varint(out: &mut BytesMut, mut value: u64) {
+pub(crate) fn put_varint(out: &mut BytesMut, mut value: u64) {
     while value >= 0x80 {
         out.put_u8((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -446,7 +431,7 @@ fn put_varint(out: &mut BytesMut, mut value: u64) {
     out.put_u8(value as u8);
 }
 
-fn get_varint(bytes: &mut Bytes) -> Result<u64, InvalidCheckpoint> {
+pub(crate) fn get_varint(bytes: &mut Bytes) -> Result<u64, InvalidCheckpoint> {
     let mut value = 0_u64;
     for shift in (0..u64::BITS).step_by(7) {
         let byte = bytes.try_get_u8().map_err(|_| InvalidCheckpoint::Short)?;
@@ -463,6 +448,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::aborted_index::Block;
+
+    /// What follows the aborted transactions where there are no blocks.
+    const NO_BLOCKS_BYTES: usize = 12;
 
     prop_compose! {
         fn written_batch()(
@@ -543,14 +532,31 @@ mod tests {
     }
 
     prop_compose! {
+        /// Of transactions whose markers are below those of [`aborted`].
+        fn index()(
+            steps in prop::collection::vec((any::<u64>(), any::<u32>(), 1u64..1 << 30, 1u64..1 << 10), 0..20),
+            position: u64,
+        ) -> AbortedIndex {
+            let mut last_max = 0;
+            let blocks = steps.into_iter().map(|(at, position, bytes, count)| {
+                last_max += count;
+                let first_min = last_max.saturating_sub(2 * count);
+                Block { at, position: position.into(), bytes, count, first_min, last_max }
+            });
+            AbortedIndex::from_parts(blocks.collect(), position).expect("in order")
+        }
+    }
+
+    prop_compose! {
         fn checkpoint()(end in any::<u64>())(
             end in Just(end),
             producers in prop::collection::hash_map(any::<i64>(), producer(), 0..20),
             time_index in time_index(), segments in segments(end), leader_epochs in leader_epochs(),
-            aborted in aborted(), first_dirty in any::<Offset>(),
+            aborted in aborted(), index in index(), first_dirty in any::<Offset>(),
         ) -> Checkpoint {
             let producers = Producers::from_parts(producers);
-            let transactions = Transactions::from_parts(producers.open_transactions(), aborted);
+            let open = producers.open_transactions();
+            let transactions = Transactions::from_parts(open, index, aborted);
             let transactions = transactions.expect("in order");
             Checkpoint {
                 end, producers, transactions, time_index, segments, leader_epochs, first_dirty,
@@ -592,6 +598,11 @@ mod tests {
         Producers::from_parts(all.into_iter().map(plain).collect())
     }
 
+    fn without_blocks(mut checkpoint: Checkpoint) -> Checkpoint {
+        *checkpoint.transactions.index_mut() = AbortedIndex::default();
+        checkpoint
+    }
+
     proptest! {
         #[test]
         fn what_is_encoded_decodes_to_itself(checkpoint in checkpoint()) {
@@ -628,18 +639,27 @@ mod tests {
             let transactions = Transactions::default();
             let checkpoint = Checkpoint { producers, transactions, first_dirty: 0, ..checkpoint };
             let bytes = encoded(&checkpoint, 0);
-            // Two counts of nothing and an offset follow what the version has.
-            let mut bytes = BytesMut::from(&bytes[..bytes.len() - 16]);
+            // Two counts of nothing, an offset and no blocks follow what the version has.
+            let mut bytes = BytesMut::from(&bytes[..bytes.len() - 16 - NO_BLOCKS_BYTES]);
             bytes[0] = WITHOUT_TRANSACTIONS;
             prop_assert_eq!(decode(bytes.freeze()), Ok(checkpoint));
         }
 
         #[test]
         fn the_third_version_is_read_as_not_compacted(checkpoint in checkpoint()) {
-            let checkpoint = Checkpoint { first_dirty: 0, ..checkpoint };
+            let checkpoint = Checkpoint { first_dirty: 0, ..without_blocks(checkpoint) };
             let bytes = encoded(&checkpoint, 0);
-            let mut bytes = BytesMut::from(&bytes[..bytes.len() - 8]);
+            let mut bytes = BytesMut::from(&bytes[..bytes.len() - 8 - NO_BLOCKS_BYTES]);
             bytes[0] = WITHOUT_FIRST_DIRTY;
+            prop_assert_eq!(decode(bytes.freeze()), Ok(checkpoint));
+        }
+
+        #[test]
+        fn the_fourth_version_is_read_with_all_aborted_transactions_in_memory(checkpoint in checkpoint()) {
+            let checkpoint = without_blocks(checkpoint);
+            let bytes = encoded(&checkpoint, 0);
+            let mut bytes = BytesMut::from(&bytes[..bytes.len() - NO_BLOCKS_BYTES]);
+            bytes[0] = WITHOUT_BLOCKS;
             prop_assert_eq!(decode(bytes.freeze()), Ok(checkpoint));
         }
 
@@ -670,7 +690,9 @@ mod tests {
             ..silent.clone()
         };
         let producers = Producers::from_parts(HashMap::from([(1, silent), (2, open.clone())]));
-        let transactions = Transactions::from_parts(producers.open_transactions(), Vec::new());
+        let index = AbortedIndex::default();
+        let open_offsets = producers.open_transactions();
+        let transactions = Transactions::from_parts(open_offsets, index, Vec::new());
         let checkpoint = Checkpoint {
             end: 9,
             producers,
@@ -691,7 +713,7 @@ mod tests {
         longer.put_u8(0);
         assert_eq!(decode(longer.freeze()), Err(InvalidCheckpoint::Trailing(1)));
         let mut newer = BytesMut::from(&bytes[..]);
-        newer[0] = 5;
-        assert_eq!(decode(newer.freeze()), Err(InvalidCheckpoint::Version(5)));
+        newer[0] = 6;
+        assert_eq!(decode(newer.freeze()), Err(InvalidCheckpoint::Version(6)));
     }
 }

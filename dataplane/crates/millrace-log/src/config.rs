@@ -9,6 +9,7 @@ use millrace_record::{Compression, TimestampType};
 
 use self::definitions::elements;
 pub use self::definitions::{ConfigKind, TopicConfigDefinition};
+use crate::aborted_index::AbortedBounds;
 
 /// Kafka's default level of LZ4, which stands for LZ4's fast compressor.
 const LZ4_LEVEL_DEFAULT: i32 = 9;
@@ -55,6 +56,8 @@ pub struct LogDefaults {
     pub cleaner_dedupe_bytes: u64,
     /// `log.cleaner.backoff.ms`: the pause between two looks at what is due.
     pub cleaner_backoff: Duration,
+    /// How many aborted transactions of a partition stay in memory. No setting.
+    pub aborted_transactions: AbortedBounds,
 }
 
 impl Default for LogDefaults {
@@ -77,6 +80,7 @@ impl Default for LogDefaults {
             cleaner_enabled: true,
             cleaner_dedupe_bytes: 16 * 1024 * 1024,
             cleaner_backoff: Duration::from_secs(15),
+            aborted_transactions: AbortedBounds::default(),
         }
     }
 }

@@ -54,8 +54,8 @@ pub enum AppendError {
         /// The marker's epoch.
         marker: i32,
     },
-    /// The batch would open a transaction, and the partition has as many as it may. Retry later: transactions end, and
-    /// retention deletes those that were aborted.
+    /// The batch would open a transaction, and the partition has as many in memory as it may. Retry later: transactions end, and
+    /// those that were aborted are written to objects.
     #[error("the partition has reached its limit of {max} {}", bound.replace('_', " "))]
     TooManyTransactions {
         /// Which are counted.

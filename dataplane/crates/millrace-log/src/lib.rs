@@ -13,15 +13,17 @@
 //! | `committed` | a partition that another broker leads, as far as it is in objects |
 //! | `partition` | one partition: append, read, trim, compact (COMPACTION.md) |
 //! | `producers` | sequence checks of idempotent producers, and which of them have a transaction open |
-//! | `transactions` | the last stable offset, and the aborted transactions |
+//! | `transactions` | the last stable offset, and the newest aborted transactions |
+//! | `aborted_index` | the older aborted transactions |
 //! | `time_index` | timestamp → offset |
 //! | `segments` | bytes by offset, and where the log may be cut |
 //! | `leader_epochs` | leader epoch → its last offset |
-//! | `checkpoint` | the persistent form of the five above |
+//! | `checkpoint` | the persistent form of the six above |
 //! | `replay_debt` | what a restart would replay, and when a checkpoint is due for it |
 //! | `config` | topic configurations over the broker's defaults |
 //! | `error` | one enum per operation |
 
+mod aborted_index;
 mod checkpoint;
 mod committed;
 mod config;
@@ -36,11 +38,15 @@ mod time_index;
 mod topic;
 mod transactions;
 
+pub use aborted_index::AbortedBounds;
 pub use checkpoint::InvalidCheckpoint;
 pub use committed::CommittedLog;
 pub use config::{ConfigKind, LogDefaults, TopicConfig, TopicConfigDefinition};
 pub use leader_epochs::EpochEnd;
-pub use manager::{LogManager, LogParts, PARTITION_BYTES, Shared};
+pub use manager::{
+    CompactionFailure, CompactionReport, CompactionRun, CompactionTotals, LogManager, LogParts,
+    PARTITION_BYTES, Shared, WaitingPartition,
+};
 pub use partition::{
     AppendOrigin, AppendTicket, Appended, Isolation, PartitionLog, ReadResult, TimestampOffset,
     Usage,

@@ -20,8 +20,13 @@ use millrace_time::{SharedClock, SharedRandom};
 use tokio::{sync::Notify, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::leadership::Shared;
 use self::{cleaning::Cleaner, leadership::Following, opening::Opening, registry::Registry};
+pub use self::{
+    cleaning::{
+        CompactionFailure, CompactionReport, CompactionRun, CompactionTotals, WaitingPartition,
+    },
+    leadership::Shared,
+};
 use crate::{
     SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC,
     config::{InvalidTopicConfig, LogDefaults, TopicConfig},
@@ -537,6 +542,12 @@ impl LogManager {
         self.inner.clean_due().await;
     }
 
+    /// What log compaction does and has done since the start.
+    #[must_use]
+    pub fn compaction(&self) -> CompactionReport {
+        self.inner.compaction_report()
+    }
+
     /// Refuses further appends and writes the last checkpoints, within bounds. The stream store is
     /// closed after this. What cannot be written is replayed by the next start.
     pub async fn close(&self) {
@@ -673,6 +684,7 @@ impl Inner {
             leader_epoch,
             producer_expiration_ms: self.defaults.producer_id_expiration_ms,
             producer_memory: self.producer_memory.clone(),
+            aborted_bounds: self.defaults.aborted_transactions,
             clock: Arc::clone(&self.clock),
             debt: Arc::clone(&self.debt),
             deletions: Arc::clone(&self.deletions),

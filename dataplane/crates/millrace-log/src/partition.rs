@@ -3,12 +3,14 @@
 //! - this file: what it is, and what others ask of it
 //! - `append`: check, assign offsets, stamp, write
 //! - `transact`: markers, verification, the last stable offset
+//! - `aborted`: which transactions were aborted, however long ago
 //! - `read`: whole batches by offset, records by timestamp
 //! - `retain`: delete what is old or too much
 //! - `clean`: keep the last record of every key
 //! - `usage`: what clients write to it and read from it
 //! - `persist`: open from the newest checkpoint, write the next one
 
+mod aborted;
 mod append;
 mod clean;
 mod persist;
@@ -43,6 +45,7 @@ pub(crate) use self::{
     retain::DeletionMetrics,
 };
 use crate::{
+    aborted_index::AbortedBounds,
     config::TopicConfig,
     leader_epochs::{EpochEnd, LeaderEpochs},
     producers::Producers,
@@ -61,13 +64,14 @@ pub(crate) struct PartitionParts {
     pub(crate) topic_id: TopicId,
     /// The stream of batches.
     pub(crate) data: Stream,
-    /// The stream of checkpoints.
+    /// The stream of checkpoints, and of blocks of aborted transactions.
     pub(crate) meta: Stream,
     pub(crate) config: Arc<TopicConfig>,
     /// `None`: each opening is an epoch of its own.
     pub(crate) leader_epoch: Option<i32>,
     pub(crate) producer_expiration_ms: i64,
     pub(crate) producer_memory: Budget,
+    pub(crate) aborted_bounds: AbortedBounds,
     pub(crate) clock: SharedClock,
     pub(crate) debt: Arc<ReplayDebt>,
     pub(crate) deletions: Arc<DeletionMetrics>,
@@ -85,6 +89,7 @@ pub struct PartitionLog {
     producer_expiration_ms: i64,
     /// What the producers of all partitions may cost.
     producer_memory: Budget,
+    aborted_bounds: AbortedBounds,
     clock: SharedClock,
     debt: Arc<ReplayDebt>,
     deletions: Arc<DeletionMetrics>,
@@ -95,7 +100,7 @@ pub struct PartitionLog {
     is_unstable: AtomicBool,
     /// What the producers cost here. Locked under `state`.
     producer_charge: Mutex<Charge>,
-    /// Held while a checkpoint is written: they are written one after the other.
+    /// Held while something is appended to the meta stream: a checkpoint, or a block of aborted transactions.
     checkpointing: tokio::sync::Mutex<persist::Written>,
     /// Since when all work is refused.
     closed: OnceLock<Duration>,
@@ -120,7 +125,7 @@ struct State {
     dirty_since: Option<Duration>,
     /// Everything below has been cleaned by log compaction.
     first_dirty: Offset,
-    /// Log compaction has changed something since the last checkpoint.
+    /// Log compaction, or the index of aborted transactions, has changed something since the last checkpoint.
     cleaner_changed: bool,
 }
 

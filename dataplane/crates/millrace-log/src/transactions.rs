@@ -3,15 +3,16 @@
 //! Consumers that read committed records only read up to the last stable offset: below it, every transaction has ended, and its
 //! marker is durable. They are told of the aborted transactions among what they read, and drop the records of these themselves.
 //!
-//! The aborted transactions of the whole log are kept here, in memory and in checkpoints, for at most [`TRANSACTIONS_MAX`] of
-//! them: a batch that would open one more is refused until retention has deleted some.
+//! The newest aborted transactions are kept here, in memory and in checkpoints; the others are in the blocks of [`crate::aborted_index`].
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use millrace_model::Offset;
 
-/// Transactions of one partition that are open or were aborted: 320 kB. An application that aborts a transaction of the same
-/// partition each minute, day and night, has as many in a week, which is the default of `retention.ms`.
+use crate::aborted_index::{AbortedBounds, AbortedIndex, Block};
+
+/// Transactions of one partition that are open or were aborted and are in memory: 320 kB. They are written to blocks from half as many
+/// on. A batch that would open one more is refused, which happens only while blocks cannot be written.
 pub(crate) const TRANSACTIONS_MAX: usize = 10_000;
 
 /// Transactions of one partition that are open at once: below half of the producers that a partition remembers, because those
@@ -46,7 +47,7 @@ pub struct AbortedTransaction {
     pub first_offset: Offset,
 }
 
-/// One entry of the index of aborted transactions.
+/// One aborted transaction of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Aborted {
     pub(crate) producer_id: i64,
@@ -55,6 +56,15 @@ pub(crate) struct Aborted {
     pub(crate) last: Offset,
     /// No transaction that is entered later begins below.
     pub(crate) later_from: Offset,
+}
+
+impl From<Aborted> for AbortedTransaction {
+    fn from(aborted: Aborted) -> Self {
+        Self {
+            producer_id: aborted.producer_id,
+            first_offset: aborted.first,
+        }
+    }
 }
 
 /// A transaction that has ended.
@@ -72,17 +82,25 @@ pub(crate) struct Transactions {
     open: BTreeSet<Offset>,
     /// Those whose markers may not be durable yet, in the order of these. As many as the log takes before it is durable.
     ended: VecDeque<Ended>,
-    /// In the order of the markers.
+    /// The newest, in the order of the markers.
     aborted: VecDeque<Aborted>,
+    /// Where all others are: their markers are below those of the newest.
+    index: AbortedIndex,
 }
 
 impl Transactions {
     /// As of a checkpoint: all markers are durable. `aborted` has producer id, first offset and marker's offset of each, and is
-    /// in the order of the markers. `None` where that is not so.
+    /// in the order of the markers, all of which are behind those of `index`. `None` where that is not so.
     pub(crate) fn from_parts(
         open: impl Iterator<Item = Offset>,
+        index: AbortedIndex,
         aborted: Vec<(i64, Offset, Offset)>,
     ) -> Option<Self> {
+        if let (Some(indexed), Some(&(_, _, first))) = (index.last_max(), aborted.first())
+            && first <= indexed
+        {
+            return None;
+        }
         let open: BTreeSet<Offset> = open.collect();
         let end = aborted
             .last()
@@ -108,11 +126,22 @@ impl Transactions {
             open,
             ended: VecDeque::new(),
             aborted: entries,
+            index,
         })
     }
 
+    /// The newest aborted transactions.
     pub(crate) fn aborted(&self) -> &VecDeque<Aborted> {
         &self.aborted
+    }
+
+    /// Where the others are.
+    pub(crate) fn index(&self) -> &AbortedIndex {
+        &self.index
+    }
+
+    pub(crate) fn index_mut(&mut self) -> &mut AbortedIndex {
+        &mut self.index
     }
 
     /// A batch at `first` opens a transaction.
@@ -150,17 +179,14 @@ impl Transactions {
         open.into_iter().chain(ended).min()
     }
 
-    /// The aborted transactions that have records or a marker from `from` on and records below `upper`, in the order of their
-    /// markers.
-    pub(crate) fn aborted_between(&self, from: Offset, upper: Offset) -> Vec<AbortedTransaction> {
+    /// The aborted transactions in memory that have records or a marker from `from` on and records below `upper`, in the order of their
+    /// markers. Those in blocks come before them.
+    pub(crate) fn newest_between(&self, from: Offset, upper: Offset) -> Vec<Aborted> {
         let mut found = Vec::new();
         let begin = self.aborted.partition_point(|aborted| aborted.last < from);
         for aborted in self.aborted.range(begin..) {
             if aborted.first < upper {
-                found.push(AbortedTransaction {
-                    producer_id: aborted.producer_id,
-                    first_offset: aborted.first,
-                });
+                found.push(*aborted);
             }
             if aborted.later_from >= upper {
                 break;
@@ -171,17 +197,48 @@ impl Transactions {
 
     /// Forgets the aborted transactions that end below the log's new start.
     pub(crate) fn trim(&mut self, start: Offset) {
+        self.index.trim(start);
         let gone = self.aborted.partition_point(|aborted| aborted.last < start);
         self.aborted.drain(..gone);
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
         if self.aborted.capacity() > 2 * self.aborted.len() {
             self.aborted.shrink_to(self.aborted.len() * 3 / 2);
         }
     }
 
-    /// Forgets aborted transactions of which log compaction has left nothing.
-    pub(crate) fn forget(&mut self, gone: &[Aborted]) {
+    /// The oldest in memory, where there are so many that they should be in a block; only those whose markers are below
+    /// `durable`, so that a block never has what a crash may take back.
+    pub(crate) fn to_index(&self, bounds: &AbortedBounds, durable: Offset) -> Option<Vec<Aborted>> {
+        if self.aborted.len() < bounds.in_memory.max(1) || self.index.is_full() {
+            return None;
+        }
+        let count = bounds.per_block.clamp(1, self.aborted.len());
+        let oldest = self.aborted.range(..count);
+        oldest
+            .clone()
+            .all(|aborted| aborted.last < durable)
+            .then(|| oldest.copied().collect())
+    }
+
+    /// What [`to_index`](Self::to_index) gave is in `block`, as far as the log still has it from `start` on.
+    pub(crate) fn indexed(&mut self, block: Block, start: Offset) {
+        let moved = self
+            .aborted
+            .partition_point(|aborted| aborted.last <= block.last_max);
+        self.aborted.drain(..moved);
+        self.index.push(block);
+        self.trim(start);
+        self.shrink();
+    }
+
+    /// Forgets aborted transactions of which log compaction has left nothing, by the offsets of their markers. Those that are in
+    /// blocks stay in them.
+    pub(crate) fn forget(&mut self, gone: &HashSet<Offset>) {
         if !gone.is_empty() {
-            self.aborted.retain(|aborted| !gone.contains(aborted));
+            self.aborted.retain(|aborted| !gone.contains(&aborted.last));
         }
     }
 
@@ -196,15 +253,18 @@ impl Transactions {
 
     /// What they cost, in bytes. Those that are open may be aborted.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.open.len() + self.aborted.len()) as u64 * TRANSACTION_BYTES
+        let in_memory = (self.open.len() + self.aborted.len()) as u64;
+        in_memory * TRANSACTION_BYTES + self.index.memory_bytes()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::aborted_index::{decode_block, encode_block};
 
     #[derive(Debug, Clone)]
     enum Step {
@@ -219,6 +279,10 @@ mod tests {
         Durable(u64),
         /// So is all, and the partition opens from a checkpoint.
         Reopen,
+        /// The oldest are written to a block.
+        Index,
+        /// Blocks are written again.
+        Tidy,
         Trim(u64),
     }
 
@@ -229,6 +293,8 @@ mod tests {
                 .prop_map(|(producer, aborted)| Step::End { producer, aborted }),
             2 => (0u64..6).prop_map(Step::Durable),
             1 => Just(Step::Reopen),
+            3 => Just(Step::Index),
+            1 => Just(Step::Tidy),
             1 => (0u64..40).prop_map(Step::Trim),
         ];
         prop::collection::vec(step, 1..120)
@@ -245,7 +311,58 @@ mod tests {
         let parts =
             { transactions.aborted.iter() }.map(|one| (one.producer_id, one.first, one.last));
         let open = transactions.open.iter().copied();
-        Transactions::from_parts(open, parts.collect()).expect("in order")
+        let index = transactions.index.clone();
+        Transactions::from_parts(open, index, parts.collect()).expect("in order")
+    }
+
+    const BOUNDS: AbortedBounds = AbortedBounds {
+        in_memory: 3,
+        per_block: 2,
+        merged: 6,
+        slack_bytes: 40,
+    };
+
+    /// The meta stream: its blocks, by offset.
+    type Blocks = Vec<(Bytes, Block)>;
+
+    fn append(transactions: &mut Transactions, blocks: &mut Blocks, entries: &[Aborted]) -> Block {
+        let payload = encode_block(entries);
+        let place = (
+            blocks.len() as u64,
+            transactions.index.position(),
+            payload.len() as u64,
+        );
+        transactions.index.note_appended(payload.len() as u64);
+        let block = Block::of(entries, place).expect("not empty");
+        blocks.push((payload, block));
+        block
+    }
+
+    fn read(blocks: &Blocks, block: &Block) -> Vec<Aborted> {
+        let (payload, _) = &blocks[block.at as usize];
+        decode_block(payload.clone(), block).expect("sound")
+    }
+
+    fn tidy(transactions: &mut Transactions, blocks: &mut Blocks) {
+        while let Some(old) = transactions.index.to_tidy(&BOUNDS) {
+            let entries: Vec<_> = old.iter().flat_map(|block| read(blocks, block)).collect();
+            let new = append(transactions, blocks, &entries);
+            transactions.index.replace(&old, Some(new));
+        }
+    }
+
+    fn between(
+        transactions: &Transactions,
+        blocks: &Blocks,
+        from: Offset,
+        upper: Offset,
+    ) -> Vec<(i64, Offset)> {
+        let overlapping = transactions.index.overlapping(from, upper);
+        let indexed = overlapping.iter().flat_map(|block| read(blocks, block));
+        let overlaps = |one: &Aborted| one.last >= from && one.first < upper;
+        let newest = transactions.newest_between(from, upper);
+        let found = indexed.filter(overlaps).chain(newest);
+        found.map(|one| (one.producer_id, one.first)).collect()
     }
 
     proptest! {
@@ -254,6 +371,7 @@ mod tests {
             let mut transactions = Transactions::default();
             let mut all: Vec<Known> = Vec::new();
             let (mut next, mut durable, mut start, mut stable) = (0_u64, 0, 0, 0);
+            let mut blocks = Blocks::new();
             for step in steps {
                 let open = |all: &[Known], producer| {
                     all.iter().rposition(|one| one.producer == producer && one.end.is_none())
@@ -278,6 +396,17 @@ mod tests {
                         durable = next;
                         transactions = reopened(&transactions);
                     }
+                    Step::Index => {
+                        while let Some(oldest) = transactions.to_index(&BOUNDS, durable) {
+                            let block = append(&mut transactions, &mut blocks, &oldest);
+                            transactions.indexed(block, start);
+                        }
+                    }
+                    Step::Tidy => {
+                        // As checkpoints do.
+                        transactions.index.note_appended(30);
+                        tidy(&mut transactions, &mut blocks);
+                    }
                     Step::Trim(back) => {
                         start = start.max(durable.saturating_sub(back));
                         transactions.trim(start);
@@ -299,8 +428,7 @@ mod tests {
                         })
                         .collect();
                     expected.sort_unstable();
-                    let found = transactions.aborted_between(from, upper);
-                    let found: Vec<_> = found.iter().map(|one| (one.producer_id, one.first_offset)).collect();
+                    let found = between(&transactions, &blocks, from, upper);
                     let expected: Vec<_> = expected.iter().map(|&(_, id, first)| (id, first)).collect();
                     prop_assert_eq!(found, expected, "{}..{}", from, upper);
                 }
@@ -343,7 +471,8 @@ mod tests {
             vec![(1, 5, 6), (2, 3, 6)],
             vec![(1, 5, 8), (2, 3, 6)],
         ] {
-            let parts = Transactions::from_parts(std::iter::empty(), unsound);
+            let index = AbortedIndex::default();
+            let parts = Transactions::from_parts(std::iter::empty(), index, unsound);
             assert_eq!(parts, None);
         }
     }

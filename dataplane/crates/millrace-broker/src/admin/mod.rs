@@ -12,6 +12,7 @@ mod connection;
 mod groups;
 mod identity;
 mod kafka;
+mod log_compaction;
 mod quotas;
 mod records;
 mod settings;

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::log_compaction::LogCompactionStatus;
+
 /// What `/v1/status` answers.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Status {
@@ -35,6 +37,8 @@ pub(crate) struct Status {
     pub(crate) groups: Option<GroupStatus>,
     /// The storage engine; `null` until clients are served.
     pub(crate) storage: Option<StorageStatus>,
+    /// Log compaction; `null` until clients are served.
+    pub(crate) log_compaction: Option<LogCompactionStatus>,
     /// Why nothing is uploaded or deleted: the bucket has not been checked since the start. `null` where
     /// it has.
     pub(crate) uploads_wait_for: Option<String>,

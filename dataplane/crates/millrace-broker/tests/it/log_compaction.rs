@@ -6,8 +6,12 @@ use bytes::Bytes;
 use millrace_broker::Broker;
 use millrace_record::{BatchBuilder, Compression, header_of, records};
 use millrace_testkit::KafkaClient;
+use serde_json::Value;
 
-use crate::support::{Home, client};
+use crate::{
+    operation::objects_under,
+    support::{Home, TOKEN, client, get},
+};
 
 const SETTINGS: &[&str] = &[
     "log.cleanup.policy=compact",
@@ -107,5 +111,85 @@ async fn consumers_read_exactly_the_last_record_of_each_key() {
     broker.stop().await;
     let broker = home.start(SETTINGS).await;
     check(&broker, &live).await;
+    broker.stop().await;
+}
+
+/// What `/v1/status` says of log compaction once `is_done` accepts it.
+async fn status(broker: &Broker, is_done: impl Fn(&Value) -> bool) -> Value {
+    let mut shown = Value::Null;
+    for _ in 0..200 {
+        let (_, status) = get(broker, "/v1/status", Some(TOKEN)).await;
+        let status: Value = serde_json::from_str(&status).expect("JSON");
+        shown = status["log_compaction"].clone();
+        if is_done(&shown) {
+            return shown;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("log compaction did not get there: {shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_shows_what_log_compaction_does() {
+    let home = Home::new();
+    let broker = home.start(SETTINGS).await;
+    let idle = status(&broker, |_| true).await;
+    let expected = serde_json::json!({
+        "enabled": true, "running": null, "waiting": [], "waiting_total": 0, "last_run": null,
+        "runs": 0, "failed_runs": 0, "read_bytes": 0, "written_bytes": 0, "removed_bytes": 0,
+        "failures": [],
+    });
+    assert_eq!(idle, expected);
+    let mut client = client(&broker).await;
+    assert_eq!(client.create_topic("t", 1).await, 0);
+    for from in (0..100).step_by(50) {
+        let base = client.produce("t", 0, keyed(from..from + 50)).await;
+        assert_eq!(base, Ok(from));
+    }
+    let compacted = status(&broker, |status| status["removed_bytes"] != 0).await;
+    let last = &compacted["last_run"];
+    assert_eq!(
+        (&last["topic"], &last["partition"], &last["outcome"]),
+        (&"t".into(), &0.into(), &"done".into())
+    );
+    assert!(last["ended"].as_str().is_some_and(|at| at.ends_with('Z')));
+    assert!(compacted["read_bytes"].as_u64() > Some(0), "{compacted}");
+    assert!(compacted["runs"].as_u64() > Some(0), "{compacted}");
+    assert_eq!(compacted["failures"], serde_json::json!([]));
+    broker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_says_why_log_compaction_failed() {
+    let home = Home::new();
+    let without = [SETTINGS, &["log.cleaner.enable=false"]].concat();
+    let broker = home.start(&without).await;
+    let mut client = client(&broker).await;
+    assert_eq!(client.create_topic("t", 1).await, 0);
+    assert_eq!(client.produce("t", 0, keyed(0..100)).await, Ok(0));
+    assert_eq!(status(&broker, |_| true).await["enabled"], false);
+    broker.stop().await;
+    let mut objects = Vec::new();
+    objects_under(&home.path().join("objects"), &mut objects);
+    assert!(!objects.is_empty(), "the stop has uploaded");
+    for object in objects {
+        // The records come first, in a block of their own.
+        let mut bytes = std::fs::read(&object).expect("readable");
+        bytes[60] ^= 1;
+        std::fs::write(&object, bytes).expect("writable");
+    }
+    let broker = home.start(SETTINGS).await;
+    let failed = status(&broker, |status| status["failed_runs"] == 1).await;
+    let failure = &failed["failures"][0];
+    assert_eq!(
+        (&failure["topic"], &failure["partition"], &failure["class"]),
+        (&"t".into(), &0.into(), &"corrupt".into())
+    );
+    assert!(
+        failure["reason"]
+            .as_str()
+            .is_some_and(|why| !why.is_empty())
+    );
+    assert_eq!(failed["last_run"]["outcome"], "corrupt");
     broker.stop().await;
 }

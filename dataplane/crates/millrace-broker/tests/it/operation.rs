@@ -25,7 +25,7 @@ async fn refusal(outcome: Result<Broker, StartError>) -> StartError {
 }
 
 /// The objects under a folder bucket: files named by 16 hexadecimal digits.
-fn objects_under(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn objects_under(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().and_then(|name| name.to_str());

@@ -1,6 +1,9 @@
 //! The task that compacts logs: one partition at a time, the dirtiest first.
 
+mod report;
+
 use std::{
+    cmp::Ordering,
     collections::{HashMap, HashSet},
     convert::Infallible,
     sync::Arc,
@@ -11,6 +14,10 @@ use metrics::{Counter, Gauge, Histogram};
 use millrace_model::{Classified, FailureClass, TopicPartition};
 use parking_lot::Mutex;
 
+pub use self::report::{
+    CompactionFailure, CompactionReport, CompactionRun, CompactionTotals, WaitingPartition,
+};
+use self::report::{History, outcome_of};
 use super::Inner;
 use crate::partition::{CleanError, Cleaned, CleanerTools, Dirty, PartitionLog};
 
@@ -24,6 +31,7 @@ pub(super) struct Cleaner {
     waiting: Mutex<HashMap<TopicPartition, Duration>>,
     /// Held by the cleaning that is under way.
     turn: tokio::sync::Mutex<()>,
+    history: Mutex<History>,
     metrics: CleanerMetrics,
 }
 
@@ -48,6 +56,7 @@ impl Cleaner {
         Self {
             waiting: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            history: Mutex::default(),
             metrics: CleanerMetrics::new(),
         }
     }
@@ -80,6 +89,17 @@ impl Inner {
         }
     }
 
+    /// What log compaction does and has done.
+    pub(super) fn compaction_report(&self) -> CompactionReport {
+        let is_served = |id: &TopicPartition| {
+            let topic = self.registry.by_name(&id.topic);
+            topic.is_some_and(|topic| topic.log(id.partition as usize).is_some())
+        };
+        let now = self.clock.now();
+        let history = self.cleaner.history.lock();
+        history.report((self.defaults.cleaner_enabled, now), is_served)
+    }
+
     async fn clean(&self, log: &PartitionLog, dirty: &Dirty) -> Result<(), CleanError> {
         let tools = CleanerTools {
             map_bytes: self.defaults.cleaner_dedupe_bytes,
@@ -89,14 +109,15 @@ impl Inner {
         let metrics = &self.cleaner.metrics;
         metrics.running.set(1.0);
         let started = self.clock.now();
+        self.cleaner.history.lock().started(log.id(), started);
         let mut cleaned = Cleaned::default();
         let result = log.clean(dirty, &tools, &mut cleaned).await;
         let took = self.clock.now().saturating_sub(started);
         metrics.running.set(0.0);
         metrics.count(&cleaned, &result, took);
-        metrics
-            .last_end_seconds
-            .set(self.clock.wall_ms() as f64 / 1e3);
+        let ended_ms = self.clock.wall_ms();
+        metrics.last_end_seconds.set(ended_ms as f64 / 1e3);
+        { self.cleaner.history.lock() }.ended(log.id(), (&cleaned, &result), (ended_ms, took));
         result?;
         tracing::debug!(partition = %log.id(), ?dirty, ?cleaned, "the log was compacted");
         if let Err(error) = log.checkpoint().await {
@@ -110,7 +131,7 @@ impl Inner {
         let now = self.clock.now();
         let mut waiting = self.cleaner.waiting.lock();
         waiting.retain(|_, until| *until > now);
-        let (mut first, mut ratio_max) = (None::<(Arc<PartitionLog>, Dirty)>, 0.0_f64);
+        let (mut due, mut ratio_max) = (Vec::<(Arc<PartitionLog>, Dirty)>::new(), 0.0_f64);
         for topic in self.registry.all() {
             // The coordinators compact what they keep there.
             if topic.is_internal() || !topic.config.compacts() {
@@ -125,21 +146,21 @@ impl Inner {
                 if is_left_alone || !dirty.is_due(&log.config()) {
                     continue;
                 }
-                let rank = |dirty: &Dirty| (dirty.is_overdue, dirty.ratio);
-                if first
-                    .as_ref()
-                    .is_none_or(|(_, best)| rank(best) < rank(&dirty))
-                {
-                    first = Some((Arc::clone(log), dirty));
-                }
+                due.push((Arc::clone(log), dirty));
             }
         }
+        due.sort_by(|(_, one), (_, other)| before(one, other));
+        let waiting_now = due.iter().map(|(log, dirty)| WaitingPartition {
+            partition: log.id().clone(),
+            dirty_ratio: dirty.ratio,
+        });
+        self.cleaner.history.lock().checked(waiting_now.collect());
         self.cleaner
             .metrics
             .max_dirty_percent
             .set(ratio_max * 100.0);
         self.cleaner.metrics.uncleanable.set(waiting.len() as f64);
-        first
+        due.into_iter().next()
     }
 
     fn not_cleaned(&self, log: &PartitionLog, error: &CleanError) {
@@ -159,6 +180,12 @@ impl Inner {
             }
         }
     }
+}
+
+/// Which of two partitions is cleaned before the other.
+fn before(one: &Dirty, other: &Dirty) -> Ordering {
+    let overdue = other.is_overdue.cmp(&one.is_overdue);
+    overdue.then(other.ratio.total_cmp(&one.ratio))
 }
 
 impl CleanerMetrics {
@@ -185,16 +212,15 @@ impl CleanerMetrics {
         self.read_bytes.increment(cleaned.read_bytes);
         self.written_bytes.increment(cleaned.written_bytes);
         self.removed_bytes.increment(cleaned.removed_bytes);
-        match result {
-            Ok(()) => {
-                self.done.increment(1);
-                self.seconds.record(took.as_secs_f64());
-            }
-            Err(error) => match error.class() {
-                FailureClass::Gone => self.superseded.increment(1),
-                FailureClass::Corrupt => self.corrupt.increment(1),
-                _ => self.failed.increment(1),
-            },
+        let runs = match outcome_of(result) {
+            "done" => &self.done,
+            "superseded" => &self.superseded,
+            "corrupt" => &self.corrupt,
+            _ => &self.failed,
+        };
+        runs.increment(1);
+        if result.is_ok() {
+            self.seconds.record(took.as_secs_f64());
         }
     }
 }

@@ -25,8 +25,11 @@ use self::{
     retention::{LastOfProducers, Retention},
     transactions::{Marker, Passing},
 };
-use super::{PartitionLog, persist::CheckpointError};
-use crate::transactions::Aborted;
+use super::{PartitionLog, aborted::IndexError, persist::CheckpointError};
+use crate::error::ReadError;
+
+/// Aborted transactions of the dirty part that one cleaning looks at, about: 6 MiB. Where there are more, the dirty part ends.
+const DIRTY_ABORTED_MAX: u64 = 200_000;
 
 /// What a cleaning may use.
 #[derive(Debug, Clone)]
@@ -66,6 +69,12 @@ pub(crate) enum CleanError {
     /// What the cleaning before has found is not durable.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The aborted transactions could not be read.
+    #[error(transparent)]
+    Aborted(#[from] ReadError),
+    /// Aborted transactions of which nothing is left could not be forgotten.
+    #[error("aborted transactions: {0}")]
+    Index(#[from] IndexError),
     /// The log start has moved into what was cleaned.
     #[error("records were deleted meanwhile")]
     Trimmed,
@@ -76,6 +85,8 @@ impl Classified for CleanError {
         match self {
             Self::Rewrite(error) => error.class(),
             Self::Checkpoint(_) => FailureClass::Transient,
+            Self::Aborted(error) => error.class(),
+            Self::Index(error) => error.class(),
             Self::Closed | Self::Trimmed => FailureClass::Gone,
         }
     }
@@ -117,25 +128,38 @@ impl PartitionLog {
         // A marker is dropped only once the index of aborted transactions, without its transaction, is durable.
         self.checkpoint().await?;
         let log_start = self.start_offset();
-        let mut map = KeyMap::new(tools.map_bytes, dirty.end - dirty.first, tools.salt);
+        let first = dirty.first;
+        let end = self.end_of_aborted((first, dirty.end), DIRTY_ABORTED_MAX);
+        let mut map = KeyMap::new(tools.map_bytes, end - first, tools.salt);
         let rewriter = self.data.rewriter();
-        let mut transactions = Passing::new(self.aborted_between((dirty.first, dirty.end)));
-        let mut visit = |entry: &Entry| add_batch(&mut map, &mut transactions, entry, dirty.first);
-        cleaned.read_bytes += rewriter.scan((dirty.first, dirty.end), &mut visit).await?;
+        let mut transactions = Passing::new(self.aborted_between((first, end)).await?);
+        let mut visit = |entry: &Entry| add_batch(&mut map, &mut transactions, entry, first);
+        cleaned.read_bytes += rewriter.scan((first, end), &mut visit).await?;
         // Where nothing of the rest is left, it is clean as well.
         if !map.is_full() {
-            map.reach(dirty.end);
+            map.reach(end);
         }
         cleaned.up_to = map.end();
-        let range = (log_start, map.end());
-        let groups = rewriter.groups(range, &tools.compacted).await?;
+        let groups = rewriter
+            .groups((log_start, map.end()), &tools.compacted)
+            .await?;
         let ends: Vec<Offset> = groups.iter().map(|group| group.range().1).collect();
         let last_records = map.last_records_below(&ends);
-        let mut retention = Retention::new(&map, self.aborted_between(range));
+        let mut retention = Retention::new(&map, Vec::new());
+        let mut reached = 0;
         for (group, last_records) in groups.iter().zip(last_records) {
             if self.is_closed() {
                 return Err(CleanError::Closed);
             }
+            let range = (
+                group.range().0.max(log_start),
+                group.range().1.min(map.end()),
+            );
+            let mut aborted = self.aborted_between(range).await?;
+            // Those that begin below were told with the group before.
+            aborted.retain(|aborted| aborted.first >= reached);
+            retention.also_aborted(aborted);
+            reached = range.1;
             let now_ms = self.clock.wall_ms();
             let delete_retention_ms = self.config().delete_retention_ms;
             retention.begin_group(
@@ -151,7 +175,8 @@ impl PartitionLog {
                 rewritten => rewritten?,
             };
             let removed = cleaned.add(&rewritten);
-            self.note_group(group.range(), removed, &retention.take_emptied());
+            self.note_group(group.range(), removed);
+            self.forget_aborted(&retention.take_emptied()).await?;
         }
         let mut state = self.state.lock();
         state.first_dirty = cleaned.up_to;
@@ -161,26 +186,16 @@ impl PartitionLog {
 }
 
 impl PartitionLog {
-    /// The aborted transactions with records or a marker in a range.
-    fn aborted_between(&self, (from, end): (Offset, Offset)) -> Vec<Aborted> {
-        let state = self.state.lock();
-        let aborted = state.transactions.aborted().iter();
-        let overlaps = |aborted: &&Aborted| aborted.last >= from && aborted.first < end;
-        aborted.filter(overlaps).copied().collect()
-    }
-
     /// Where the last data of each known producer ends.
     fn last_of_producers(&self) -> LastOfProducers {
         self.state.lock().producers.last_offsets().collect()
     }
 
     /// Takes note of a group that was looked at.
-    fn note_group(&self, range: (Offset, Offset), removed: u64, gone: &[Aborted]) {
+    fn note_group(&self, range: (Offset, Offset), removed: u64) {
         let mut state = self.state.lock();
         state.segments.shrink(range, removed);
-        state.transactions.forget(gone);
-        state.cleaner_changed |= removed > 0 || !gone.is_empty();
-        self.charge_producers(&state);
+        state.cleaner_changed |= removed > 0;
     }
 }
 

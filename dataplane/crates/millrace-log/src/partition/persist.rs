@@ -4,6 +4,9 @@
 //! a crash one may be there without the other. So it is written only once everything it covers is
 //! durable. Otherwise a producer's last batch could be lost while the checkpoint remembers its
 //! sequence, and the producer's retry would be taken for a duplicate and acknowledged for nothing.
+//!
+//! The stream of checkpoints also has the blocks of older aborted transactions (`aborted`). It is trimmed up to the newest checkpoint, or
+//! up to the first block that this one refers to.
 
 use std::{
     sync::{
@@ -20,16 +23,20 @@ use millrace_stream::{Entry, FetchError, Stream};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::timeout;
 
-use super::{PartitionLog, PartitionParts, State, UsageCounters, append::Extent};
+use super::{
+    PartitionLog, PartitionParts, State, UsageCounters, aborted::IndexError, append::Extent,
+};
 use crate::{
+    aborted_index::is_block,
     checkpoint::{self, Checkpoint, Kept},
     error::{AppendError, CheckpointFault, OpenError, ReadError},
+    transactions::TRANSACTIONS_MAX,
 };
 
 /// A checkpoint is due this long after the first batch that is not covered.
 const CHECKPOINT_AGE: Duration = Duration::from_secs(60);
 
-/// Old checkpoints are trimmed when there are this many, for each trim is a metadata transaction.
+/// Old checkpoints are trimmed when the stream has this many entries to spare, for each trim is a metadata transaction.
 const CHECKPOINTS_KEPT_MAX: u64 = 16;
 
 /// Bytes per read of a replay: large enough that the round trips to the bucket do not dominate.
@@ -76,11 +83,24 @@ pub(super) struct Written {
     covers: Option<Offset>,
 }
 
+/// A checkpoint that is to be written.
+struct Snapshot {
+    /// Up to where it covers the data.
+    end: Offset,
+    payload: Bytes,
+    /// Bytes of batches that are not owed any more with it.
+    bytes: u64,
+    /// Where the first block is that it refers to.
+    needs_from: Option<Offset>,
+}
+
 /// Why a checkpoint was not written. The one before it stands.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckpointError {
     #[error(transparent)]
     Append(#[from] AppendError),
+    #[error("older aborted transactions: {0}")]
+    Index(#[from] IndexError),
     #[error("the old ones were not trimmed: {0}")]
     Trim(#[from] millrace_stream::TrimError),
 }
@@ -139,6 +159,7 @@ impl PartitionLog {
             leader_epoch,
             producer_expiration_ms,
             producer_memory,
+            aborted_bounds,
             clock,
             debt,
             deletions,
@@ -159,6 +180,7 @@ impl PartitionLog {
             producer_expiration_ms,
             producer_charge: Mutex::new(producer_memory.take_anyway(0)),
             producer_memory,
+            aborted_bounds,
             clock,
             debt,
             deletions,
@@ -234,7 +256,7 @@ impl PartitionLog {
     }
 
     /// The newest checkpoint of data that is there. One of more data is passed over: that data was lost, and
-    /// somebody has accepted it.
+    /// somebody has accepted it. One before it may refer to blocks that were replaced since, and is passed over then.
     async fn newest_checkpoint(
         &self,
         patience: &Patience,
@@ -242,18 +264,29 @@ impl PartitionLog {
         let (start, data_end) = (self.meta.start_offset(), self.data.next_offset());
         let mut end = self.meta.confirm_offset();
         while let Some(newest) = end.checked_sub(1).filter(|&newest| newest >= start) {
-            let found = self.fetch_patiently(patience, &self.meta, newest, usize::MAX);
+            // One entry: it comes whatever its size.
+            let found = self.fetch_patiently(patience, &self.meta, newest, 1);
             let found = found.await?;
             let Some(entry) = found.into_iter().next() else {
                 break;
             };
-            let checkpoint = checkpoint::decode(entry.payload)?;
+            end = entry.base_offset;
+            if is_block(&entry.payload) {
+                continue;
+            }
+            let mut checkpoint = checkpoint::decode(entry.payload)?;
             let covered = checkpoint.end;
-            if covered <= data_end {
+            if covered > data_end {
+                tracing::warn!(partition = %self.id, covered, data_end, "a checkpoint covers lost data");
+                continue;
+            }
+            // The checkpoint may be older than the last trim.
+            checkpoint.transactions.trim(self.start_offset());
+            let needs_from = checkpoint.transactions.index().needs_from();
+            if needs_from.is_none_or(|needed| needed >= start) {
                 return Ok(Some(checkpoint));
             }
-            tracing::warn!(partition = %self.id, covered, data_end, "a checkpoint covers lost data");
-            end = entry.base_offset;
+            tracing::warn!(partition = %self.id, covered, "a checkpoint refers to what was trimmed");
         }
         Ok(None)
     }
@@ -308,29 +341,37 @@ impl PartitionLog {
         while from < end {
             let found = self.fetch_patiently(patience, &self.data, from, REPLAY_BYTES);
             let found = found.await.map_err(|error| self.read_error(from, error))?;
-            let mut state = self.state.lock();
             if found.is_empty() {
                 break;
             }
-            for entry in &found {
-                let corrupt = |error| ReadError::Corrupt {
-                    offset: entry.base_offset,
-                    cause: Cause::of(FailureClass::Corrupt, error),
-                };
-                let header = header_of(&entry.payload).map_err(corrupt)?;
-                let marker = TransactionEnd::of(&entry.payload).map_err(corrupt)?;
-                let bytes = entry.payload.len() as u64;
-                let extent = Extent {
-                    base_offset: entry.base_offset,
-                    end_offset: entry.end_offset(),
-                    bytes,
-                };
-                state.note((&header, marker), extent, now_ms);
-                self.owe(&mut state, bytes);
-                from = entry.end_offset();
-            }
+            from = self.replay_batches(&found, now_ms)?;
+            self.index_aborted_if_due().await;
         }
         Ok(())
+    }
+
+    /// Takes note of batches that follow each other; gives where they end.
+    fn replay_batches(&self, found: &[Entry], now_ms: i64) -> Result<Offset, ReadError> {
+        let mut state = self.state.lock();
+        let mut end = 0;
+        for entry in found {
+            let corrupt = |error| ReadError::Corrupt {
+                offset: entry.base_offset,
+                cause: Cause::of(FailureClass::Corrupt, error),
+            };
+            let header = header_of(&entry.payload).map_err(corrupt)?;
+            let marker = TransactionEnd::of(&entry.payload).map_err(corrupt)?;
+            let bytes = entry.payload.len() as u64;
+            let extent = Extent {
+                base_offset: entry.base_offset,
+                end_offset: entry.end_offset(),
+                bytes,
+            };
+            state.note((&header, marker), extent, now_ms);
+            self.owe(&mut state, bytes);
+            end = entry.end_offset();
+        }
+        Ok(end)
     }
 
     /// Whether so much has come since the last checkpoint that the next one should be written:
@@ -354,7 +395,14 @@ impl PartitionLog {
             return Ok(());
         }
         let mut written = self.checkpointing.lock().await;
-        let Some((end, payload, bytes)) = self.snapshot(written.covers) else {
+        self.index_aborted(&mut written).await?;
+        let Some(Snapshot {
+            end,
+            payload,
+            bytes,
+            needs_from,
+        }) = self.snapshot(written.covers)
+        else {
             return Ok(());
         };
         if self.halted().is_some() {
@@ -371,8 +419,13 @@ impl PartitionLog {
             }
         };
         written.covers = Some(end);
-        if base_offset - self.meta.start_offset() >= CHECKPOINTS_KEPT_MAX {
-            self.meta.trim(base_offset).await?;
+        let needs_from = needs_from.map_or(base_offset, |needed| needed.min(base_offset));
+        let spare = needs_from.saturating_sub(self.meta.start_offset());
+        if spare >= CHECKPOINTS_KEPT_MAX {
+            self.meta.trim(needs_from).await?;
+        }
+        if !self.is_closed() {
+            self.tidy_blocks(&mut written).await;
         }
         Ok(())
     }
@@ -381,23 +434,19 @@ impl PartitionLog {
     /// durable itself.
     async fn append_checkpoint(&self, end: Offset, payload: Bytes) -> Result<Offset, AppendError> {
         self.data.when_confirmed(end).await?;
-        let permit = self.meta.reserve(payload.len()).await?;
-        let base_offset = self.meta.next_offset();
-        let entry = Entry {
-            base_offset,
-            count: 1,
-            payload,
-        };
-        self.meta.append(permit, entry).await?;
+        let (base_offset, _) = self.append_meta(payload).await?;
         Ok(base_offset)
     }
 
-    /// What is known now, up to where, and the bytes of batches that are not owed any more with it;
-    /// `None` where the checkpoint at `covered` says it all.
-    fn snapshot(&self, covered: Option<Offset>) -> Option<(Offset, Bytes, u64)> {
+    /// What is known now; `None` where the checkpoint at `covered` says it all.
+    fn snapshot(&self, covered: Option<Offset>) -> Option<Snapshot> {
         let mut state = self.state.lock();
         let end = self.data.next_offset();
         if covered.unwrap_or(0) == end && !state.cleaner_changed {
+            return None;
+        }
+        if state.transactions.aborted().len() > TRANSACTIONS_MAX {
+            // Could not be read back. Blocks cannot be written now; a restart replays more.
             return None;
         }
         let since_ms = self
@@ -427,7 +476,12 @@ impl PartitionLog {
             leader_epochs,
             first_dirty: *first_dirty,
         };
-        Some((end, checkpoint::encode(end, since_ms, kept), bytes))
+        Some(Snapshot {
+            end,
+            payload: checkpoint::encode(end, since_ms, kept),
+            bytes,
+            needs_from: transactions.index().needs_from(),
+        })
     }
 
     /// Refuses further appends and writes the last checkpoint.

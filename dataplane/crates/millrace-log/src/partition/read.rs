@@ -5,10 +5,10 @@ use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::{header_of, records};
 use millrace_stream::{Entry, FetchError};
 
-use super::PartitionLog;
+use super::{PartitionLog, aborted::Reach};
 use crate::{
     error::{LookupError, ReadError},
-    transactions::AbortedTransaction,
+    transactions::{Aborted, AbortedTransaction},
 };
 
 /// Bytes per step of a walk over batch headers.
@@ -81,11 +81,16 @@ impl PartitionLog {
         let bounds = self.bounds_for(isolation, offset)?;
         let sizes = (max_bytes, at_least_one);
         if bounds.is_empty_for(offset, sizes) {
-            return self.found(bounds, offset, Vec::new(), sizes);
+            return Ok(bounds.with(offset, Vec::new(), sizes).read);
         }
         let found = self.data.fetch(offset, bounds.upper(), max_bytes).await;
         let found = found.map_err(|error| self.read_error(offset, error))?;
-        self.found(bounds, offset, found, sizes)
+        let found = bounds.with(offset, found, sizes);
+        let aborted = match found.overlapped {
+            Some(range) => self.aborted_between(range).await?,
+            None => Vec::new(),
+        };
+        self.told(found, aborted)
     }
 
     /// The same from memory alone; `None` where objects would have to be read.
@@ -102,11 +107,18 @@ impl PartitionLog {
         let bounds = self.bounds_for(isolation, offset)?;
         let sizes = (max_bytes, at_least_one);
         if bounds.is_empty_for(offset, sizes) {
-            return self.found(bounds, offset, Vec::new(), sizes).map(Some);
+            return Ok(Some(bounds.with(offset, Vec::new(), sizes).read));
         }
         let found = self.data.fetch_cached(offset, bounds.upper(), max_bytes);
-        let found = found.map(|found| self.found(bounds, offset, found, sizes));
-        found.transpose()
+        let Some(found) = found.map(|found| bounds.with(offset, found, sizes)) else {
+            return Ok(None);
+        };
+        let aborted = match found.overlapped {
+            Some(range) => self.aborted_in_memory(range),
+            None => Some(Vec::new()),
+        };
+        let told = aborted.map(|aborted| self.told(found, aborted));
+        told.transpose()
     }
 
     /// Whether a batch at `offset` would be read without objects, now.
@@ -130,34 +142,33 @@ impl PartitionLog {
         let bounds = self.bounds_for(isolation, offset)?;
         let sizes = (max_bytes, at_least_one);
         if bounds.is_empty_for(offset, sizes) {
-            return self.found(bounds, offset, Vec::new(), sizes).map(Some);
+            return Ok(Some(bounds.with(offset, Vec::new(), sizes).read));
         }
         let upper = bounds.upper();
         let found = self.data.fetch_local(offset, upper, max_bytes).await;
         let found = found.map_err(|error| self.read_error(offset, error))?;
-        let found = found.map(|found| self.found(bounds, offset, found, sizes));
-        found.transpose()
+        let Some(found) = found.map(|found| bounds.with(offset, found, sizes)) else {
+            return Ok(None);
+        };
+        let aborted = match found.overlapped {
+            Some(range) => self.aborted_within(Reach::Local, range).await?,
+            None => Some(Vec::new()),
+        };
+        let told = aborted.map(|aborted| self.told(found, aborted));
+        told.transpose()
     }
 
-    fn found(
-        &self,
-        bounds: Bounds,
-        offset: Offset,
-        found: Vec<Entry>,
-        sizes: (usize, bool),
-    ) -> Result<ReadResult, ReadError> {
-        let end = found.last().map_or(offset, Entry::end_offset);
-        let mut read = bounds.with(found, sizes);
-        if bounds.isolation == Isolation::ReadUncommitted {
-            return Ok(read);
-        }
-        let mut aborted = Vec::new();
-        if !read.batches.is_empty() {
-            aborted = self.aborted_transactions(offset, end);
+    /// What was found, with the aborted transactions that overlap it.
+    fn told(&self, found: Found, aborted: Vec<Aborted>) -> Result<ReadResult, ReadError> {
+        let Found {
+            mut read,
+            overlapped,
+        } = found;
+        if let Some((from, _)) = overlapped {
             // Deleted since they were read: the transactions may be forgotten, and the records would pass for committed.
-            self.check_not_below_start(offset)?;
+            self.check_not_below_start(from)?;
+            read.aborted_transactions = Some(aborted.into_iter().map(Into::into).collect());
         }
-        read.aborted_transactions = Some(aborted);
         Ok(read)
     }
 
@@ -322,20 +333,36 @@ impl Bounds {
         offset >= self.upper() || (max_bytes == 0 && !at_least_one)
     }
 
-    fn with(self, found: Vec<Entry>, (max_bytes, at_least_one): (usize, bool)) -> ReadResult {
+    fn with(
+        self,
+        offset: Offset,
+        found: Vec<Entry>,
+        (max_bytes, at_least_one): (usize, bool),
+    ) -> Found {
+        let end = found.last().map_or(offset, Entry::end_offset);
         let mut batches: Vec<Bytes> = found.into_iter().map(|entry| entry.payload).collect();
         let too_large = batches.first().is_some_and(|first| first.len() > max_bytes);
         if too_large && !at_least_one {
             batches.clear();
         }
-        ReadResult {
+        let is_committed = self.isolation == Isolation::ReadCommitted;
+        let overlapped = (is_committed && !batches.is_empty()).then_some((offset, end));
+        let read = ReadResult {
             batches,
-            aborted_transactions: None,
+            aborted_transactions: is_committed.then(Vec::new),
             high_watermark: self.high_watermark,
             last_stable_offset: self.last_stable_offset,
             log_start: self.log_start,
-        }
+        };
+        Found { read, overlapped }
     }
+}
+
+/// Batches that were read.
+struct Found {
+    read: ReadResult,
+    /// The offsets whose aborted transactions are to be told, where these are asked for.
+    overlapped: Option<(Offset, Offset)>,
 }
 
 /// The first record of `batch` at or above `start` whose timestamp is at least `timestamp`.

@@ -9,7 +9,7 @@ use super::{AppendTicket, Appended, PartitionLog, State};
 use crate::{
     error::AppendError,
     producers::{ProducerStatus, Verification, VerificationGuard},
-    transactions::{AbortedTransaction, TransactionMarker},
+    transactions::TransactionMarker,
 };
 
 impl PartitionLog {
@@ -28,6 +28,9 @@ impl PartitionLog {
         }
         if self.is_closed() {
             return Err(AppendError::Closed);
+        }
+        if !marker.committed {
+            self.index_aborted_if_due().await;
         }
         let end = TransactionEnd {
             committed: marker.committed,
@@ -87,12 +90,6 @@ impl PartitionLog {
                 high_watermark
             }
         }
-    }
-
-    /// The aborted transactions that overlap the offsets from `from` up to `upper`, which is at most the last stable offset.
-    #[must_use]
-    pub fn aborted_transactions(&self, from: Offset, upper: Offset) -> Vec<AbortedTransaction> {
-        self.state.lock().transactions.aborted_between(from, upper)
     }
 
     /// The producers that are remembered, by id.

@@ -10,10 +10,12 @@ use std::{
 };
 
 use crate::{
-    broker::{Broker, append, create, open, partition},
+    broker::{Broker, append, create, open, open_with, partition},
     world::{World, small},
 };
-use millrace_log::{AppendOrigin, PartitionLog, TransactionMarker};
+use millrace_log::{
+    AbortedBounds, AppendOrigin, Isolation, LogDefaults, PartitionLog, TransactionMarker,
+};
 use millrace_meta::{MetaStore, ObjectRange};
 use millrace_model::Offset;
 use millrace_objects::{ObjectKey, bucket::Bucket as _};
@@ -281,6 +283,105 @@ async fn open_transactions_bound_the_cleaning_and_aborted_data_goes() {
     let log = partition(&broker, "t");
     assert_eq!(read_from(&log, 0).await, after);
     assert_eq!(log.last_stable_offset(), log.high_watermark());
+}
+
+/// Sends the values of one key in transactions, of which every third is committed.
+async fn alternate(log: &PartitionLog, rounds: std::ops::Range<i32>) {
+    for n in rounds {
+        let id = i64::from(n % 2);
+        let records = [(n.cast_unsigned() % 5, Some(n.cast_unsigned()))];
+        append_verified(log, built(Some((id, 0, n / 2)), true, &records)).await;
+        let marker = TransactionMarker {
+            producer_id: id,
+            producer_epoch: 0,
+            coordinator_epoch: 0,
+            committed: n % 3 == 0,
+            transaction_version: 1,
+        };
+        let ticket = log.append_marker(marker).await.expect("accepted");
+        ticket.await.expect("durable");
+    }
+}
+
+/// What a consumer of committed records has at the end.
+async fn committed(log: &PartitionLog) -> BTreeMap<u32, u32> {
+    let (mut at, mut all) = (0, BTreeMap::new());
+    while at < log.last_stable_offset() {
+        let read = log.read_isolated(Isolation::ReadCommitted, at, 300, true);
+        let read = read.await.expect("readable");
+        let told = read.aborted_transactions.expect("asked for");
+        let mut dropping: Vec<_> = told
+            .iter()
+            .map(|one| (one.first_offset, one.producer_id))
+            .collect();
+        dropping.sort_unstable();
+        let mut aborting = std::collections::HashSet::new();
+        let mut dropping = dropping.into_iter().peekable();
+        for batch in read.batches {
+            let header = header_of(&batch).expect("a batch");
+            at = u64::try_from(header.next_offset()).expect("not negative");
+            while let Some((_, id)) = dropping.next_if(|&(first, _)| first < at) {
+                aborting.insert(id);
+            }
+            if header.is_control() {
+                aborting.remove(&header.producer_id);
+            } else if !aborting.contains(&header.producer_id) {
+                for record in records(&batch).expect("sound") {
+                    let record = record.expect("sound");
+                    let key = record.key.expect("keyed");
+                    let key = u32::from_be_bytes(key[..].try_into().expect("four bytes"));
+                    let value = record.value.expect("a value");
+                    let text = std::str::from_utf8(&value).expect("digits");
+                    all.insert(key, text.parse().expect("a number"));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Aborted transactions of which nothing is left are forgotten, in memory and in blocks, and their markers go.
+#[tokio::test]
+async fn compaction_forgets_aborted_transactions_in_blocks() {
+    const FEW: AbortedBounds = AbortedBounds {
+        in_memory: 3,
+        per_block: 2,
+        merged: 8,
+        slack_bytes: 1_000,
+    };
+    let defaults = || LogDefaults {
+        aborted_transactions: FEW,
+        ..LogDefaults::default()
+    };
+    let world = world().await;
+    let broker = open_with(&world, defaults()).await;
+    let log = create(&broker, "t", EAGER).await;
+    alternate(&log, 0..40).await;
+    let mut expected = committed(&log).await;
+    let told = async |log: &PartitionLog| {
+        let told = log.aborted_transactions(0, log.last_stable_offset()).await;
+        told.expect("readable").len()
+    };
+    assert_eq!((told(&log).await, expected.len()), (26, 5));
+    for round in 0..6 {
+        compact(&broker).await;
+        assert_eq!(committed(&log).await, expected, "round {round}");
+        // Makes the log dirty again.
+        append(&log, batch(None, &[(50, Some(round))]))
+            .await
+            .expect("appends");
+        expected.insert(50, round);
+    }
+    // The last data of each producer stays, as an empty batch.
+    let left = told(&log).await;
+    assert!(left <= 2, "{left} are left");
+    drop((log, broker));
+    world.disk.crash(Crash::Killed);
+    let broker = open_with(&world, defaults()).await;
+    let log = partition(&broker, "t");
+    assert_eq!(committed(&log).await, expected);
+    assert!(told(&log).await <= left);
+    broker.close().await;
 }
 
 #[tokio::test]

@@ -6,23 +6,26 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use millrace_log::{
-    AbortedTransaction, AppendOrigin, Isolation, PartitionLog, TransactionMarker, Verification,
-    error::AppendError,
+    AbortedBounds, AbortedTransaction, AppendOrigin, Isolation, LogDefaults, PartitionLog,
+    TransactionMarker, Verification, error::AppendError,
 };
+use millrace_meta::MetaStore as _;
 use millrace_model::Offset;
 use millrace_record::{
     Batch, BatchBuilder, BatchHeader, Compression, TransactionEnd, header_of, split,
 };
 use millrace_testkit::Crash;
 use proptest::prelude::*;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    broker::{Broker, MIB, batch, create, open, partition, read_all},
+    broker::{Broker, MIB, append, batch, create, open, open_with, partition, read_all},
     world::{World, small},
 };
 
@@ -124,7 +127,7 @@ async fn a_batch_that_was_verified_before_a_marker_opens_no_transaction() {
     let refused = AppendError::NotVerified { producer_id: 1 };
     assert_eq!(late.expect_err("late"), refused);
     assert_eq!(log.last_stable_offset(), 1);
-    assert_eq!(log.aborted_transactions(0, 1), []);
+    assert_eq!(log.aborted_transactions(0, 1).await.expect("readable"), []);
     assert_eq!(send(&log, (1, 0, 0), 1).await, 1);
     assert_eq!(log.verification(1, 0), Verification::NotNeeded);
     broker.close().await;
@@ -171,7 +174,10 @@ enum Step {
         wait: bool,
     },
     Flush,
-    Checkpoint,
+    /// The checkpoint is waited for, or still under way when the next step comes.
+    Checkpoint {
+        wait: bool,
+    },
     Trim(u64),
     Crash {
         power: bool,
@@ -183,15 +189,30 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         10 => (0i64..4, 1usize..4, any::<bool>())
             .prop_map(|(id, count, wait)| Step::Send { id, count, wait }),
-        6 => (0i64..4, any::<bool>(), any::<bool>(), any::<bool>())
+        8 => (0i64..4, prop::bool::weighted(0.3), any::<bool>(), any::<bool>())
             .prop_map(|(id, committed, bump, wait)| Step::End { id, committed, bump, wait }),
         1 => Just(Step::Flush),
-        2 => Just(Step::Checkpoint),
+        3 => any::<bool>().prop_map(|wait| Step::Checkpoint { wait }),
         1 => (0u64..30).prop_map(Step::Trim),
         1 => any::<bool>().prop_map(|power| Step::Crash { power }),
         1 => Just(Step::Restart),
     ];
-    prop::collection::vec(step, 1..60)
+    prop::collection::vec(step, 1..100)
+}
+
+/// So few that most aborted transactions are in blocks, and that blocks are merged and moved.
+const FEW: AbortedBounds = AbortedBounds {
+    in_memory: 3,
+    per_block: 2,
+    merged: 6,
+    slack_bytes: 200,
+};
+
+fn defaults(aborted_transactions: AbortedBounds) -> LogDefaults {
+    LogDefaults {
+        aborted_transactions,
+        ..LogDefaults::default()
+    }
 }
 
 /// What the log tells of one producer.
@@ -262,13 +283,44 @@ impl Model {
         let stable = open.map_or(end, |open| open.max(log.start_offset()));
         assert_eq!(log.last_stable_offset(), stable);
         let start = log.start_offset();
-        for (from, upper) in [(start, stable), (start + (stable - start) / 2, stable)] {
+        let expected = |from, upper| {
             let overlaps = |(one, last): &&(AbortedTransaction, Offset)| {
                 *last >= from && one.first_offset < upper
             };
             let expected = aborted.iter().filter(overlaps).map(|(one, _)| *one);
-            let expected: Vec<_> = expected.collect();
-            assert_eq!(log.aborted_transactions(from, upper), expected);
+            expected.collect::<Vec<_>>()
+        };
+        let third = (stable - start) / 3;
+        for (from, upper) in [
+            (start, stable),
+            (start + third, stable),
+            (start, stable - third),
+        ] {
+            let found = log.aborted_transactions(from, upper).await;
+            assert_eq!(found.expect("readable"), expected(from, upper));
+        }
+        for from in start..stable {
+            for max_bytes in [1, 200 + from as usize % 7 * 200, 100_000] {
+                let committed = Isolation::ReadCommitted;
+                let read = log.read_isolated(committed, from, max_bytes, true).await;
+                let read = read.expect("readable");
+                let last = header_of(read.batches.last().expect("some")).expect("a batch");
+                let end = u64::try_from(last.next_offset()).expect("not negative");
+                assert_eq!(read.aborted_transactions, Some(expected(from, end)));
+                let local = log.read_local(committed, from, max_bytes, true).await;
+                for found in [
+                    local.expect("in range"),
+                    log.try_read_cached(committed, from, max_bytes, true)
+                        .expect("in range"),
+                ]
+                .into_iter()
+                .flatten()
+                {
+                    let last = header_of(found.batches.last().expect("some")).expect("a batch");
+                    let end = u64::try_from(last.next_offset()).expect("not negative");
+                    assert_eq!(found.aborted_transactions, Some(expected(from, end)));
+                }
+            }
         }
         let statuses = log.producers();
         let statuses = statuses.iter().map(|one| {
@@ -286,20 +338,24 @@ impl Model {
 
 struct Run {
     world: World,
+    bounds: AbortedBounds,
     broker: Option<Broker>,
+    checkpointing: Vec<AbortOnDropHandle<()>>,
     model: Model,
     /// The last stable offset, which never moves back while the broker lives.
     stable: Offset,
 }
 
 impl Run {
-    async fn new(seed: u64) -> Self {
+    async fn new(seed: u64, bounds: AbortedBounds) -> Self {
         let world = World::new(seed, small(), 4 * MIB).await;
-        let broker = open(&world).await;
+        let broker = open_with(&world, defaults(bounds)).await;
         create(&broker, "t", &[]).await;
         Self {
             world,
+            bounds,
             broker: Some(broker),
+            checkpointing: Vec::new(),
             model: Model::default(),
             stable: 0,
         }
@@ -310,7 +366,7 @@ impl Run {
     }
 
     async fn reopen(&mut self) {
-        self.broker = Some(open(&self.world).await);
+        self.broker = Some(open_with(&self.world, defaults(self.bounds)).await);
         let log = self.log();
         self.model.compare(&log).await;
         self.stable = log.last_stable_offset();
@@ -369,7 +425,17 @@ impl Run {
                 let broker = self.broker.as_ref().expect("open");
                 broker.store.flush().await.expect("uploads");
             }
-            Step::Checkpoint => self.broker.as_ref().expect("open").logs.checkpoint().await,
+            Step::Checkpoint { wait } => {
+                let logs = self.broker.as_ref().expect("open").logs.clone();
+                let writing = tokio::spawn(async move { logs.checkpoint().await });
+                if wait {
+                    writing.await.expect("no panic");
+                } else {
+                    let micros = self.world.random.below(600);
+                    tokio::time::sleep(Duration::from_micros(micros)).await;
+                    self.checkpointing.push(AbortOnDropHandle::new(writing));
+                }
+            }
             Step::Trim(back) => {
                 // Otherwise a crash would forget producers whose records are all deleted.
                 self.broker.as_ref().expect("open").logs.checkpoint().await;
@@ -384,7 +450,7 @@ impl Run {
                 } else {
                     Crash::Killed
                 });
-                self.broker = None;
+                (self.broker, self.checkpointing) = (None, Vec::new());
                 self.reopen().await;
             }
             Step::Restart => {
@@ -402,14 +468,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_partition_knows_is_what_its_log_tells(steps in steps(), seed: u64) {
+    fn what_a_partition_knows_is_what_its_log_tells(
+        steps in steps(), seed: u64, bounds in prop_oneof![4 => Just(FEW), 1 => Just(AbortedBounds::default())],
+    ) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let mut run = Run::new(seed).await;
+            let mut run = Run::new(seed, bounds).await;
             for step in steps {
                 run.step(step).await;
             }
@@ -467,5 +535,95 @@ async fn more_transactions_than_a_partition_may_have_open_are_refused_until_one_
     plain.await.expect("accepted").await.expect("durable");
     end(&log, 0, 0, false).await;
     begin(5_000).await.expect("one has ended");
+    broker.close().await;
+}
+
+/// Sends one batch and aborts it, so many times, without waiting for each; gives the first offset of each.
+async fn abort_many(log: &PartitionLog, count: usize) -> Vec<Offset> {
+    let mut firsts = Vec::new();
+    for _ in 0..count {
+        let sequence = log
+            .producers()
+            .first()
+            .map_or(0, |one| one.last_sequence + 1);
+        let origin = match log.verification(7, 0) {
+            Verification::NotNeeded => AppendOrigin::Client,
+            Verification::Needed(guard) => AppendOrigin::Verified(guard),
+        };
+        firsts.push(log.end_offset());
+        let batches = vec![transactional((7, 0, sequence), 1)];
+        drop(log.append(batches, origin).await.expect("accepted"));
+        let ticket = log.append_marker(marker(7, 0, false)).await;
+        let ticket = ticket.expect("accepted");
+        if firsts.len() % 100 == 0 || firsts.len() == count {
+            ticket.await.expect("durable");
+        }
+    }
+    firsts
+}
+
+/// With unlimited retention, a partition refused all transactions once 10,000 of them had been aborted.
+#[tokio::test]
+async fn aborted_transactions_have_no_limit() {
+    const COUNT: usize = 11_000;
+    let world = World::new(8, small(), 16 * MIB).await;
+    let broker = open(&world).await;
+    let log = create(&broker, "t", &[]).await;
+    let firsts = abort_many(&log, COUNT).await;
+    let check = async |log: &PartitionLog| {
+        let told = log.aborted_transactions(0, log.last_stable_offset()).await;
+        let told = told.expect("readable").into_iter();
+        let told: Vec<_> = told.map(|one| one.first_offset).collect();
+        assert_eq!(told, firsts);
+        for n in [0, 1, 4_095, 4_096, 5_000, 9_000, COUNT - 1] {
+            let read = log.read_isolated(Isolation::ReadCommitted, firsts[n], 1, true);
+            let told = read.await.expect("readable").aborted_transactions;
+            assert_eq!(told, Some(vec![aborted(7, firsts[n])]));
+        }
+    };
+    check(&log).await;
+    drop(log);
+    broker.close().await;
+    let broker = open(&world).await;
+    let log = partition(&broker, "t");
+    check(&log).await;
+    // Below the log start, nothing is told and nothing is kept.
+    log.trim(firsts[10_000]).await.expect("trimmed");
+    let told = log.aborted_transactions(0, log.last_stable_offset()).await;
+    assert_eq!(told.expect("readable").len(), COUNT - 10_000);
+    broker.close().await;
+}
+
+/// Blocks keep the checkpoints behind them in the stream.
+#[tokio::test]
+async fn the_meta_stream_is_trimmed_although_it_has_blocks() {
+    let world = World::new(9, small(), 16 * MIB).await;
+    let broker = open_with(&world, defaults(FEW)).await;
+    let log = create(&broker, "t", &[]).await;
+    let mut firsts = Vec::new();
+    for round in 0..120 {
+        if round < 20 {
+            firsts.extend(abort_many(&log, 1).await);
+        } else {
+            append(&log, batch(None, &[1])).await.expect("appended");
+        }
+        broker.logs.checkpoint().await;
+    }
+    let topics = world.meta.topics().await.expect("found");
+    let meta = topics[0].partitions[0].meta;
+    let streams = world.meta.stream_summaries(None, 10).await.expect("found");
+    let meta = streams.into_iter().find(|stream| stream.stream == meta);
+    let start = meta.expect("there").start;
+    assert!(start > 80, "120 checkpoints or more, from {start} on");
+    let read = log.aborted_transactions(0, log.last_stable_offset()).await;
+    let told = read.expect("readable").into_iter();
+    assert_eq!(told.map(|one| one.first_offset).collect::<Vec<_>>(), firsts);
+    drop(log);
+    world.disk.crash(Crash::Killed);
+    drop(broker);
+    let broker = open_with(&world, defaults(FEW)).await;
+    let log = partition(&broker, "t");
+    let read = log.aborted_transactions(0, log.last_stable_offset()).await;
+    assert_eq!(read.expect("readable").len(), firsts.len());
     broker.close().await;
 }

@@ -46,6 +46,11 @@ impl<'a> Retention<'a> {
         }
     }
 
+    /// These are in what comes now as well. They begin behind all that were told before.
+    pub(super) fn also_aborted(&mut self, aborted: Vec<Aborted>) {
+        self.transactions.expect(aborted);
+    }
+
     /// The batches that come now are those of one group, which has the last records of so many keys.
     pub(super) fn begin_group(
         &mut self,

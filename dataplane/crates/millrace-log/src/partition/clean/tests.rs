@@ -9,6 +9,7 @@ use millrace_testkit::property_cases;
 use proptest::prelude::*;
 
 use super::{retention::LastOfProducers, *};
+use crate::transactions::Aborted;
 
 const DELETE_RETENTION_MS: i64 = 100;
 const SLOT_BYTES: u64 = 24;

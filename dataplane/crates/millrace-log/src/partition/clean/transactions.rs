@@ -58,12 +58,16 @@ pub(super) struct Passing {
 
 impl Passing {
     /// `aborted` are those of the range that is going to pass.
-    pub(super) fn new(mut aborted: Vec<Aborted>) -> Self {
+    pub(super) fn new(aborted: Vec<Aborted>) -> Self {
+        let mut passing = Self::default();
+        passing.expect(aborted);
+        passing
+    }
+
+    /// These are going to pass as well. They begin behind all others.
+    pub(super) fn expect(&mut self, mut aborted: Vec<Aborted>) {
         aborted.sort_unstable_by_key(|aborted| aborted.first);
-        Self {
-            to_come: aborted.into(),
-            ..Self::default()
-        }
+        self.to_come.extend(aborted);
     }
 
     /// A batch of data; whether its transaction was aborted.
