@@ -26,12 +26,18 @@ export class ApacheKafka {
   readonly #ports = new Map<Listener, number>();
   readonly #authorizer: boolean;
   readonly #further: string[];
+  readonly #machine: string[] | undefined;
   readonly #process = new BrokerProcess();
 
-  /** @param further lines of the properties file, after those that stand here. */
-  constructor({ authorizer = true, further = [] as string[] } = {}) {
+  /**
+   * @param options.further lines of the properties file, after those that stand here.
+   * @param options.machine options of the JVM instead of those of the tools.
+   */
+  constructor(options: { authorizer?: boolean; further?: string[]; machine?: string[] } = {}) {
+    const { authorizer = true, further = [], machine } = options;
     this.#authorizer = authorizer;
     this.#further = further;
+    this.#machine = machine;
   }
 
   bootstrap(listener: Listener): string {
@@ -55,7 +61,7 @@ export class ApacheKafka {
   }
 
   async start(): Promise<void> {
-    const args = javaArguments("kafka.Kafka", [this.#properties]);
+    const args = javaArguments("kafka.Kafka", [this.#properties], this.#machine);
     await this.#process.start("java", args, () => this.#answers());
   }
 

@@ -41,7 +41,11 @@ export interface NodeOptions {
   /** The folder that is the bucket; one of its own where absent. */
   objects?: string;
   further?: string[];
+  /** Parameters of the log's address. */
+  log?: string;
 }
+
+const SMALL_LOG = "capacity=67108864&iodepth=4";
 
 export class PlainBroker implements RunningBroker {
   readonly #folder = mkdtempSync(join(tmpdir(), "millrace-plain-"));
@@ -82,7 +86,8 @@ export class PlainBroker implements RunningBroker {
   }
 
   #settings(): string {
-    const { node = 1, objects = join(this.#folder, "objects"), further = [] } = this.#options;
+    const { node = 1, further = [], log = SMALL_LOG } = this.#options;
+    const { objects = join(this.#folder, "objects") } = this.#options;
     return [
       `node.id=${node}`,
       `listeners=PLAINTEXT://127.0.0.1:${this.#port}`,
@@ -90,7 +95,7 @@ export class PlainBroker implements RunningBroker {
       "admin.listener=none",
       "group.initial.rebalance.delay.ms=0",
       `data.dir=${join(this.#folder, "data")}`,
-      `s3.wal.path=0@file://${join(this.#folder, "wal/wal")}?capacity=67108864&iodepth=4`,
+      `s3.wal.path=0@file://${join(this.#folder, "wal/wal")}?${log}`,
       `s3.data.buckets=0@file://${objects}`,
       "s3.wal.cache.size=32MiB",
       "s3.block.cache.size=16MiB",

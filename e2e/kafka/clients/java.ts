@@ -2,8 +2,8 @@
 import { createReadStream } from "node:fs";
 import { type Client, type RunOptions, runLines } from "./client.ts";
 
-const jars = process.env.MILLRACE_KAFKA_JARS ?? "";
 const IDLE_MS_MAX = 30_000;
+const MACHINE = ["-Xmx512M", "-XX:+UseSerialGC"];
 
 /** Runs one of Kafka's tools by its class name; one that is not among the others by its whole name. */
 export function kafkaTool(tool: string, args: string[], options: RunOptions = {}): Promise<void> {
@@ -11,8 +11,8 @@ export function kafkaTool(tool: string, args: string[], options: RunOptions = {}
 }
 
 /** What `java` is told to run one of Kafka's tools. */
-export function javaArguments(tool: string, args: string[]): string[] {
-  const machine = ["-Xmx512M", "-XX:+UseSerialGC"];
+export function javaArguments(tool: string, args: string[], machine = MACHINE): string[] {
+  const jars = process.env.MILLRACE_KAFKA_JARS ?? "";
   const name = tool.startsWith("kafka.") ? tool : `org.apache.kafka.tools.${tool}`;
   return [...machine, "-cp", `${jars}/*`, name, ...args];
 }

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::messages::{Protocol, TopicPartitions};
 
+mod damaged;
+
 fn texts() -> impl Strategy<Value = String> {
     "[a-zé_-]{0,20}"
 }

@@ -12,6 +12,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{BatchBuilder, Compression, split};
 
+mod damaged;
+
 const ALL: [(Compression, TheirCompression); 5] = [
     (Compression::None, TheirCompression::None),
     (Compression::Gzip, TheirCompression::Gzip),

@@ -98,6 +98,8 @@ macro_rules! for_messages {
     };
 }
 
+mod frames;
+
 fn codec_of(side: Side, api_key: ApiKey, version: i16, body: &Bytes) -> Option<(usize, BytesMut)> {
     let version = codec_version(api_key, version);
     macro_rules! by_key {

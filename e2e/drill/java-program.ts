@@ -1,0 +1,95 @@
+/** Programs of the drill that run in a JVM of their own, and what they are run with. */
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const LOG_MAX = 8_000;
+const END_SECONDS_MAX = 180;
+const MACHINE = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+const POM = join(import.meta.dirname, "streams.pom.xml");
+const JARS = join(import.meta.dirname, "../../.millrace-tools/kafka-streams");
+
+/** The folder of Kafka's jars, fetched by Maven unless they are there; `MILLRACE_STREAMS_JARS` names another. */
+export function fetchJars(): string {
+  const own = process.env.MILLRACE_STREAMS_JARS;
+  if (own) return own;
+  const complete = join(JARS, "pom.xml");
+  if (existsSync(complete) && readFileSync(complete).equals(readFileSync(POM))) return JARS;
+  console.log("fetching Kafka Streams and Kafka Connect …");
+  mkdirSync(JARS, { recursive: true });
+  const goal = ["dependency:copy-dependencies", `-DoutputDirectory=${JARS}`];
+  execFileSync("mvn", ["-q", "-B", "-f", POM, ...goal], { stdio: "inherit" });
+  copyFileSync(POM, complete);
+  return JARS;
+}
+
+export interface JavaOptions {
+  jars: string;
+  /** A class of the jars, or a source file. */
+  program: string;
+  args?: string[];
+  env?: Record<string, string>;
+}
+
+export class JavaProgram {
+  readonly lines: string[] = [];
+  readonly #name: string;
+  readonly #child: ChildProcessWithoutNullStreams;
+  #log = "";
+
+  constructor(name: string, { jars, program, args = [], env = {} }: JavaOptions) {
+    this.#name = name;
+    this.#child = spawn("java", [...MACHINE, "-cp", `${jars}/*`, program, ...args], {
+      env: { ...process.env, ...env },
+    });
+    createInterface({ input: this.#child.stdout }).on("line", (line) => this.lines.push(line));
+    this.#child.stderr.on("data", (chunk) => {
+      this.#log = (this.#log + chunk).slice(-LOG_MAX);
+    });
+  }
+
+  /** @throws Error where it ends before, or does not say the line in time. */
+  async untilSaid(line: string, secondsMax: number): Promise<void> {
+    await this.until(async () => this.lines.includes(line), `say ${line}`, secondsMax);
+  }
+
+  /** @throws Error where it ends before, or it takes too long. */
+  async until(isSo: () => Promise<boolean>, what: string, secondsMax: number): Promise<void> {
+    const end = performance.now() + secondsMax * 1_000;
+    while (performance.now() < end) {
+      if (await isSo()) return;
+      if (this.#isOver) break;
+      await sleep(200);
+    }
+    throw new Error(`${this.#name} does not ${what}: ${this.lines.slice(-3)} ${this.#log}`);
+  }
+
+  /** Closes its input, which asks it to end. @throws Error where it fails. */
+  async end(): Promise<void> {
+    this.#child.stdin.end();
+    await this.#over("SIGKILL");
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode !== 0) {
+      throw new Error(`${this.#name} ended with ${exitCode ?? signalCode}: ${this.#log}`);
+    }
+  }
+
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    if (this.#isOver) return;
+    this.#child.kill(signal);
+    await this.#over("SIGKILL");
+  }
+
+  get #isOver(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  async #over(last: NodeJS.Signals): Promise<void> {
+    const timer = setTimeout(() => this.#child.kill(last), END_SECONDS_MAX * 1_000);
+    if (!this.#isOver) await once(this.#child, "close");
+    clearTimeout(timer);
+  }
+}
