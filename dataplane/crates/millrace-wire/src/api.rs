@@ -136,17 +136,10 @@ mod tests {
     use super::*;
     use crate::topic_ids;
 
-    /// The versions that the codec can both read and answer.
-    fn codec_of(api_key: ApiKey) -> (i16, i16) {
-        macro_rules! by_key {
-            ($($key:ident => $request:ident, $response:ident;)*) => {
-                match api_key {
-                    $(ApiKey::$key => $request::VERSIONS.intersect(&$response::VERSIONS),)*
-                    other => panic!("{other:?} is served but not tested"),
-                }
-            };
-        }
-        let both = by_key! {
+    /// Every API that is served, with its request and its response.
+    macro_rules! for_served {
+        ($by_key:ident) => {
+            $by_key! {
             Produce => ProduceRequest, ProduceResponse;
             Fetch => FetchRequest, FetchResponse;
             ListOffsets => ListOffsetsRequest, ListOffsetsResponse;
@@ -212,7 +205,21 @@ mod tests {
             WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
             DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
             ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
+            }
         };
+    }
+
+    /// The versions that the codec can both read and answer.
+    fn codec_of(api_key: ApiKey) -> (i16, i16) {
+        macro_rules! by_key {
+            ($($key:ident => $request:ident, $response:ident;)*) => {
+                match api_key {
+                    $(ApiKey::$key => $request::VERSIONS.intersect(&$response::VERSIONS),)*
+                    other => panic!("{other:?} is served but not tested"),
+                }
+            };
+        }
+        let both = for_served!(by_key);
         (both.min, both.max)
     }
 
