@@ -33,10 +33,10 @@ const GROUP_PART: u64 = 32;
 const TRANSACTION_PART: u64 = 64;
 const TRANSACTION_BYTES_MAX: u64 = 128 << 20;
 /// The state of share partitions.
-const SHARE_STATE_PART: u64 = 128;
+const SHARE_STATE_PART: u64 = 256;
 const SHARE_STATE_BYTES_MAX: u64 = 128 << 20;
 const PRODUCER_PART: u64 = 128;
-const PARTITION_PART: u64 = 16;
+const PARTITION_PART: u64 = 20;
 const CLEANER_PART: u64 = 256;
 
 /// More of these serves nobody: two hundred of the largest ordinary requests in flight for each

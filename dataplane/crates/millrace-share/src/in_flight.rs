@@ -32,6 +32,8 @@ pub struct InFlightRecords {
     pub(crate) end: Offset,
     /// By first offset; without gaps from `start` to `end`.
     pub(crate) batches: BTreeMap<Offset, Batch>,
+    /// The first record in flight that is available.
+    pub(crate) available: Option<Offset>,
     /// The start offset that is stored; `None` where none is.
     pub(crate) stored_start: Option<Offset>,
     /// How many writes have begun.
@@ -128,6 +130,7 @@ impl InFlightRecords {
             start,
             end: start,
             batches: BTreeMap::new(),
+            available: None,
             stored_start: Some(start),
             writes: 0,
             writing: None,
@@ -169,10 +172,7 @@ impl InFlightRecords {
     /// Where the next records are that can be acquired; `None` while as many are in flight as may be.
     #[must_use]
     pub fn next_fetch_offset(&self) -> Option<Offset> {
-        let mut available = { self.batches.iter() }
-            .filter(|(_, batch)| batch.state == State::Available)
-            .map(|(first, _)| *first);
-        available.next().or((self.room() > 0).then_some(self.end))
+        self.available.or((self.room() > 0).then_some(self.end))
     }
 
     /// The log starts later now: what is below cannot be read any more, and counts as done.
@@ -313,7 +313,14 @@ impl InFlightRecords {
         }
     }
 
-    /// Forgets what is done at the start.
+    fn first_available(&self) -> Option<Offset> {
+        let mut available = { self.batches.iter() }
+            .filter(|(_, batch)| batch.state == State::Available)
+            .map(|(first, _)| *first);
+        available.next()
+    }
+
+    /// Forgets what is done at the start, and looks for what is available.
     pub(crate) fn advance_start(&mut self) {
         while let Some(first) = self.batches.first_entry()
             && first.get().state.is_done()
@@ -323,6 +330,7 @@ impl InFlightRecords {
         if self.batches.is_empty() {
             self.start = self.end;
         }
+        self.available = self.first_available();
     }
 
     #[cfg(test)]
@@ -334,6 +342,7 @@ impl InFlightRecords {
             at = batch.last + 1;
         }
         assert_eq!(at, self.end);
+        assert_eq!(self.available, self.first_available());
     }
 
     /// The offsets that are in flight.

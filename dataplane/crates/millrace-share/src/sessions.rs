@@ -10,8 +10,8 @@ use millrace_model::TopicId;
 /// The longest id of a member, bytes. Kafka's bound.
 pub const MEMBER_ID_BYTES_MAX: usize = 36;
 
-/// The partitions of all sessions together: hundreds of members with hundreds of partitions each.
-pub const SESSION_PARTITIONS_MAX: usize = 65_536;
+/// The partitions of all sessions together: four members for each partition that a group shares here.
+pub const SESSION_PARTITIONS_MAX: usize = 16_384;
 
 /// What a partition of a session takes in memory, bytes: its place in a tree, and a share of its session.
 pub const SESSION_PARTITION_BYTES: usize = 128;

@@ -88,20 +88,20 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::DescribeTransactions, 0, 0),
     serve(ApiKey::ListTransactions, 0, 2),
     serve(ApiKey::ConsumerGroupHeartbeat, 0, 1),
-    serve(ApiKey::ShareFetch, 1, 1),
-    serve(ApiKey::ShareAcknowledge, 1, 1),
     serve(ApiKey::ConsumerGroupDescribe, 0, 1),
     serve(ApiKey::GetTelemetrySubscriptions, 0, 0),
     serve(ApiKey::PushTelemetry, 0, 0),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
+    serve(ApiKey::ShareGroupHeartbeat, 1, 1),
+    serve(ApiKey::ShareGroupDescribe, 1, 1),
+    serve(ApiKey::ShareFetch, 1, 1),
+    serve(ApiKey::ShareAcknowledge, 1, 1),
     serve(ApiKey::InitializeShareGroupState, 0, 0),
     serve(ApiKey::ReadShareGroupState, 0, 0),
     serve(ApiKey::WriteShareGroupState, 0, 0),
     serve(ApiKey::DeleteShareGroupState, 0, 0),
     serve(ApiKey::ReadShareGroupStateSummary, 0, 0),
-    serve(ApiKey::ShareGroupHeartbeat, 1, 1),
-    serve(ApiKey::ShareGroupDescribe, 1, 1),
     serve(ApiKey::DescribeShareGroupOffsets, 0, 0),
     serve(ApiKey::AlterShareGroupOffsets, 0, 0),
     serve(ApiKey::DeleteShareGroupOffsets, 0, 0),
@@ -143,17 +143,10 @@ mod tests {
     use super::*;
     use crate::topic_ids;
 
-    /// The versions that the codec can both read and answer.
-    fn codec_of(api_key: ApiKey) -> (i16, i16) {
-        macro_rules! by_key {
-            ($($key:ident => $request:ident, $response:ident;)*) => {
-                match api_key {
-                    $(ApiKey::$key => $request::VERSIONS.intersect(&$response::VERSIONS),)*
-                    other => panic!("{other:?} is served but not tested"),
-                }
-            };
-        }
-        let both = by_key! {
+    /// Every API that is served, with its request and its response.
+    macro_rules! for_served {
+        ($by_key:ident) => {
+            $by_key! {
             Produce => ProduceRequest, ProduceResponse;
             Fetch => FetchRequest, FetchResponse;
             ListOffsets => ListOffsetsRequest, ListOffsetsResponse;
@@ -226,7 +219,21 @@ mod tests {
             DescribeShareGroupOffsets => DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse;
             AlterShareGroupOffsets => AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse;
             DeleteShareGroupOffsets => DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse;
+            }
         };
+    }
+
+    /// The versions that the codec can both read and answer.
+    fn codec_of(api_key: ApiKey) -> (i16, i16) {
+        macro_rules! by_key {
+            ($($key:ident => $request:ident, $response:ident;)*) => {
+                match api_key {
+                    $(ApiKey::$key => $request::VERSIONS.intersect(&$response::VERSIONS),)*
+                    other => panic!("{other:?} is served but not tested"),
+                }
+            };
+        }
+        let both = for_served!(by_key);
         (both.min, both.max)
     }
 

@@ -56,11 +56,11 @@ pub(crate) const INITIAL_EPOCH: i32 = 0;
 pub(crate) const FINAL_EPOCH: i32 = -1;
 
 /// The share partitions of this broker, about 1 KiB each.
-const SHARE_PARTITIONS_MAX: usize = 8_192;
+const SHARE_PARTITIONS_MAX: usize = 4_096;
 
 /// Records in flight, as batches of records in a row with the same state, about 128 bytes each. Where there are more, members get
 /// only what is in flight already and became available again.
-const IN_FLIGHT_BATCHES_MAX: usize = 65_536;
+const IN_FLIGHT_BATCHES_MAX: usize = 24_576;
 
 /// What share partitions and share sessions may take in memory, bytes.
 pub const SHARE_PARTITIONS_BYTES_MAX: u64 = (SHARE_PARTITIONS_MAX * 1_024

@@ -137,20 +137,22 @@ impl Leader {
     /// Writes until everything is written, or a write has failed and nobody waits for the next one.
     async fn write_all(self: &Arc<Self>, shared: &Shared, first: ((u64, Write), i32)) {
         let ((mut number, mut write), state_epoch) = first;
+        let mut written;
         loop {
-            let written = self.write(shared, state_epoch, &write).await;
-            if let Err(error) = written {
-                shared.metrics.write_failures.increment(1);
-                tracing::warn!(share_partition = ?self.id(), %error, "the state of a share partition could not be written");
-            }
+            written = self.write(shared, state_epoch, &write).await;
             if let Err(
                 code @ (ErrorCode::NotLeaderOrFollower | ErrorCode::UnknownTopicOrPartition),
             ) = written
             {
+                tracing::info!(share_partition = ?self.id(), %code, "a share partition is read again by its leader");
                 self.close(code);
                 shared.forget(self);
                 self.wake();
                 return;
+            }
+            if let Err(error) = written {
+                shared.metrics.write_failures.increment(1);
+                tracing::warn!(share_partition = ?self.id(), %error, "the state of a share partition could not be written");
             }
             let next = self.with(|active| active.end_write(number, written));
             // Members hold again what could not be acknowledged, or can acquire what was released.
@@ -160,6 +162,11 @@ impl Leader {
                 Ok(Some(next)) => (number, write) = next,
                 Ok(None) | Err(_) => break,
             }
+        }
+        if written.is_err() && !shared.is_wanted(self) {
+            // Nobody is left who would have it written again.
+            self.close(ErrorCode::NotLeaderOrFollower);
+            shared.forget(self);
         }
         shared.forget_unused(self);
     }

@@ -476,3 +476,23 @@ async fn members_that_go_leave_their_records() {
         Code::ShareSessionNotFound.code()
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_stops_answers_fetches_that_wait() {
+    let world = world().await;
+    let mut one = Member::new(&world, "m1", 1);
+    one.join().await;
+    let request = one.request(&[0], &[]).with_max_wait_ms(15_000);
+    let sent = world.send_as(&one.peer, VERSION, &request).await;
+    let fetch = tokio::spawn(answer::<ShareFetchRequest>(VERSION, sent));
+    while world.service.delayed_fetches() == 0 {
+        tokio::task::yield_now().await;
+    }
+    world.service.stop_waiting();
+    let fetched = tokio::time::timeout(Duration::from_secs(5), fetch).await;
+    let fetched = fetched.expect("in time").expect("answered");
+    assert_eq!(acquired(&fetched), []);
+    let request = one.request(&[0], &[]).with_max_wait_ms(15_000);
+    let late = tokio::time::timeout(Duration::from_secs(5), one.ask(&request)).await;
+    assert_eq!(acquired(&late.expect("in time")), []);
+}

@@ -516,17 +516,8 @@ async fn start(
     })
     .await
     .expect("opens");
-    let logs = LogManager::open(LogParts {
-        tasks: Supervisor::new(),
-        meta: shared.clone(),
-        store: store.clone(),
-        clock: clock.clone(),
-        random: random.clone(),
-        shared: None,
-        defaults: settings.defaults.clone(),
-    })
-    .await
-    .expect("opens");
+    let seams = (random, clock);
+    let logs = open_logs(&shared, &store, seams, settings).await;
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
     let seams = (random, clock, &timers);
@@ -564,6 +555,24 @@ async fn start(
         service,
         network,
     }
+}
+
+async fn open_logs(
+    meta: &Arc<dyn MetaStore>,
+    store: &StreamStore,
+    (random, clock): (&SharedRandom, &SharedClock),
+    settings: &Settings,
+) -> LogManager {
+    let logs = LogManager::open(LogParts {
+        tasks: Supervisor::new(),
+        meta: meta.clone(),
+        store: store.clone(),
+        clock: clock.clone(),
+        random: random.clone(),
+        shared: None,
+        defaults: settings.defaults.clone(),
+    });
+    logs.await.expect("opens")
 }
 
 async fn coordinators(

@@ -65,8 +65,11 @@ fn acknowledge(
     taken
 }
 
-/// Writes everything that has changed: start offset, and batches as first, last, state and deliveries.
-fn write(records: &mut InFlightRecords) -> Option<(u64, Vec<(u64, u64, Settled, i16)>)> {
+/// A stored batch: first and last offset, state and deliveries.
+type Stored = (u64, u64, Settled, i16);
+
+/// Writes everything that has changed: the start offset, and batches.
+fn write(records: &mut InFlightRecords) -> Option<(u64, Vec<Stored>)> {
     let (_, write) = records.begin_write()?;
     records.end_write(true);
     records.check();

@@ -3,11 +3,12 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use millrace_log::{Isolation, PartitionLog, ReadResult};
+use millrace_log::{Isolation, PartitionLog, ReadResult, error::ReadError};
 use millrace_model::{Offset, TopicId, TopicPartition};
+use millrace_purgatory::Outcome;
 use millrace_share::{
     AbortedRecords, AcquiredRecords, Acquirer, Fetched, GroupSettings, Limits, SessionKey,
-    deliverable,
+    Sessions, deliverable,
 };
 use millrace_wire::{error_code::ErrorCode, messages::ShareFetchRequest};
 use tokio::sync::Notify;
@@ -173,24 +174,25 @@ impl ShareFetch {
         let mut progress = Progress::default();
         self.find_leaders(context);
         loop {
-            let is_open =
-                |sessions: &mut millrace_share::Sessions| sessions.get(&self.key).is_some();
+            let is_open = |sessions: &mut Sessions| sessions.get(&self.key).is_some();
             if !self.wanted.is_empty() && !context.share.sessions(is_open) {
                 return Err(ErrorCode::ShareSessionNotFound);
             }
-            let mut time = self.sizes.wait;
-            if progress.is_reading {
-                time = time.max(COLD_WAIT_MIN);
-            }
-            let left = time.saturating_sub(context.now().saturating_sub(began));
-            if left.is_zero() || self.has_enough() || progress.is_reading {
+            let is_late = self.left(context, began, &progress).is_zero();
+            if is_late || progress.is_reading || self.has_enough() {
                 self.gather(context, &mut progress);
             }
             let is_done = progress.records > 0 || progress.has_failed || self.wanted.is_empty();
+            let left = self.left(context, began, &progress);
             if is_done || left.is_zero() {
                 break;
             }
-            self.wait(context, left, &progress).await;
+            let outcome = self.wait(context, left, &progress).await;
+            let is_early = !self.left(context, began, &progress).is_zero();
+            if outcome == Outcome::Expired && is_early {
+                // The broker stops.
+                break;
+            }
         }
         let waited = match progress.is_reading {
             // Waiting for what has to be read is no wait on purpose.
@@ -198,6 +200,15 @@ impl ShareFetch {
             false => context.now().saturating_sub(began),
         };
         Ok(self.gathered(&progress, waited))
+    }
+
+    /// How long the fetch still waits.
+    fn left(&self, context: &Context, began: Duration, progress: &Progress) -> Duration {
+        let time = match progress.is_reading {
+            true => self.sizes.wait.max(COLD_WAIT_MIN),
+            false => self.sizes.wait,
+        };
+        time.saturating_sub(context.now().saturating_sub(began))
     }
 
     fn gathered(self, progress: &Progress, waited: Duration) -> Gathered {
@@ -247,7 +258,7 @@ impl ShareFetch {
         watched.collect()
     }
 
-    async fn wait(&self, context: &Context, time: Duration, progress: &Progress) {
+    async fn wait(&self, context: &Context, time: Duration, progress: &Progress) -> Outcome {
         let watched = self.watched();
         let keys = watched.iter().map(|of| of.leader.log().id().clone());
         let keys: Vec<TopicPartition> = keys.collect();
@@ -256,8 +267,8 @@ impl ShareFetch {
         let in_memory = context.purgatory.wait(&keys, time, is_ready);
         tokio::select! {
             biased;
-            () = progress.changed.notified(), if progress.is_reading => {}
-            _ = in_memory => {}
+            () = progress.changed.notified(), if progress.is_reading => Outcome::Completed,
+            outcome = in_memory => outcome,
         }
     }
 
@@ -316,7 +327,11 @@ impl Wanted {
             return Ok(());
         };
         if let Some(code) = leader.closed_because() {
-            return Err(code);
+            // Members know no error of the coordinator here.
+            return Err(match code {
+                ErrorCode::CoordinatorNotAvailable => ErrorCode::OffsetNotAvailable,
+                code => code,
+            });
         }
         let Some(turn) = self.turn.take().or_else(|| leader.take_turn()) else {
             return Ok(());
@@ -332,9 +347,13 @@ impl Wanted {
                 offset,
                 isolation: reader.isolation,
             };
-            let Some((read, is_hot)) = reader.read(context, &source, progress)? else {
-                self.turn = Some(turn);
-                return Ok(());
+            let (read, is_hot) = match reader.read(context, &source, progress)? {
+                Read::Found(read, is_hot) => (read, is_hot),
+                Read::Pending => {
+                    self.turn = Some(turn);
+                    return Ok(());
+                }
+                Read::Gone => continue,
             };
             if read.batches.is_empty() {
                 self.vacant = Some(offset..readable_to);
@@ -358,6 +377,16 @@ impl Wanted {
     }
 }
 
+/// What a read has come to.
+enum Read {
+    /// Whole batches, and whether they were in memory.
+    Found(ReadResult, bool),
+    /// They are being read from objects.
+    Pending,
+    /// The log has moved on.
+    Gone,
+}
+
 impl Reader {
     /// Reads what is in memory, or was read from objects. Otherwise sees to it that it is.
     fn read(
@@ -365,22 +394,29 @@ impl Reader {
         context: &Context,
         source: &Source,
         progress: &mut Progress,
-    ) -> Result<Option<(ReadResult, bool)>, ErrorCode> {
-        if let Some(read) = source.read_memory(self.bytes_max, true) {
-            let read = read.map_err(|error| code::of_read(&error))?;
-            return Ok(Some((read, true)));
-        }
+    ) -> Result<Read, ErrorCode> {
         let sizes = (self.bytes_max, self.bytes_max, true);
-        match context.cold_reads.take(self.connection, source, sizes) {
-            Some(Ok(read)) => Ok(Some((read, false))),
-            Some(Err(ColdReadError::Led(error))) => Err(code::of_read(&error)),
-            Some(Err(ColdReadError::Committed(_))) => Err(ErrorCode::NotLeaderOrFollower),
-            None => {
-                let (cold_reads, waiter) = (&context.cold_reads, &progress.changed);
-                cold_reads.ensure(self.connection, source, self.bytes_max, waiter);
-                progress.is_reading = true;
-                Ok(None)
-            }
+        let read = match source.read_memory(self.bytes_max, true) {
+            Some(read) => (read, true),
+            None => match context.cold_reads.take(self.connection, source, sizes) {
+                Some(Ok(read)) => (Ok(read), false),
+                Some(Err(ColdReadError::Led(error))) => (Err(error), false),
+                Some(Err(ColdReadError::Committed(_))) => {
+                    return Err(ErrorCode::NotLeaderOrFollower);
+                }
+                None => {
+                    let (cold_reads, waiter) = (&context.cold_reads, &progress.changed);
+                    cold_reads.ensure(self.connection, source, self.bytes_max, waiter);
+                    progress.is_reading = true;
+                    return Ok(Read::Pending);
+                }
+            },
+        };
+        match read {
+            (Ok(read), is_hot) => Ok(Read::Found(read, is_hot)),
+            // Deleted since the offset was chosen. Members know no such error.
+            (Err(ReadError::OutOfRange { .. }), _) => Ok(Read::Gone),
+            (Err(error), _) => Err(code::of_read(&error)),
         }
     }
 }

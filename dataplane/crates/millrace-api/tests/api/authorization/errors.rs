@@ -97,6 +97,31 @@ pub(super) async fn errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: 
     }
 }
 
+/// The same of the APIs of share partitions.
+async fn share_errors(world: &World, peer: &Arc<Peer>, key: ApiKey, topic: &str) -> Vec<i16> {
+    match key {
+        ApiKey::ShareFetch => {
+            let request = share_fetch("g", "m", 0, &[share_topic(world, topic)]);
+            ask!(world as peer, 1, request, |a| {
+                let partitions = a.responses.iter().flat_map(|topic| &topic.partitions);
+                let errors = partitions.map(|partition| partition.error_code);
+                first_of(std::iter::once(a.error_code).chain(errors))
+            })
+        }
+        _ => {
+            // The session that is closed.
+            let topics = [share_topic(world, topic)];
+            world.ask(1, &share_fetch("g", "m", 0, &topics)).await;
+            let request = share_acknowledge("g", "m", -1, &topics);
+            ask!(world as peer, 1, request, |a| {
+                let partitions = a.responses.iter().flat_map(|topic| &topic.partitions);
+                let errors = partitions.map(|partition| partition.error_code);
+                first_of(std::iter::once(a.error_code).chain(errors))
+            })
+        }
+    }
+}
+
 pub(super) async fn group_errors(
     world: &World,
     peer: &Arc<Peer>,
@@ -152,25 +177,6 @@ pub(super) async fn group_errors(
         ApiKey::ConsumerGroupHeartbeat => {
             let request = consumer_heartbeat("g", "m", &[topic]);
             ask!(world as peer, 1, request, |a| vec![a.error_code])
-        }
-        ApiKey::ShareFetch => {
-            let request = share_fetch("g", "m", 0, &[share_topic(world, topic)]);
-            ask!(world as peer, 1, request, |a| {
-                let partitions = a.responses.iter().flat_map(|topic| &topic.partitions);
-                let errors = partitions.map(|partition| partition.error_code);
-                first_of(std::iter::once(a.error_code).chain(errors))
-            })
-        }
-        ApiKey::ShareAcknowledge => {
-            // The session that is closed.
-            let topics = [share_topic(world, topic)];
-            world.ask(1, &share_fetch("g", "m", 0, &topics)).await;
-            let request = share_acknowledge("g", "m", -1, &topics);
-            ask!(world as peer, 1, request, |a| {
-                let partitions = a.responses.iter().flat_map(|topic| &topic.partitions);
-                let errors = partitions.map(|partition| partition.error_code);
-                first_of(std::iter::once(a.error_code).chain(errors))
-            })
         }
         ApiKey::DeleteGroups => {
             let request = DeleteGroupsRequest::default().with_groups_names(vec![group("g")]);
@@ -233,6 +239,9 @@ pub(super) async fn transaction_errors(
                 ListTransactionsRequest::default(),
                 |a| vec![a.error_code]
             )
+        }
+        ApiKey::ShareFetch | ApiKey::ShareAcknowledge => {
+            return share_errors(world, peer, key, topic).await;
         }
         _ => return cluster_errors(world, peer, key, topic).await,
     };

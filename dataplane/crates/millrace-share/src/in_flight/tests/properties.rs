@@ -286,7 +286,7 @@ impl World {
         let held = self.records.held();
         for (at, member) in &held {
             let record = self.model.get(at).expect("acquired once");
-            assert_eq!(record.holder, Some(*member).map(|of| known(of)), "{at}");
+            assert_eq!(record.holder, Some(known(member)), "{at}");
         }
         for (at, record) in self.model.range_mut(start..) {
             if !held.contains_key(at) {
