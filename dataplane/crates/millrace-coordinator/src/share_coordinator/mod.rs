@@ -181,7 +181,7 @@ impl KeptPartition {
             snapshot_epoch: known.snapshot_epoch,
             leader_epoch: state.leader_epoch,
             // A write that was overtaken must not move it back.
-            start_offset: state.start_offset.max(known.start_offset),
+            start_offset: state.start_offset.filter(|start| known.start_offset < Some(*start)),
             batches: merge(&state.batches, &[], state.start_offset),
         };
         let change = self.update_or_snapshot(update, now)?;
