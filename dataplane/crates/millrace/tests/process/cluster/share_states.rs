@@ -62,7 +62,7 @@ async fn a_state_outlives_the_broker_that_keeps_it() {
     let client = cluster.client();
     let admin = Admin::new(&client);
     let topics = admin.list_topics().await.expect("a broker answers");
-    let topic = topics.iter().find(|topic| topic.name == TOPIC);
+    let topic = topics.iter().find(|topic| *topic.name == *TOPIC);
     let topic_id = topic.and_then(|topic| topic.id).expect("it has an id");
     find_any(&mut cluster.brokers[&1].client().await).await;
     let mut coordinators = BTreeSet::new();
