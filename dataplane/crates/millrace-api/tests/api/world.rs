@@ -500,17 +500,7 @@ async fn start(
     })
     .await
     .expect("opens");
-    let logs = LogManager::open(LogParts {
-        tasks: Supervisor::new(),
-        meta: shared.clone(),
-        store: store.clone(),
-        clock: clock.clone(),
-        random: random.clone(),
-        shared: None,
-        defaults: settings.defaults.clone(),
-    })
-    .await
-    .expect("opens");
+    let logs = open_logs(&shared, &store, (random, clock), settings).await;
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
     let seams = (random, clock, &timers);
@@ -546,6 +536,25 @@ async fn start(
         service,
         network,
     }
+}
+
+async fn open_logs(
+    meta: &Arc<dyn MetaStore>,
+    store: &StreamStore,
+    (random, clock): (&SharedRandom, &SharedClock),
+    settings: &Settings,
+) -> LogManager {
+    LogManager::open(LogParts {
+        tasks: Supervisor::new(),
+        meta: Arc::clone(meta),
+        store: store.clone(),
+        clock: clock.clone(),
+        random: random.clone(),
+        shared: None,
+        defaults: settings.defaults.clone(),
+    })
+    .await
+    .expect("opens")
 }
 
 async fn coordinators(
