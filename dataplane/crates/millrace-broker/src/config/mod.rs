@@ -268,10 +268,8 @@ impl BrokerConfig {
         };
         let listener_limits = read_listener_limits(r, &listeners);
         let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
-        let log = read_log(r);
-        let group = read_group(r);
-        let transactions = read_transactions(r);
-        let share_states = read_share_states(r);
+        let (log, group) = (read_log(r), read_group(r));
+        let (transactions, share_states) = (read_transactions(r), read_share_states(r));
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
         check_broker_id(r, node_id);
