@@ -129,22 +129,40 @@ pub fn advertised_versions() -> Vec<ApiVersion> {
 
 #[cfg(test)]
 mod tests {
-    use kafka_protocol::{messages::*, protocol::Message};
+    use kafka_protocol::{
+        messages::*,
+        protocol::{Message, VersionRange},
+    };
 
     use super::*;
     use crate::topic_ids;
 
+    /// The versions of the API that the codec can both read and answer.
+    macro_rules! by_key {
+        ($api_key:ident, $rest:expr; $($key:ident => $request:ident, $response:ident;)*) => {
+            match $api_key {
+                $(ApiKey::$key => $request::VERSIONS.intersect(&$response::VERSIONS),)*
+                other => $rest(other),
+            }
+        };
+    }
+
+    /// Those of the share coordinator.
+    fn codec_of_share_states(api_key: ApiKey) -> VersionRange {
+        by_key! {
+            api_key, |other| panic!("{other:?} is served but not tested");
+            InitializeShareGroupState => InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;
+            ReadShareGroupState => ReadShareGroupStateRequest, ReadShareGroupStateResponse;
+            WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
+            DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
+            ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
+        }
+    }
+
     /// The versions that the codec can both read and answer.
     fn codec_of(api_key: ApiKey) -> (i16, i16) {
-        macro_rules! by_key {
-            ($($key:ident => $request:ident, $response:ident;)*) => {
-                match api_key {
-                    $(ApiKey::$key => $request::VERSIONS.intersect(&$response::VERSIONS),)*
-                    other => panic!("{other:?} is served but not tested"),
-                }
-            };
-        }
         let both = by_key! {
+            api_key, codec_of_share_states;
             Produce => ProduceRequest, ProduceResponse;
             Fetch => FetchRequest, FetchResponse;
             ListOffsets => ListOffsetsRequest, ListOffsetsResponse;
@@ -203,11 +221,6 @@ mod tests {
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
-            InitializeShareGroupState => InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;
-            ReadShareGroupState => ReadShareGroupStateRequest, ReadShareGroupStateResponse;
-            WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
-            DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
-            ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
         };
         (both.min, both.max)
     }
