@@ -19,6 +19,7 @@ use crate::{
     acl_changes::AclChanges,
     authorization::{Authorization, Rights},
     call::Call,
+    client_metrics::ClientMetrics,
     cold_reads::ColdReads,
     delegation_tokens::TokenChanges,
     fetch_sessions::FetchSessions,
@@ -28,6 +29,7 @@ use crate::{
     producer_ids::ProducerIds,
     quota::{QuotaConfig, Quotas},
     quota_changes::QuotaChanges,
+    resource_configs::{ResourceConfigs, StoredConfigs},
     scram_changes::ScramChanges,
     security_changes::SecurityChanges,
     settings::BrokerSettings,
@@ -72,6 +74,8 @@ pub struct ApiParts {
     pub security: Security,
     /// What clients may use.
     pub quotas: Arc<LiveQuotas>,
+    /// What is set for groups and client metrics.
+    pub resource_configs: StoredConfigs,
     /// What the broker says of itself.
     pub config: ApiConfig,
 }
@@ -87,6 +91,8 @@ pub struct ApiConfig {
     pub endpoints: Vec<AdvertisedEndpoint>,
     /// `fetch.max.bytes`: the most that one fetch answers, whatever the client allows.
     pub fetch_bytes_max: usize,
+    /// `telemetry.max.bytes`: the most that a client may push of its metrics at a time.
+    pub telemetry_bytes_max: usize,
     /// What clients may move.
     pub quotas: QuotaConfig,
     /// `broker.rack`: the zone that this broker is in.
@@ -133,7 +139,10 @@ pub(crate) struct Context {
     /// Nothing where delegation tokens are disabled.
     pub(crate) token_changes: Option<Arc<TokenChanges>>,
     pub(crate) quota_changes: Arc<QuotaChanges>,
-    /// Where changes of ACLs, credentials, tokens and quotas are made.
+    pub(crate) client_metrics: Arc<ClientMetrics>,
+    /// What is set for groups and client metrics.
+    pub(crate) resource_configs: Arc<ResourceConfigs>,
+    /// Where changes of ACLs, credentials, tokens, quotas and configurations of groups and client metrics are made.
     pub(crate) security_changes: SecurityChanges,
     pub(crate) fetch_sessions: FetchSessions,
     /// Reads of what has left memory.
@@ -157,9 +166,21 @@ impl Context {
         let token_changes =
             tokens.map(|tokens| Arc::new(TokenChanges::new(Arc::clone(&parts.meta), tokens)));
         let authorization = Arc::new(Authorization::new(authorizer.clone(), parts.clock.clone()));
+        let client_metrics = Arc::new(ClientMetrics::new(
+            parts.clock.clone(),
+            parts.random.clone(),
+            parts.config.telemetry_bytes_max,
+        ));
         let cold_reads = ColdReads::new(parts.network.egress.clone(), parts.clock.clone());
         Arc::new(Self {
             logs: parts.logs,
+            resource_configs: Arc::new(ResourceConfigs::new(
+                Arc::clone(&parts.meta),
+                parts.resource_configs,
+                parts.groups.config().of_groups.clone(),
+                Arc::clone(&client_metrics),
+            )),
+            client_metrics,
             groups: parts.groups,
             transactions: parts.transactions,
             transaction_peers: parts.transaction_peers,
@@ -220,7 +241,8 @@ impl Context {
         let quotas = self.quota_changes.reload().await;
         self.quotas.reconsider(self.now());
         let mut result = Ok(());
-        for reloaded in [tokens, credentials, acls, quotas] {
+        let configs = self.resource_configs.reload().await;
+        for reloaded in [tokens, credentials, acls, quotas, configs] {
             if let Err(error) = &reloaded {
                 tracing::warn!(%error, "security settings could not be reloaded; tried again later");
             }

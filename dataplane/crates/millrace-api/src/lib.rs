@@ -21,6 +21,8 @@
 //! | `config_resource` | what configurations belong to |
 //! | `quota` | how much clients may use, and how long they wait who used more |
 //! | `quota_changes` | changes of client quotas, stored before they count |
+//! | `resource_configs` | configurations of groups and of client metrics, stored before they count |
+//! | `client_metrics` | metrics that clients push |
 //! | `sign_in` | who a connection is, and what it may send before that is known |
 //! | `authorization` | what a client may do, and the audit log |
 //! | `acl_changes` | changes of ACLs, stored before they count |
@@ -42,6 +44,7 @@ mod acl_changes;
 mod authorization;
 mod call;
 mod catalogue;
+mod client_metrics;
 mod code;
 mod cold_reads;
 mod config_changes;
@@ -61,6 +64,7 @@ mod producer_ids;
 mod quota;
 mod quota_changes;
 mod registry;
+mod resource_configs;
 mod scram_changes;
 mod security_changes;
 mod service;
@@ -75,6 +79,10 @@ mod work;
 mod zones;
 
 pub use authorization::authorizer;
+pub use client_metrics::{
+    CLIENT_METRICS_SHOWN_MAX, ClientMetric, ClientMetricValue, ClientMetricsFilter, MeasuredClient,
+    MeasuredClients, TELEMETRY_BYTES_MAX,
+};
 pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use delegation_tokens::delegation_tokens;
@@ -85,6 +93,7 @@ pub use own_requests::OwnRequestError;
 pub use producer_ids::ProducerIds;
 pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;
+pub use resource_configs::{StoredConfigs, resource_configs};
 pub use scram_changes::scram_users;
 pub use service::ApiService;
 pub use share_states::{NoSharePeers, SharePeers, ShareRequest, ShareStateRouter};

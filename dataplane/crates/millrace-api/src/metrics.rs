@@ -166,6 +166,8 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeQuorum => "DescribeQuorum",
         ApiKey::DescribeTopicPartitions => "DescribeTopicPartitions",
         ApiKey::AlterReplicaLogDirs => "AlterReplicaLogDirs",
+        ApiKey::GetTelemetrySubscriptions => "GetTelemetrySubscriptions",
+        ApiKey::PushTelemetry => "PushTelemetry",
         ApiKey::ListConfigResources => "ListConfigResources",
         ApiKey::ConsumerGroupHeartbeat => "ConsumerGroupHeartbeat",
         ApiKey::ConsumerGroupDescribe => "ConsumerGroupDescribe",
@@ -174,6 +176,11 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::WriteShareGroupState => "WriteShareGroupState",
         ApiKey::DeleteShareGroupState => "DeleteShareGroupState",
         ApiKey::ReadShareGroupStateSummary => "ReadShareGroupStateSummary",
+        ApiKey::ShareGroupHeartbeat => "ShareGroupHeartbeat",
+        ApiKey::ShareGroupDescribe => "ShareGroupDescribe",
+        ApiKey::DescribeShareGroupOffsets => "DescribeShareGroupOffsets",
+        ApiKey::AlterShareGroupOffsets => "AlterShareGroupOffsets",
+        ApiKey::DeleteShareGroupOffsets => "DeleteShareGroupOffsets",
         _ => "other",
     }
 }

@@ -74,6 +74,8 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(ListTransactions, list_transactions),
     serve!(ConsumerGroupHeartbeat, consumer_group_heartbeat),
     serve!(ConsumerGroupDescribe, consumer_group_describe),
+    serve!(GetTelemetrySubscriptions, get_telemetry_subscriptions),
+    serve!(PushTelemetry, push_telemetry),
     serve!(ListConfigResources, list_config_resources),
     serve!(DescribeTopicPartitions, describe_topic_partitions),
     serve!(InitializeShareGroupState, initialize_share_group_state),
@@ -81,6 +83,11 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(WriteShareGroupState, write_share_group_state),
     serve!(DeleteShareGroupState, delete_share_group_state),
     serve!(ReadShareGroupStateSummary, read_share_group_state_summary),
+    serve!(ShareGroupHeartbeat, share_group_heartbeat),
+    serve!(ShareGroupDescribe, share_group_describe),
+    serve!(DescribeShareGroupOffsets, describe_share_group_offsets),
+    serve!(AlterShareGroupOffsets, alter_share_group_offsets),
+    serve!(DeleteShareGroupOffsets, delete_share_group_offsets),
 ];
 
 /// The handler of an API.

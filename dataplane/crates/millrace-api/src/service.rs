@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use crate::{
     authorization::FailedSignIn,
     call::{Call, Taken},
+    client_metrics::{ClientMetricsFilter, MeasuredClients},
     context::{ApiParts, Context},
     quota::QuotaUses,
     registry::handler,
@@ -68,6 +69,12 @@ impl ApiService {
     #[must_use]
     pub fn quota_uses(&self) -> QuotaUses {
         self.context.quotas.uses(self.context.now())
+    }
+
+    /// The metrics that clients have pushed to this broker.
+    #[must_use]
+    pub fn client_metrics(&self, filter: &ClientMetricsFilter) -> MeasuredClients {
+        self.context.client_metrics.shown(filter)
     }
 
     /// Forgets what this broker keeps of topics that another broker has deleted: what groups have committed in them, and

@@ -89,13 +89,20 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::ListTransactions, 0, 2),
     serve(ApiKey::ConsumerGroupHeartbeat, 0, 1),
     serve(ApiKey::ConsumerGroupDescribe, 0, 1),
+    serve(ApiKey::GetTelemetrySubscriptions, 0, 0),
+    serve(ApiKey::PushTelemetry, 0, 0),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
+    serve(ApiKey::ShareGroupHeartbeat, 1, 1),
+    serve(ApiKey::ShareGroupDescribe, 1, 1),
     serve(ApiKey::InitializeShareGroupState, 0, 0),
     serve(ApiKey::ReadShareGroupState, 0, 0),
     serve(ApiKey::WriteShareGroupState, 0, 0),
     serve(ApiKey::DeleteShareGroupState, 0, 0),
     serve(ApiKey::ReadShareGroupStateSummary, 0, 0),
+    serve(ApiKey::DescribeShareGroupOffsets, 0, 0),
+    serve(ApiKey::AlterShareGroupOffsets, 0, 0),
+    serve(ApiKey::DeleteShareGroupOffsets, 0, 0),
 ];
 
 /// The version that the codec knows and that is written as this one: some versions differ from the one before only in
@@ -147,8 +154,8 @@ mod tests {
         };
     }
 
-    /// Those of the share coordinator.
-    fn codec_of_share_states(api_key: ApiKey) -> VersionRange {
+    /// Those of share groups.
+    fn codec_of_share_groups(api_key: ApiKey) -> VersionRange {
         by_key! {
             api_key, |other| panic!("{other:?} is served but not tested");
             InitializeShareGroupState => InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;
@@ -156,13 +163,18 @@ mod tests {
             WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
             DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
             ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
+            ShareGroupHeartbeat => ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse;
+            ShareGroupDescribe => ShareGroupDescribeRequest, ShareGroupDescribeResponse;
+            DescribeShareGroupOffsets => DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse;
+            AlterShareGroupOffsets => AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse;
+            DeleteShareGroupOffsets => DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse;
         }
     }
 
     /// The versions that the codec can both read and answer.
     fn codec_of(api_key: ApiKey) -> (i16, i16) {
         let both = by_key! {
-            api_key, codec_of_share_states;
+            api_key, codec_of_share_groups;
             Produce => ProduceRequest, ProduceResponse;
             Fetch => FetchRequest, FetchResponse;
             ListOffsets => ListOffsetsRequest, ListOffsetsResponse;
@@ -218,6 +230,8 @@ mod tests {
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
             DescribeProducers => DescribeProducersRequest, DescribeProducersResponse;
             DescribeTopicPartitions => DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse;
+            GetTelemetrySubscriptions => GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse;
+            PushTelemetry => PushTelemetryRequest, PushTelemetryResponse;
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;

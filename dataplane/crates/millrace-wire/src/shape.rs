@@ -13,7 +13,9 @@ mod producers;
 mod reader;
 mod requests;
 mod responses;
+mod share_groups;
 mod share_states;
+mod telemetry;
 mod transactions;
 
 pub(crate) use reader::Reader;

@@ -57,6 +57,13 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::ListTransactions
         | ApiKey::ConsumerGroupHeartbeat
         | ApiKey::ConsumerGroupDescribe
+        | ApiKey::GetTelemetrySubscriptions
+        | ApiKey::PushTelemetry
+        | ApiKey::ShareGroupHeartbeat
+        | ApiKey::ShareGroupDescribe
+        | ApiKey::DescribeShareGroupOffsets
+        | ApiKey::AlterShareGroupOffsets
+        | ApiKey::DeleteShareGroupOffsets
         | ApiKey::ListConfigResources
         | ApiKey::DescribeTopicPartitions => 0,
         ApiKey::Fetch
@@ -225,7 +232,13 @@ mod tests {
             DescribeTopicPartitions DescribeTopicPartitionsResponse, UpdateFeatures UpdateFeaturesResponse,
             DescribeProducers DescribeProducersResponse, ListConfigResources ListConfigResourcesResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatResponse,
+            GetTelemetrySubscriptions GetTelemetrySubscriptionsResponse, PushTelemetry PushTelemetryResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeResponse,
+            ShareGroupHeartbeat ShareGroupHeartbeatResponse,
+            ShareGroupDescribe ShareGroupDescribeResponse,
+            DescribeShareGroupOffsets DescribeShareGroupOffsetsResponse,
+            AlterShareGroupOffsets AlterShareGroupOffsetsResponse,
+            DeleteShareGroupOffsets DeleteShareGroupOffsetsResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

@@ -79,7 +79,7 @@ pub(crate) async fn world() -> World {
     world
 }
 
-async fn give(world: &World, rights: &[Right]) {
+pub(crate) async fn give(world: &World, rights: &[Right]) {
     let creation = |(kind, name, operation): &Right| {
         let rule = Rule {
             resource_type: *kind,

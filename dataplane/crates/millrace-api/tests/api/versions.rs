@@ -99,6 +99,8 @@ async fn every_version_advertised_is_served() {
     })
     .await;
     ask_all(&world, |_| ListConfigResourcesRequest::default()).await;
+    ask_all(&world, |_| GetTelemetrySubscriptionsRequest::default()).await;
+    ask_all(&world, |_| PushTelemetryRequest::default()).await;
     ask_all(&world, |version| create_topics(&format!("made-{version}"))).await;
     ask_all(&world, |_| create_topics("t")).await;
     ask_all(&world, |version| {

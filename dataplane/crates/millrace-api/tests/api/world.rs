@@ -17,8 +17,8 @@ use kafka_protocol::{
 };
 use millrace_api::{
     AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, NoSharePeers,
-    ProducerIds, QuotaConfig, Security, ShareStateRouter, authorizer, client_quotas,
-    delegation_tokens, scram_users,
+    ProducerIds, QuotaConfig, Security, ShareStateRouter, TELEMETRY_BYTES_MAX, authorizer,
+    client_quotas, delegation_tokens, resource_configs, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{
@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) network: Network,
     /// Who sends all requests.
     pub(crate) peer: Arc<Peer>,
-    groups: GroupCoordinator,
+    pub(crate) groups: GroupCoordinator,
     transactions: TransactionCoordinator,
     share_coordinator: ShareCoordinator,
     /// The seam that share groups and share partitions use.
@@ -415,6 +415,7 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
             endpoint("INTERNAL", "inside", 9_093),
         ],
         fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
+        telemetry_bytes_max: TELEMETRY_BYTES_MAX,
         rack: None,
         members: None,
         replica_selector: millrace_api::ReplicaSelector::default(),
@@ -504,8 +505,9 @@ async fn start(
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
     let seams = (random, clock, &timers);
-    let (groups, transactions) = coordinators(&logs, &producer_ids, seams, settings).await;
     let (share_coordinator, share_states) = share_coordinator(&logs, clock, &timers).await;
+    let (groups, transactions) =
+        coordinators(&logs, &producer_ids, seams, settings, &share_states).await;
     let network = Network::new(clock.clone(), Supervisor::new(), settings.network);
     let service = ApiService::new(ApiParts {
         tasks: Supervisor::new(),
@@ -524,6 +526,7 @@ async fn start(
         settings: Arc::new(KeptSettings::default()),
         security: security(settings, meta).await,
         quotas: stored_quotas(meta).await,
+        resource_configs: resource_configs(meta).await.expect("reads"),
         config: config(settings.quotas),
     });
     Running {
@@ -562,11 +565,13 @@ async fn coordinators(
     producer_ids: &Arc<ProducerIds>,
     (random, clock, timers): (&SharedRandom, &SharedClock, &Timers),
     settings: &Settings,
+    share_states: &Arc<dyn ShareStates>,
 ) -> (GroupCoordinator, TransactionCoordinator) {
     let groups = GroupCoordinator::open(CoordinatorParts {
         tasks: Supervisor::new(),
         topic: millrace_coordinator::consumer_offsets(logs),
         topics: Arc::new(logs.clone()),
+        share_states: Arc::clone(share_states),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),

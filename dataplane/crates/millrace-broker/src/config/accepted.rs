@@ -260,11 +260,6 @@ const GROUPS: &[Group] = &[
         because: "Java classes cannot be loaded: metrics are served over the admin HTTP",
     },
     Group {
-        keys: &["telemetry.max.bytes"],
-        accepts: Any,
-        because: "clients push no metrics",
-    },
-    Group {
         keys: &[
             "alter.config.policy.class.name",
             "client.quota.callback.class",

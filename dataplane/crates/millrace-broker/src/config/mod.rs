@@ -31,8 +31,10 @@ use std::{
     time::Duration,
 };
 
-use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, settings::SettingKind};
-use millrace_coordinator::{GroupConfig, ShareStateConfig, TransactionConfig};
+use millrace_api::{
+    FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, TELEMETRY_BYTES_MAX, settings::SettingKind,
+};
+use millrace_coordinator::{GroupConfig, GroupConfigs, ShareStateConfig, TransactionConfig};
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
@@ -78,6 +80,10 @@ pub use self::{
 const MIB: usize = 1 << 20;
 /// An upper bound for sizes that only has to catch slips: 1 PiB.
 pub(crate) const BYTES_MAX: i64 = 1 << 50;
+/// The most that `telemetry.max.bytes` may be: what is pushed at a time is in memory, and takes several times as much there while it is
+/// read.
+const TELEMETRY_BYTES_LIMIT: i64 = 16 << 20;
+
 /// An upper bound for times that only has to catch slips: ten years, in milliseconds.
 const MILLIS_MAX: i64 = 10 * 366 * 24 * 3_600 * 1_000;
 
@@ -134,6 +140,8 @@ pub struct BrokerConfig {
     pub net: NetConfig,
     /// `fetch.max.bytes`: the most that one fetch answers, in bytes, whatever the client allows.
     pub fetch_bytes_max: usize,
+    /// `telemetry.max.bytes`: the most that a client may push of its metrics at a time, in bytes.
+    pub telemetry_bytes_max: usize,
     /// What clients may use where nobody set a quota, and how use is measured.
     pub quotas: QuotaConfig,
     /// The logs.
@@ -268,6 +276,11 @@ impl BrokerConfig {
         };
         let listener_limits = read_listener_limits(r, &listeners);
         let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
+        let telemetry_bytes_max = r.bytes(
+            "telemetry.max.bytes",
+            TELEMETRY_BYTES_MAX,
+            1..=TELEMETRY_BYTES_LIMIT,
+        );
         let (log, group) = (read_log(r), read_group(r));
         let (transactions, share_states) = (read_transactions(r), read_share_states(r));
         let injected_panic = read_injected_panic(r);
@@ -300,6 +313,7 @@ impl BrokerConfig {
             storage,
             net,
             fetch_bytes_max,
+            telemetry_bytes_max,
             quotas,
             log,
             group,
@@ -632,6 +646,7 @@ fn read_share_states(r: &mut Reader<'_>) -> ShareStateConfig {
 }
 
 fn read_group(r: &mut Reader<'_>) -> GroupConfig {
+    let (consumer, limits) = consumer_groups::read_consumer_groups(r);
     let default = GroupConfig::default();
     let minutes = r.number(
         "offsets.retention.minutes",
@@ -681,7 +696,8 @@ fn read_group(r: &mut Reader<'_>) -> GroupConfig {
             default.offset_metadata_bytes_max,
             0..=1 << 20,
         ),
-        consumer: consumer_groups::read_consumer_groups(r),
+        consumer,
+        of_groups: GroupConfigs::new(limits),
         ..default
     }
 }

@@ -12,7 +12,7 @@ pub(super) const NO_TRANSACTION: i16 = 105;
 pub(super) const UNKNOWN_TOPIC_ID: i16 = 100;
 
 /// A right on one resource.
-pub(super) type Right = (ResourceType, &'static str, Operation);
+pub(crate) type Right = (ResourceType, &'static str, Operation);
 
 pub(super) fn on_topic(operation: Operation) -> Right {
     (ResourceType::Topic, "t", operation)
@@ -38,6 +38,8 @@ pub(super) fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::SaslHandshake
         | ApiKey::SaslAuthenticate
         | ApiKey::DescribeCluster
+        | ApiKey::GetTelemetrySubscriptions
+        | ApiKey::PushTelemetry
         // Those that the client may describe are listed.
         | ApiKey::ListTransactions
         // Who the owner and the renewers are decides.
