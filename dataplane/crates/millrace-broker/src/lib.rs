@@ -19,7 +19,8 @@
 //! | `admin` | the admin HTTP |
 //! | `control_link` | the connection to the control plane's gateway, on which the admin HTTP is served |
 //! | `transaction_peers` | how transactions reach other brokers |
-//! | `coordinators` | consumer groups and transactions |
+//! | `share_peers` | how the state of share partitions is reached at other brokers |
+//! | `coordinators` | consumer groups, transactions and share partitions |
 //! | `own_client` | how the broker's own client reaches the broker |
 //! | `tls` | the certificates of listeners |
 //! | `token_keys` | the keys that tokens of OAUTHBEARER are signed with |

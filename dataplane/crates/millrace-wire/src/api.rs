@@ -138,7 +138,10 @@ pub fn advertised_versions() -> Vec<ApiVersion> {
 
 #[cfg(test)]
 mod tests {
-    use kafka_protocol::{messages::*, protocol::Message};
+    use kafka_protocol::{
+        messages::*,
+        protocol::{Message, VersionRange},
+    };
 
     use super::*;
     use crate::topic_ids;

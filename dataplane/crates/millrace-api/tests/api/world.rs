@@ -516,8 +516,7 @@ async fn start(
     })
     .await
     .expect("opens");
-    let seams = (random, clock);
-    let logs = open_logs(&shared, &store, seams, settings).await;
+    let logs = open_logs(&shared, &store, (random, clock), settings).await;
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
     let seams = (random, clock, &timers);
@@ -563,16 +562,17 @@ async fn open_logs(
     (random, clock): (&SharedRandom, &SharedClock),
     settings: &Settings,
 ) -> LogManager {
-    let logs = LogManager::open(LogParts {
+    LogManager::open(LogParts {
         tasks: Supervisor::new(),
-        meta: meta.clone(),
+        meta: Arc::clone(meta),
         store: store.clone(),
         clock: clock.clone(),
         random: random.clone(),
         shared: None,
         defaults: settings.defaults.clone(),
-    });
-    logs.await.expect("opens")
+    })
+    .await
+    .expect("opens")
 }
 
 async fn coordinators(

@@ -285,10 +285,8 @@ impl BrokerConfig {
             TELEMETRY_BYTES_MAX,
             1..=TELEMETRY_BYTES_LIMIT,
         );
-        let log = read_log(r);
-        let group = read_group(r);
-        let transactions = read_transactions(r);
-        let share_states = read_share_states(r);
+        let (log, group) = (read_log(r), read_group(r));
+        let (transactions, share_states) = (read_transactions(r), read_share_states(r));
         let record_lock = group.of_groups.limits().share_record_lock_duration.default;
         let share = share_groups::read_share_partitions(r, record_lock);
         let injected_panic = read_injected_panic(r);

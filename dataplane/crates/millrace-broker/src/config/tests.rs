@@ -765,3 +765,33 @@ fn the_file_that_comes_with_kafka_is_accepted() {
     let config = BrokerConfig::new(&Properties::parse(text).expect("legal")).expect("accepted");
     assert_eq!(config.unknown, Vec::<String>::new());
 }
+
+#[test]
+fn the_properties_of_the_share_coordinator_hold_or_are_rejected() {
+    let default = legal("");
+    assert_eq!(default.log.share_state_topic_partitions, 50);
+    assert_eq!(default.share_states.updates_per_snapshot, 500);
+    assert_eq!(default.share_states.write_timeout, Duration::from_secs(5));
+    let set = legal(
+        "share.coordinator.state.topic.num.partitions=3\n\
+         share.coordinator.snapshot.update.records.per.snapshot=0\n\
+         share.coordinator.write.timeout.ms=100\nshare.coordinator.threads=4\n\
+         share.coordinator.append.linger.ms=-1\nshare.coordinator.load.buffer.size=5242880\n\
+         share.coordinator.state.topic.segment.bytes=104857600\n\
+         share.coordinator.state.topic.compression.codec=0\n\
+         share.coordinator.state.topic.prune.interval.ms=300000",
+    );
+    assert_eq!(set.log.share_state_topic_partitions, 3);
+    assert_eq!(set.share_states.updates_per_snapshot, 0);
+    assert_eq!(set.share_states.write_timeout, Duration::from_millis(100));
+    assert_eq!(set.unknown, Vec::<String>::new());
+    for rejected in [
+        "share.coordinator.snapshot.update.records.per.snapshot=501",
+        "share.coordinator.write.timeout.ms=0",
+        "share.coordinator.state.topic.num.partitions=0",
+        "share.coordinator.state.topic.compression.codec=1",
+        "share.coordinator.unheard.of=1",
+    ] {
+        assert_eq!(errors(rejected).len(), 1, "{rejected}");
+    }
+}

@@ -9,8 +9,8 @@ pub(crate) const SHARE_PARTITIONS_MAX: usize = 100_000;
 /// 10,000, and a record of about one megabyte.
 pub const SHARE_STATE_BATCHES_MAX: usize = 50_000;
 
-/// What is on its way to the log, in bytes of memory.
-pub const SHARE_STATE_WRITES_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// What is on its way to the log, in bytes of memory: a thousand ordinary writes, or one of any size.
+pub const SHARE_STATE_WRITES_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
 /// Settings of the coordinator. The names in quotes are the broker's properties.
 #[derive(Debug, Clone)]

@@ -137,7 +137,8 @@ impl KeptPartition {
                 batches: Vec::new(),
             },
         };
-        Ok(self.change(Change::Snapshot(snapshot), Reply::Done))
+        let change = Change::Snapshot(snapshot.clone());
+        Ok(self.change(change, Some(snapshot), Reply::Done))
     }
 
     /// Reads the state as the leader of an epoch, which fences all older ones.
@@ -157,8 +158,7 @@ impl KeptPartition {
                 start_offset: None,
                 batches: Vec::new(),
             };
-            let change = self.update_or_snapshot(update, now)?;
-            return Ok(self.change(change, Reply::State));
+            return self.update(update, now, Reply::State);
         }
         match &self.durable {
             Some(durable) if self.pending == 0 => Ok(Step::Done(durable.to_state())),
@@ -181,11 +181,12 @@ impl KeptPartition {
             snapshot_epoch: known.snapshot_epoch,
             leader_epoch: state.leader_epoch,
             // A write that was overtaken must not move it back.
-            start_offset: state.start_offset.max(known.start_offset),
+            start_offset: state
+                .start_offset
+                .filter(|start| known.start_offset < Some(*start)),
             batches: merge(&state.batches, &[], state.start_offset),
         };
-        let change = self.update_or_snapshot(update, now)?;
-        Ok(self.change(change, Reply::Done))
+        self.update(update, now, Reply::Done)
     }
 
     /// The state without its batches, as it is in the log.
@@ -203,7 +204,7 @@ impl KeptPartition {
     pub(super) fn delete(&mut self) -> Step<()> {
         match self.is_dead || (self.latest().is_none() && self.pending == 0) {
             true => Step::Done(()),
-            false => self.change(Change::Delete, Reply::Done),
+            false => self.change(Change::Delete, None, Reply::Done),
         }
     }
 
@@ -212,7 +213,7 @@ impl KeptPartition {
         let topics = &self.settings.topics;
         let is_gone = topics.name_of(self.partition.topic_id).is_none();
         if is_gone && !self.is_dead && self.latest().is_some() {
-            self.push(Change::Delete, Reply::Nobody);
+            self.push(Change::Delete, None, Reply::Nobody);
         }
     }
 
@@ -237,23 +238,26 @@ impl KeptPartition {
         }
     }
 
-    /// The update, or, after so many of them, a snapshot that has it.
-    fn update_or_snapshot(&self, update: Update, now: Now) -> Result<Change, ShareError> {
+    /// Writes the update, or, after so many of them, a snapshot that has it.
+    fn update<T>(
+        &mut self,
+        update: Update,
+        now: Now,
+        reply: impl FnOnce(oneshot::Sender<Result<T, ShareError>>) -> Reply,
+    ) -> Result<Step<T>, ShareError> {
         let mut next = self.initialized()?.clone();
         next.apply(&update);
         if next.batches.len() > SHARE_STATE_BATCHES_MAX {
             return Err(ShareError::TooManyBatches);
         }
-        // A snapshot must not have a change that was answered as failed.
         let is_due = self.updates >= self.settings.config.updates_per_snapshot;
-        Ok(match is_due && !self.is_uncertain {
-            true => Change::Snapshot(Snapshot {
-                snapshot_epoch: next.snapshot_epoch.wrapping_add(1),
-                written_ms: now.ms,
-                ..next
-            }),
-            false => Change::Update(update),
-        })
+        // A snapshot must not have a change that was answered as failed.
+        if !is_due || self.is_uncertain {
+            return Ok(self.change(Change::Update(update), Some(next), reply));
+        }
+        next.snapshot_epoch = next.snapshot_epoch.wrapping_add(1);
+        next.written_ms = now.ms;
+        Ok(self.change(Change::Snapshot(next.clone()), Some(next), reply))
     }
 
     /// Waits for what is on its way.
@@ -261,25 +265,25 @@ impl KeptPartition {
         &mut self,
         reply: impl FnOnce(oneshot::Sender<Result<T, ShareError>>) -> Reply,
     ) -> Step<T> {
-        self.change(Change::Nothing, reply)
+        let latest = self.latest().cloned();
+        self.change(Change::Nothing, latest, reply)
     }
 
     fn change<T>(
         &mut self,
         change: Change,
+        next: Option<Snapshot>,
         reply: impl FnOnce(oneshot::Sender<Result<T, ShareError>>) -> Reply,
     ) -> Step<T> {
         let (sender, waiting) = oneshot::channel();
-        self.push(change, reply(sender));
+        self.push(change, next, reply(sender));
         Step::Written(waiting)
     }
 
-    fn push(&mut self, change: Change, reply: Reply) {
-        if self.pending == 0 {
-            self.latest.clone_from(&self.durable);
-        }
+    /// Hands a change to the log, which will hold `next` then.
+    fn push(&mut self, change: Change, next: Option<Snapshot>, reply: Reply) {
         self.pending += 1;
-        apply(&mut self.latest, &change);
+        self.latest = next;
         let key = |kind| encode_key(kind, &self.partition);
         let record = match &change {
             Change::Snapshot(snapshot) => {

@@ -3,6 +3,7 @@
 mod failover;
 pub(crate) mod harness;
 mod moves;
+mod share_states;
 mod transactions;
 
 use std::{collections::BTreeMap, time::Duration};
