@@ -21,6 +21,8 @@ mod records;
 mod reload;
 mod scram;
 mod settings;
+mod share_groups;
+mod share_states;
 mod sign_in;
 mod topics;
 mod transactions;

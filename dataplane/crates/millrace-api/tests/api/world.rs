@@ -49,7 +49,7 @@ use millrace_wire::{
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::settings::KeptSettings;
+use crate::{settings::KeptSettings, share_states::MemoryShareStates};
 
 /// No answer takes longer unless it hangs.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -86,6 +86,8 @@ pub(crate) struct Settings {
     pub(crate) authorizer: Option<AuthorizerConfig>,
     /// With it, delegation tokens are enabled, and expire by this clock.
     pub(crate) tokens: Option<(TokenConfig, SharedClock)>,
+    /// Where share groups are. Stays over restarts.
+    pub(crate) share_states: Arc<MemoryShareStates>,
 }
 
 impl Default for Settings {
@@ -106,6 +108,7 @@ impl Default for Settings {
             security: Security::open,
             authorizer: None,
             tokens: None,
+            share_states: Arc::default(),
         }
     }
 }
@@ -130,6 +133,10 @@ struct Running {
 }
 
 impl World {
+    pub(crate) fn share_states(&self) -> &MemoryShareStates {
+        &self.settings.share_states
+    }
+
     pub(crate) async fn new() -> Self {
         Self::with(Settings::default()).await
     }
@@ -537,6 +544,7 @@ async fn coordinators(
         tasks: Supervisor::new(),
         topic: millrace_coordinator::consumer_offsets(logs),
         topics: Arc::new(logs.clone()),
+        share_states: settings.share_states.clone(),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),

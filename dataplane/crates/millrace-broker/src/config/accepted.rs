@@ -175,8 +175,12 @@ const GROUPS: &[Group] = &[
     },
     Group {
         keys: &["group.coordinator.rebalance.protocols"],
-        accepts: Only(&["classic,consumer", "consumer,classic"]),
-        because: "the broker always serves the classic and the consumer protocol",
+        accepts: Only(&[
+            "classic,consumer",
+            "consumer,classic",
+            "classic,consumer,share",
+        ]),
+        because: "the broker always serves the classic, the consumer and the share protocol",
     },
     Group {
         keys: &["group.consumer.regex.refresh.interval.ms"],
@@ -269,12 +273,17 @@ const GROUPS: &[Group] = &[
         because: "Kerberos is not supported: use SCRAM, PLAIN or OAUTHBEARER",
     },
     Group {
-        keys: &["group.share.", "group.streams.", "share.coordinator."],
+        keys: &["group.streams.", "share.coordinator."],
         accepts: Nothing,
         because: "there are no groups of this protocol",
     },
     Group {
-        keys: &["group.consumer.", "transaction.", "transactional."],
+        keys: &[
+            "group.consumer.",
+            "group.share.",
+            "transaction.",
+            "transactional.",
+        ],
         accepts: Nothing,
         because: "the broker does not implement this property",
     },

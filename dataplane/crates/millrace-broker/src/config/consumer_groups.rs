@@ -46,7 +46,7 @@ pub(super) fn read_consumer_groups(r: &mut Reader<'_>) -> ConsumerGroupConfig {
 }
 
 /// A time, and the properties of the least and the longest that it may be.
-fn read_between(
+pub(super) fn read_between(
     r: &mut Reader<'_>,
     key: &'static str,
     default: Duration,

@@ -17,6 +17,7 @@ mod memory;
 mod oauth;
 mod reader;
 mod security;
+mod share_groups;
 mod storage;
 mod topic_defaults;
 mod wal_uri;
@@ -657,6 +658,7 @@ fn read_group(r: &mut Reader<'_>) -> GroupConfig {
             0..=1 << 20,
         ),
         consumer: consumer_groups::read_consumer_groups(r),
+        share: share_groups::read_share_groups(r),
         ..default
     }
 }
