@@ -1,11 +1,15 @@
-//! The configurations that Kafka's clients and tools expect of a topic and a broker: names, types,
+//! The configurations that Kafka's clients and tools expect of topics, brokers, groups and client metrics: names, types,
 //! defaults, and the source of each value.
 
 use std::collections::BTreeMap;
 
+use millrace_coordinator::{GroupConfigDefinition, GroupConfigKind, GroupConfigLimits};
 use millrace_log::{ConfigKind, TopicConfig, TopicConfigDefinition};
 
-use crate::settings::{BrokerSetting, SettingKind, SettingLayer, SettingScope, SettingSource};
+use crate::{
+    client_metrics::subscription,
+    settings::{BrokerSetting, SettingKind, SettingLayer, SettingScope, SettingSource},
+};
 
 /// Where a value comes from, by Kafka's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +24,10 @@ pub(crate) enum Source {
     StaticBroker = 4,
     /// Nobody set it.
     Default = 5,
+    /// The subscription to client metrics itself.
+    ClientMetrics = 7,
+    /// The group itself.
+    Group = 8,
 }
 
 /// What kind of value it is, by Kafka's numbers.
@@ -84,14 +92,12 @@ pub(crate) fn topic(
                 value.get_or_insert_with(|| broker.to_topic(set));
             }
         }
-        // Where there are several properties, Kafka gives a default to the last one only.
-        if let Some(broker) = definition.synonyms.last() {
+        // Where there are several properties, the first one has no default in Kafka, which shows no other one's.
+        if let [broker] = definition.synonyms {
             let default = broker.of_topic(default);
             synonyms.push(Synonym::new(broker.name, &default, Source::Default));
         }
-        let source = synonyms
-            .first()
-            .map_or(Source::Default, |first| first.source);
+        let source = source(&synonyms);
         let value = effective.get(name).cloned().or(value);
         Entry {
             name: name.to_owned(),
@@ -105,6 +111,71 @@ pub(crate) fn topic(
         }
     };
     TopicConfigDefinition::all().iter().map(entry).collect()
+}
+
+/// A group's configurations: what it sets, over what the broker sets for all groups.
+pub(crate) fn group(
+    configs: &BTreeMap<String, String>,
+    limits: &GroupConfigLimits,
+    settings: &[BrokerSetting],
+) -> Vec<Entry> {
+    let entry = |definition: &GroupConfigDefinition| {
+        let (name, default) = (definition.name, definition.default(limits));
+        let own = configs.get(name);
+        // What an older broker accepted and is not legal any more has no effect.
+        let own = own.filter(|value| definition.check(value, limits).is_ok());
+        let set = own.map(|value| Synonym::new(name, value, Source::Group));
+        let mut synonyms: Vec<Synonym> = set.into_iter().collect();
+        if let Some(property) = definition.broker_property {
+            let setting = settings.iter().find(|setting| setting.name == property);
+            let layers = setting.map_or(&[][..], |setting| &setting.layers);
+            for layer in layers {
+                let Some(value) = &layer.value else { continue };
+                synonyms.push(Synonym::new(property, value, layer.source.into()));
+            }
+        }
+        Entry {
+            name: name.to_owned(),
+            value: Some(own.cloned().unwrap_or(default)),
+            source: source(&synonyms),
+            kind: match definition.kind() {
+                GroupConfigKind::Int => Kind::Int,
+                GroupConfigKind::String => Kind::String,
+            },
+            is_sensitive: false,
+            is_read_only: false,
+            documentation: Some(definition.documentation.to_owned()),
+            synonyms,
+        }
+    };
+    GroupConfigDefinition::all().iter().map(entry).collect()
+}
+
+/// The configurations of a subscription to client metrics.
+pub(crate) fn client_metrics(configs: &BTreeMap<String, String>) -> Vec<Entry> {
+    let entry = |definition: &subscription::Definition| {
+        let own = configs.get(definition.name);
+        let own = own.filter(|value| subscription::is_legal(definition.name, value));
+        let set = own.map(|value| Synonym::new(definition.name, value, Source::ClientMetrics));
+        let synonyms: Vec<Synonym> = set.into_iter().collect();
+        Entry {
+            name: definition.name.to_owned(),
+            value: Some(own.map_or(definition.default, String::as_str).to_owned()),
+            source: source(&synonyms),
+            kind: definition.kind,
+            is_sensitive: false,
+            is_read_only: false,
+            documentation: Some(definition.documentation.to_owned()),
+            synonyms,
+        }
+    };
+    subscription::DEFINITIONS.iter().map(entry).collect()
+}
+
+/// Where the value in force comes from.
+fn source(synonyms: &[Synonym]) -> Source {
+    let first = synonyms.first();
+    first.map_or(Source::Default, |first| first.source)
 }
 
 /// What a topic's list has where nobody sets it; none for a configuration that is no list.
@@ -227,10 +298,7 @@ mod tests {
             (Some("7"), Source::Topic)
         );
         let sources: Vec<_> = retention.synonyms.iter().map(|s| s.source).collect();
-        assert_eq!(
-            sources,
-            [Source::Topic, Source::StaticBroker, Source::Default]
-        );
+        assert_eq!(sources, [Source::Topic, Source::StaticBroker]);
         let segment = find(&entries, "segment.bytes");
         assert_eq!(
             (segment.value.as_deref(), segment.source),
@@ -263,11 +331,7 @@ mod tests {
         );
         assert_eq!(entry.synonyms[0].value.as_deref(), Some("2"));
         let unset = shown(&[], &[]);
-        let synonyms = &find(&unset, "segment.ms").synonyms;
-        assert_eq!(
-            *synonyms,
-            [Synonym::new("log.roll.hours", "168", Source::Default)]
-        );
+        assert_eq!(find(&unset, "segment.ms").synonyms, []);
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! They are changed in the queue of topic changes, so that nobody reads, changes and writes a
 //! topic's configurations between another's reading and writing.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use millrace_log::{Topic, TopicConfig, error::SetTopicConfigsError};
 use millrace_security::acl::Operation;
@@ -183,6 +186,12 @@ async fn change(
             let altered = context.settings.alter(scope, change, validate_only).await;
             altered.map_err(|error| refused(&error))
         }
+        Resource::Named(kind, name) => {
+            let configs = Arc::clone(&context.resource_configs);
+            let change = async move { configs.change((kind, name), asked, validate_only).await };
+            // In turn with the changes that other brokers have made.
+            context.security_changes.enqueue(change).await.await
+        }
     }
 }
 
@@ -233,7 +242,12 @@ async fn change_topic(
             // What an older broker accepted and is not legal any more goes with the next change.
             overrides.retain(|name, value| TopicConfig::check(name, value).is_ok());
             for (name, operation) in operations {
-                apply(&mut overrides, name, operation)?;
+                apply(
+                    &mut overrides,
+                    name,
+                    operation,
+                    catalogue::topic_list_default,
+                )?;
             }
             overrides
         }
@@ -261,10 +275,13 @@ async fn change_topic(
     }
 }
 
-fn apply(
+/// Changes one of the configurations that a resource sets. `default` is what a list has where it is not set; none for what
+/// is no list.
+pub(crate) fn apply(
     overrides: &mut BTreeMap<String, String>,
     name: String,
     operation: ConfigOperation,
+    default: fn(&str) -> Option<&'static str>,
 ) -> Result<(), Refused> {
     let value = match operation {
         ConfigOperation::Set(value) => value,
@@ -273,14 +290,14 @@ fn apply(
             return Ok(());
         }
         ConfigOperation::Append(added) => {
-            let mut elements = elements(overrides, &name, "APPEND")?;
+            let mut elements = elements((overrides, default), &name, "APPEND")?;
             let mut seen: BTreeSet<String> = elements.iter().cloned().collect();
             let added = split(&added).map(str::to_owned);
             elements.extend(added.filter(|element| seen.insert(element.clone())));
             elements.join(",")
         }
         ConfigOperation::Subtract(taken) => {
-            let mut elements = elements(overrides, &name, "SUBTRACT")?;
+            let mut elements = elements((overrides, default), &name, "SUBTRACT")?;
             let taken: BTreeSet<&str> = split(&taken).collect();
             elements.retain(|element| !taken.contains(element.as_str()));
             elements.join(",")
@@ -292,11 +309,11 @@ fn apply(
 
 /// What a list has now.
 fn elements(
-    overrides: &BTreeMap<String, String>,
+    (overrides, default): (&BTreeMap<String, String>, fn(&str) -> Option<&'static str>),
     name: &str,
     operation: &str,
 ) -> Result<Vec<String>, Refused> {
-    let default = catalogue::topic_list_default(name).ok_or_else(|| no_list(name, operation))?;
+    let default = default(name).ok_or_else(|| no_list(name, operation))?;
     let now = overrides.get(name).map_or(default, String::as_str);
     Ok(split(now).map(str::to_owned).collect())
 }
@@ -316,7 +333,8 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        apply(&mut overrides, name.to_owned(), operation).expect("legal");
+        let default = catalogue::topic_list_default;
+        apply(&mut overrides, name.to_owned(), operation, default).expect("legal");
         overrides.remove(name)
     }
 
@@ -350,7 +368,12 @@ mod tests {
             ConfigOperation::Subtract("1".into()),
         ] {
             let mut overrides = BTreeMap::new();
-            let refused = apply(&mut overrides, "retention.ms".into(), operation.clone());
+            let refused = apply(
+                &mut overrides,
+                "retention.ms".into(),
+                operation.clone(),
+                catalogue::topic_list_default,
+            );
             assert_eq!(refused.expect_err("no list").code, ErrorCode::InvalidConfig);
             let broker = settings_change(BTreeMap::from([("a".to_owned(), operation)]));
             assert_eq!(broker.expect_err("no list").code, ErrorCode::InvalidConfig);

@@ -1,4 +1,4 @@
-//! What configurations belong to: a topic, this broker, or all brokers.
+//! What configurations belong to: a topic, this broker, all brokers, a group, or a subscription to client metrics.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use millrace_wire::error_code::ErrorCode;
 use crate::{
     authorization::{Changed, Rights},
     context::Context,
+    resource_configs::ResourceKind,
     settings::SettingScope,
     topics::Refused,
 };
@@ -21,8 +22,8 @@ pub(crate) const BROKER_LOGGER: i8 = 8;
 pub(crate) const CLIENT_METRICS: i8 = 16;
 pub(crate) const GROUP: i8 = 32;
 
-/// Whether the client may do this to the configurations of the resource: those of brokers belong to the
-/// cluster. A type that is not supported is refused when it is looked for.
+/// Whether the client may do this to the configurations of the resource: those of brokers and of client metrics belong
+/// to the cluster. A type that is not supported is refused when it is looked for.
 pub(crate) fn check(
     rights: &Rights,
     operation: Operation,
@@ -31,6 +32,7 @@ pub(crate) fn check(
 ) -> Result<(), Refused> {
     let allowed = match kind {
         TOPIC => rights.topic(operation, name),
+        GROUP => rights.group(operation, name),
         _ => rights.cluster(operation),
     };
     allowed.map_err(|code| Refused::new(code, code.to_string()))
@@ -40,6 +42,8 @@ pub(crate) fn check(
 pub(crate) fn audit(rights: &Rights, kind: i8, name: &str, error: i16) {
     let changed = match kind {
         TOPIC => Changed::TopicConfigs,
+        GROUP => Changed::GroupConfigs,
+        CLIENT_METRICS => Changed::ClientMetrics,
         _ => Changed::BrokerConfigs,
     };
     rights.audit(Operation::AlterConfigs, changed, name, error);
@@ -51,6 +55,8 @@ pub(crate) enum Resource {
     Topic(Arc<Topic>),
     /// The broker itself by its id, or all brokers by an empty name.
     Broker(SettingScope),
+    /// A group, whether it exists or not, or a subscription to client metrics.
+    Named(ResourceKind, String),
 }
 
 impl Resource {
@@ -76,14 +82,19 @@ impl Resource {
                 );
                 Err(Refused::new(ErrorCode::InvalidRequest, message))
             }
+            GROUP if name.is_empty() => Err(Refused::new(
+                ErrorCode::InvalidRequest,
+                "Default group resources are not allowed.",
+            )),
+            GROUP => Ok(Self::Named(ResourceKind::Group, name.to_owned())),
+            CLIENT_METRICS if name.is_empty() => Err(Refused::new(
+                ErrorCode::InvalidRequest,
+                "Subscription name can't be empty",
+            )),
+            CLIENT_METRICS => Ok(Self::Named(ResourceKind::ClientMetrics, name.to_owned())),
             other => {
                 let message = match other {
                     BROKER_LOGGER => "Log levels cannot be changed while the broker runs.",
-                    CLIENT_METRICS => "Clients push no metrics to this broker.",
-                    GROUP => {
-                        "Single groups have no configurations: set those of all groups in \
-                         server.properties."
-                    }
                     _ => &format!("Unknown resource type {other}"),
                 };
                 Err(Refused::new(ErrorCode::InvalidRequest, message))

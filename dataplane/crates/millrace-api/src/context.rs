@@ -2,7 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use millrace_coordinator::{GroupCoordinator, TransactionCoordinator};
+use millrace_coordinator::{
+    GroupCoordinator, ShareCoordinator, ShareStates, TransactionCoordinator,
+};
 use millrace_limiter::Network;
 use millrace_log::LogManager;
 use millrace_meta::{MetaStore, StoreFailure};
@@ -17,6 +19,7 @@ use crate::{
     acl_changes::AclChanges,
     authorization::{Authorization, Rights},
     call::Call,
+    client_metrics::ClientMetrics,
     cold_reads::ColdReads,
     delegation_tokens::TokenChanges,
     fetch_sessions::FetchSessions,
@@ -26,6 +29,7 @@ use crate::{
     producer_ids::ProducerIds,
     quota::{QuotaConfig, Quotas},
     quota_changes::QuotaChanges,
+    resource_configs::{ResourceConfigs, StoredConfigs},
     scram_changes::ScramChanges,
     security_changes::SecurityChanges,
     settings::BrokerSettings,
@@ -46,6 +50,10 @@ pub struct ApiParts {
     pub transactions: TransactionCoordinator,
     /// The other brokers, as transactions need them.
     pub transaction_peers: Arc<dyn TransactionPeers>,
+    /// The share partitions that this broker keeps.
+    pub share_coordinator: ShareCoordinator,
+    /// The state of all share partitions.
+    pub share_states: Arc<dyn ShareStates>,
     /// Gives out producer ids.
     pub producer_ids: Arc<ProducerIds>,
     /// Keeps users' credentials.
@@ -66,6 +74,8 @@ pub struct ApiParts {
     pub security: Security,
     /// What clients may use.
     pub quotas: Arc<LiveQuotas>,
+    /// What is set for groups and client metrics.
+    pub resource_configs: StoredConfigs,
     /// What the broker says of itself.
     pub config: ApiConfig,
 }
@@ -81,6 +91,8 @@ pub struct ApiConfig {
     pub endpoints: Vec<AdvertisedEndpoint>,
     /// `fetch.max.bytes`: the most that one fetch answers, whatever the client allows.
     pub fetch_bytes_max: usize,
+    /// `telemetry.max.bytes`: the most that a client may push of its metrics at a time.
+    pub telemetry_bytes_max: usize,
     /// What clients may move.
     pub quotas: QuotaConfig,
     /// `broker.rack`: the zone that this broker is in.
@@ -111,6 +123,9 @@ pub(crate) struct Context {
     pub(crate) groups: GroupCoordinator,
     pub(crate) transactions: TransactionCoordinator,
     pub(crate) transaction_peers: Arc<dyn TransactionPeers>,
+    pub(crate) share_coordinator: ShareCoordinator,
+    #[expect(dead_code, reason = "the handlers of share groups read and write it")]
+    pub(crate) share_states: Arc<dyn ShareStates>,
     pub(crate) clock: SharedClock,
     pub(crate) network: Network,
     /// Fetches that wait for data.
@@ -124,7 +139,10 @@ pub(crate) struct Context {
     /// Nothing where delegation tokens are disabled.
     pub(crate) token_changes: Option<Arc<TokenChanges>>,
     pub(crate) quota_changes: Arc<QuotaChanges>,
-    /// Where changes of ACLs, credentials, tokens and quotas are made.
+    pub(crate) client_metrics: Arc<ClientMetrics>,
+    /// What is set for groups and client metrics.
+    pub(crate) resource_configs: Arc<ResourceConfigs>,
+    /// Where changes of ACLs, credentials, tokens, quotas and configurations of groups and client metrics are made.
     pub(crate) security_changes: SecurityChanges,
     pub(crate) fetch_sessions: FetchSessions,
     /// Reads of what has left memory.
@@ -148,12 +166,26 @@ impl Context {
         let token_changes =
             tokens.map(|tokens| Arc::new(TokenChanges::new(Arc::clone(&parts.meta), tokens)));
         let authorization = Arc::new(Authorization::new(authorizer.clone(), parts.clock.clone()));
+        let client_metrics = Arc::new(ClientMetrics::new(
+            parts.clock.clone(),
+            parts.random.clone(),
+            parts.config.telemetry_bytes_max,
+        ));
         let cold_reads = ColdReads::new(parts.network.egress.clone(), parts.clock.clone());
         Arc::new(Self {
             logs: parts.logs,
+            resource_configs: Arc::new(ResourceConfigs::new(
+                Arc::clone(&parts.meta),
+                parts.resource_configs,
+                parts.groups.config().of_groups.clone(),
+                Arc::clone(&client_metrics),
+            )),
+            client_metrics,
             groups: parts.groups,
             transactions: parts.transactions,
             transaction_peers: parts.transaction_peers,
+            share_coordinator: parts.share_coordinator,
+            share_states: parts.share_states,
             clock: parts.clock.clone(),
             network: parts.network,
             wakeups: Wakeups::new(purgatory.clone()),
@@ -209,7 +241,8 @@ impl Context {
         let quotas = self.quota_changes.reload().await;
         self.quotas.reconsider(self.now());
         let mut result = Ok(());
-        for reloaded in [tokens, credentials, acls, quotas] {
+        let configs = self.resource_configs.reload().await;
+        for reloaded in [tokens, credentials, acls, quotas, configs] {
             if let Err(error) = &reloaded {
                 tracing::warn!(%error, "security settings could not be reloaded; tried again later");
             }

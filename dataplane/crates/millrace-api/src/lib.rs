@@ -21,6 +21,8 @@
 //! | `config_resource` | what configurations belong to |
 //! | `quota` | how much clients may use, and how long they wait who used more |
 //! | `quota_changes` | changes of client quotas, stored before they count |
+//! | `resource_configs` | configurations of groups and of client metrics, stored before they count |
+//! | `client_metrics` | metrics that clients push |
 //! | `sign_in` | who a connection is, and what it may send before that is known |
 //! | `authorization` | what a client may do, and the audit log |
 //! | `acl_changes` | changes of ACLs, stored before they count |
@@ -32,6 +34,7 @@
 //! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
+//! | `share_states` | the state of share partitions, at the share coordinator here or at another broker |
 //! | `transactions` | partitions take part in transactions and learn of their ends |
 //! | `wakeups` | new data wakes waiting fetches |
 //! | `work` | a request that is worked on: how long that takes, and who pays for it |
@@ -41,6 +44,7 @@ mod acl_changes;
 mod authorization;
 mod call;
 mod catalogue;
+mod client_metrics;
 mod code;
 mod cold_reads;
 mod config_changes;
@@ -60,10 +64,12 @@ mod producer_ids;
 mod quota;
 mod quota_changes;
 mod registry;
+mod resource_configs;
 mod scram_changes;
 mod security_changes;
 mod service;
 pub mod settings;
+mod share_states;
 mod sign_in;
 mod topic_changes;
 mod topics;
@@ -73,6 +79,10 @@ mod work;
 mod zones;
 
 pub use authorization::authorizer;
+pub use client_metrics::{
+    CLIENT_METRICS_SHOWN_MAX, ClientMetric, ClientMetricValue, ClientMetricsFilter, MeasuredClient,
+    MeasuredClients, TELEMETRY_BYTES_MAX,
+};
 pub use cold_reads::COLD_READ_BYTES_MAX;
 pub use context::{AdvertisedEndpoint, ApiConfig, ApiParts, FETCH_BYTES_MAX};
 pub use delegation_tokens::delegation_tokens;
@@ -83,8 +93,10 @@ pub use own_requests::OwnRequestError;
 pub use producer_ids::ProducerIds;
 pub use quota::{QUOTA_USES_MAX, QuotaConfig, QuotaUse, QuotaUses};
 pub use quota_changes::client_quotas;
+pub use resource_configs::{StoredConfigs, resource_configs};
 pub use scram_changes::scram_users;
 pub use service::ApiService;
+pub use share_states::{NoSharePeers, SharePeers, ShareRequest, ShareStateRouter};
 pub use sign_in::{SaslListener, Security};
 pub use transactions::{
     Markers, NoPeers, PartitionResults, TransactionPeers, TransactionProducer, all_refused,

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use crate::{
     authorization::FailedSignIn,
     call::{Call, Taken},
+    client_metrics::{ClientMetricsFilter, MeasuredClients},
     context::{ApiParts, Context},
     quota::QuotaUses,
     registry::handler,
@@ -70,10 +71,17 @@ impl ApiService {
         self.context.quotas.uses(self.context.now())
     }
 
+    /// The metrics that clients have pushed to this broker.
+    #[must_use]
+    pub fn client_metrics(&self, filter: &ClientMetricsFilter) -> MeasuredClients {
+        self.context.client_metrics.shown(filter)
+    }
+
     /// Forgets what this broker keeps of topics that another broker has deleted: what groups have committed in them, and
-    /// their metrics.
+    /// their metrics. Share partitions of them go as well.
     pub async fn topics_deleted_elsewhere(&self, topics: &BTreeSet<TopicName>) {
         self.context.groups.topics_deleted(topics).await;
+        self.context.share_coordinator.topics_deleted(topics).await;
         for topic in topics {
             self.context.metrics.forget_topic(topic);
         }

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, authorizer,
-    client_quotas, delegation_tokens, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, SaslListener, Security, StoredConfigs,
+    authorizer, client_quotas, delegation_tokens, resource_configs, scram_users,
 };
 use millrace_client::{Client, ClientConfig};
 use millrace_cluster::Cluster;
@@ -183,7 +183,8 @@ impl Broker {
         let built = (&storage, &logs, &coordinators, &timers);
         let api = api_config(&config, &storage, &advertised, cluster.as_ref());
         let security = security(&config, &storage, &seams).await?;
-        let guards = (security, Arc::clone(&quotas));
+        let stored = stored_configs(&storage).await?;
+        let guards = (security, Arc::clone(&quotas), stored);
         let parts = api_parts(built, settings, guards, api, &seams);
         let service = Arc::new(ApiService::new(parts));
         let telling = tell_changes(cluster.as_ref(), &service, &seams);
@@ -592,7 +593,7 @@ fn own_client(server: &Server, advertised: &[Endpoint], storage: &Storage) -> Cl
 fn api_parts(
     (storage, logs, coordinators, timers): (&Storage, &LogManager, &Coordinators, &Timers),
     settings: Arc<LiveSettings>,
-    (security, quotas): (Security, Arc<LiveQuotas>),
+    (security, quotas, resource_configs): (Security, Arc<LiveQuotas>, StoredConfigs),
     config: ApiConfig,
     seams: &Seams,
 ) -> ApiParts {
@@ -601,6 +602,8 @@ fn api_parts(
         groups: coordinators.groups.clone(),
         transactions: coordinators.transactions.clone(),
         transaction_peers: coordinators.others.clone(),
+        share_coordinator: coordinators.shares.clone(),
+        share_states: Arc::clone(&coordinators.share_states),
         producer_ids: coordinators.producer_ids.clone(),
         meta: Arc::clone(&storage.meta),
         clock: seams.clock.clone(),
@@ -611,6 +614,7 @@ fn api_parts(
         settings,
         security,
         quotas,
+        resource_configs,
         config,
     }
 }
@@ -620,6 +624,12 @@ async fn quotas(storage: &Storage) -> Result<Arc<LiveQuotas>, StartError> {
     let table = client_quotas(&*storage.meta).await;
     let table = table.map_err(StorageError::MetaUse)?;
     Ok(Arc::new(LiveQuotas::new(table)))
+}
+
+/// What is set for groups and client metrics.
+async fn stored_configs(storage: &Storage) -> Result<StoredConfigs, StartError> {
+    let configs = resource_configs(&*storage.meta).await;
+    Ok(configs.map_err(StorageError::MetaUse)?)
 }
 
 /// What clients are told; a port of 0 becomes the port that the listener got.
@@ -720,6 +730,7 @@ fn api_config(
         cluster_id: storage.cluster_id.clone(),
         endpoints: advertised.iter().map(told).collect(),
         fetch_bytes_max: config.fetch_bytes_max,
+        telemetry_bytes_max: config.telemetry_bytes_max,
         quotas: config.quotas,
         rack: config.rack.clone(),
         members: cluster.map(|cluster| cluster.view().brokers.clone()),

@@ -105,7 +105,7 @@ pub struct ChangesOfOthers {
 struct Pending {
     /// Topics that were deleted; no more than there were.
     deleted: BTreeSet<TopicName>,
-    /// Credentials, quotas, access control lists or delegation tokens.
+    /// Credentials, quotas, access control lists, delegation tokens or configurations of groups and of client metrics.
     security: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Assignor;
+use crate::{Assignor, GroupConfigs};
 
 /// The longest id of a group or a transaction, in bytes. Kafka's wire allows 32 KiB; ids are map keys and log fields,
 /// and no client makes one this long.
@@ -183,6 +183,8 @@ pub struct GroupConfig {
     pub rewrite_after_records: u64,
     /// `group.consumer.*`
     pub consumer: ConsumerGroupConfig,
+    /// What is set for single groups; the other settings hold for those that do not set them.
+    pub of_groups: GroupConfigs,
     /// `group.share.*`
     pub share: ShareGroupConfig,
 }
@@ -200,6 +202,7 @@ impl Default for GroupConfig {
             offset_metadata_bytes_max: 4_096,
             rewrite_after_records: 50_000,
             consumer: ConsumerGroupConfig::default(),
+            of_groups: GroupConfigs::default(),
             share: ShareGroupConfig::default(),
         }
     }

@@ -1,5 +1,6 @@
-//! Consumer groups: Kafka's classic protocol and the one of KIP-848; share groups (KIP-932); both kept in `__consumer_offsets`; and transactions,
-//! kept in `__transaction_state`. Knows nothing of sockets nor of the wire's versions.
+//! Consumer groups: Kafka's classic protocol and the one of KIP-848; share groups (KIP-932); both kept in
+//! `__consumer_offsets`; transactions, kept in `__transaction_state`; and the state of share partitions, kept in
+//! `__share_group_state`. Knows nothing of sockets nor of the wire's versions.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -16,7 +17,9 @@
 //! | `load` | reads a partition back |
 //! | `shard` | what one partition keeps |
 //! | `writer` | the only writer of a shard's log |
+//! | `group_configs` | what is set for single groups over the broker's settings |
 //! | `share_state` | the seam to the state of share partitions |
+//! | `share_coordinator` | the pure state machine of one share partition; its coordinator |
 //! | `coordinator` | the groups as the broker sees them; removes expired state |
 //!
 //! State changes in memory under the lock of the group or transaction. Durable changes go to the shard's writer under
@@ -30,6 +33,7 @@ mod consumer;
 mod coordinator;
 mod error;
 mod group;
+mod group_configs;
 mod kept;
 mod load;
 mod log;
@@ -39,6 +43,7 @@ mod pattern;
 mod records;
 mod shard;
 mod share;
+mod share_coordinator;
 mod share_state;
 mod stored;
 mod subscription;
@@ -50,12 +55,24 @@ pub use config::GroupConfig;
 pub use consumer::Assignor;
 pub use coordinator::{CoordinatorParts, GroupCoordinator, ShareStateResults, Waiting};
 pub use error::GroupError;
+pub use group_configs::{
+    AllowedTime, GroupConfigDefinition, GroupConfigKind, GroupConfigLimits, GroupConfigs,
+    GroupOverrides, InvalidGroupConfig, ShareGroupSettings, ShareIsolation, ShareOffsetReset,
+};
 pub use load::LoadError;
 pub use log::{
-    BoxFuture, Durable, LogFault, StateLog, StateTopic, consumer_offsets, transaction_state,
+    BoxFuture, Durable, LogFault, StateLog, StateTopic, consumer_offsets, share_group_state,
+    transaction_state,
 };
-pub use partitions::partition_of;
+pub use partitions::{partition_of, share_partition_of};
 pub use shard::TransactionalToken;
+pub use share_coordinator::{
+    ShareCoordinator, ShareCoordinatorParts,
+    messages::{
+        SHARE_STATE_BATCHES_MAX, SHARE_STATE_WRITES_BYTES_MAX, ShareError, ShareStateConfig,
+        ShareStateMetrics,
+    },
+};
 pub use share_state::{
     NoShareStates, SharePartition, ShareState, ShareStateBatch, ShareStateError, ShareStates,
 };

@@ -135,7 +135,8 @@ pub struct Changes {
     pub topics: ChangedTopics,
     /// All brokers, where any may have changed.
     pub brokers: Option<Vec<Broker>>,
-    /// Whether credentials, quotas, access control lists or delegation tokens may have changed.
+    /// Whether credentials, quotas, access control lists, delegation tokens or configurations of groups and of client
+    /// metrics may have changed.
     pub security: bool,
 }
 

@@ -19,6 +19,7 @@ mod number;
 mod object;
 pub mod postgres;
 mod quota;
+mod resource_config;
 mod retired;
 mod scram;
 pub mod sqlite;
@@ -43,6 +44,7 @@ pub use object::{
     Upload,
 };
 pub use quota::{QuotaChange, QuotaEntityRow, QuotaRow};
+pub use resource_config::{ResourceConfigChange, ResourceConfigRow};
 pub use scram::{ScramChange, ScramRow};
 pub use store::{Fenced, MetaStore, StoreFailure};
 pub use stream::{OpenStreamError, StreamMeta, TrimError};

@@ -8,8 +8,9 @@ use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 use crate::{
     AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
     DelegationTokenChange, DelegationTokenRow, NewTopic, ObjectContents, ObjectRange,
-    OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange, ScramRow, StreamMeta,
-    StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
+    OpenStreamError, QuotaChange, QuotaRow, ReserveError, ResourceConfigChange, ResourceConfigRow,
+    ScramChange, ScramRow, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic,
+    TopicError, TrimError, Upload,
 };
 
 /// The node epoch is not (or no longer) the current one of any node: another start has replaced
@@ -326,6 +327,21 @@ pub trait MetaStore: Debug + Send + Sync + 'static {
     async fn change_delegation_tokens(
         &self,
         changes: Vec<DelegationTokenChange>,
+    ) -> Result<(), StoreFailure>;
+
+    /// All configurations of groups and of subscriptions to client metrics, by type, resource and name.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn resource_configs(&self) -> Result<Vec<ResourceConfigRow>, StoreFailure>;
+
+    /// Sets and removes configurations of groups and of subscriptions to client metrics, all or none.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn change_resource_configs(
+        &self,
+        changes: Vec<ResourceConfigChange>,
     ) -> Result<(), StoreFailure>;
 
     /// The value kept under `name`.

@@ -62,11 +62,10 @@ impl Compression {
 
     /// Decompresses to at most `bytes_max`, which is at most [`DECOMPRESSED_BYTES_MAX`]; without
     /// compression, borrows the bytes, however many.
-    pub(crate) fn decompress(
-        self,
-        bytes: &[u8],
-        bytes_max: usize,
-    ) -> Result<Cow<'_, [u8]>, InvalidBatch> {
+    ///
+    /// # Errors
+    /// [`InvalidBatch::Decompress`] and [`InvalidBatch::DecompressedTooLarge`].
+    pub fn decompress(self, bytes: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>, InvalidBatch> {
         let bytes_max = bytes_max.min(DECOMPRESSED_BYTES_MAX);
         let decompressed = match self {
             Self::None => return Ok(Cow::Borrowed(bytes)),
@@ -88,7 +87,10 @@ impl Compression {
     }
 
     /// Compresses as Kafka's Java client does, behind what `out` already holds; at the default level where none is given.
-    pub(crate) fn compress_onto(
+    ///
+    /// # Errors
+    /// The level is not one of the compression.
+    pub fn compress_onto(
         self,
         bytes: &[u8],
         mut out: Vec<u8>,

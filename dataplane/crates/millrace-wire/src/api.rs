@@ -89,8 +89,15 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::ListTransactions, 0, 2),
     serve(ApiKey::ConsumerGroupHeartbeat, 0, 1),
     serve(ApiKey::ConsumerGroupDescribe, 0, 1),
+    serve(ApiKey::GetTelemetrySubscriptions, 0, 0),
+    serve(ApiKey::PushTelemetry, 0, 0),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
+    serve(ApiKey::InitializeShareGroupState, 0, 0),
+    serve(ApiKey::ReadShareGroupState, 0, 0),
+    serve(ApiKey::WriteShareGroupState, 0, 0),
+    serve(ApiKey::DeleteShareGroupState, 0, 0),
+    serve(ApiKey::ReadShareGroupStateSummary, 0, 0),
     serve(ApiKey::ShareGroupHeartbeat, 1, 1),
     serve(ApiKey::ShareGroupDescribe, 1, 1),
     serve(ApiKey::DescribeShareGroupOffsets, 0, 0),
@@ -200,9 +207,16 @@ mod tests {
             DescribeCluster => DescribeClusterRequest, DescribeClusterResponse;
             DescribeProducers => DescribeProducersRequest, DescribeProducersResponse;
             DescribeTopicPartitions => DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse;
+            GetTelemetrySubscriptions => GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse;
+            PushTelemetry => PushTelemetryRequest, PushTelemetryResponse;
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
+            InitializeShareGroupState => InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;
+            ReadShareGroupState => ReadShareGroupStateRequest, ReadShareGroupStateResponse;
+            WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
+            DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
+            ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
             ShareGroupHeartbeat => ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse;
             ShareGroupDescribe => ShareGroupDescribeRequest, ShareGroupDescribeResponse;
             DescribeShareGroupOffsets => DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse;

@@ -37,6 +37,17 @@ pub struct Peer {
     pub throttle: Throttle,
     /// Who it is.
     pub identity: Identity,
+    /// What it runs, once it has told that.
+    pub software: OnceLock<ClientSoftware>,
+}
+
+/// The library that a client uses, as it says itself (KIP-511).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientSoftware {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its version.
+    pub version: Box<str>,
 }
 
 impl Peer {
@@ -60,6 +71,7 @@ impl Peer {
             listener,
             throttle: Throttle::default(),
             identity,
+            software: OnceLock::new(),
         }
     }
 

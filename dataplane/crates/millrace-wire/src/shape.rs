@@ -14,6 +14,8 @@ mod reader;
 mod requests;
 mod responses;
 mod share_groups;
+mod share_states;
+mod telemetry;
 mod transactions;
 
 pub(crate) use reader::Reader;

@@ -57,6 +57,8 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::ListTransactions
         | ApiKey::ConsumerGroupHeartbeat
         | ApiKey::ConsumerGroupDescribe
+        | ApiKey::GetTelemetrySubscriptions
+        | ApiKey::PushTelemetry
         | ApiKey::ShareGroupHeartbeat
         | ApiKey::ShareGroupDescribe
         | ApiKey::DescribeShareGroupOffsets
@@ -188,6 +190,11 @@ mod tests {
                         | ApiKey::SaslAuthenticate
                         | ApiKey::ApiVersions
                         | ApiKey::DescribeQuorum
+                        | ApiKey::InitializeShareGroupState
+                        | ApiKey::ReadShareGroupState
+                        | ApiKey::WriteShareGroupState
+                        | ApiKey::DeleteShareGroupState
+                        | ApiKey::ReadShareGroupStateSummary
                         | ApiKey::WriteTxnMarkers => {
                             assert_eq!(place(support.api_key), None);
                         }
@@ -225,6 +232,7 @@ mod tests {
             DescribeTopicPartitions DescribeTopicPartitionsResponse, UpdateFeatures UpdateFeaturesResponse,
             DescribeProducers DescribeProducersResponse, ListConfigResources ListConfigResourcesResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatResponse,
+            GetTelemetrySubscriptions GetTelemetrySubscriptionsResponse, PushTelemetry PushTelemetryResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeResponse,
             ShareGroupHeartbeat ShareGroupHeartbeatResponse,
             ShareGroupDescribe ShareGroupDescribeResponse,

@@ -8,8 +8,8 @@ use millrace_meta::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
     DelegationTokenChange, DelegationTokenRow, FencedBroker, JoinError, Joining, MetaStore, Move,
     NewTopic, ObjectContents, ObjectRange, OpenStreamError, Preferred, QuotaChange, QuotaRow,
-    ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
-    SweepError, Topic, TopicError, TrimError, Upload,
+    ReserveError, ResourceConfigChange, ResourceConfigRow, ScramChange, ScramRow, StoreFailure,
+    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
 };
 use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicName, TopicPartition,
@@ -262,6 +262,17 @@ impl MetaStore for Connection {
     async fn change_delegation_tokens(
         &self,
         _: Vec<DelegationTokenChange>,
+    ) -> Result<(), StoreFailure> {
+        left_out()
+    }
+
+    async fn resource_configs(&self) -> Result<Vec<ResourceConfigRow>, StoreFailure> {
+        left_out()
+    }
+
+    async fn change_resource_configs(
+        &self,
+        _: Vec<ResourceConfigChange>,
     ) -> Result<(), StoreFailure> {
         left_out()
     }

@@ -92,6 +92,10 @@ pub(crate) enum Changed {
     TopicConfigs,
     /// The configuration of the broker or of all brokers.
     BrokerConfigs,
+    /// The configuration of a group.
+    GroupConfigs,
+    /// A subscription to client metrics.
+    ClientMetrics,
     /// A consumer group.
     Group,
     /// Committed offsets of a group.

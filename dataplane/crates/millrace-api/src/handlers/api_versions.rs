@@ -6,6 +6,7 @@ use millrace_wire::{
     advertised_versions, decode,
     error_code::{ErrorCode, NONE},
     messages::{ApiVersionsRequest, ApiVersionsResponse},
+    service::ClientSoftware,
 };
 
 use crate::{
@@ -30,6 +31,12 @@ pub(crate) async fn handle(_context: &Arc<Context>, call: Call) -> Outcome {
             &ApiVersionsResponse::default().with_error_code(error),
             error,
         );
+    }
+    if named {
+        call.peer.software.get_or_init(|| ClientSoftware {
+            name: request.client_software_name.as_str().into(),
+            version: request.client_software_version.as_str().into(),
+        });
     }
     let response = ApiVersionsResponse::default().with_api_keys(advertised_versions());
     let response = match call.version() {

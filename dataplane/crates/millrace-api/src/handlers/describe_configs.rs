@@ -1,4 +1,5 @@
-//! DescribeConfigs: configurations of topics and of this broker, with the source of each value.
+//! DescribeConfigs: configurations of topics, of this broker, of groups and of subscriptions to client metrics, with the
+//! source of each value.
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::{
     catalogue::{self, Entry, Synonym},
     config_resource::{self, Resource},
     context::{Context, text},
+    resource_configs::ResourceKind,
     topics::Refused,
 };
 
@@ -81,6 +83,17 @@ fn find(context: &Context, resource: &DescribeConfigsResource) -> Result<Vec<Ent
     Ok(match found {
         Resource::Topic(topic) => catalogue::topic(&topic.config, &topic.overrides, &settings),
         Resource::Broker(scope) => catalogue::broker(&settings, scope),
+        Resource::Named(ResourceKind::Group, name) => {
+            let configs = context.resource_configs.of(ResourceKind::Group, &name);
+            catalogue::group(
+                &configs,
+                context.groups.config().of_groups.limits(),
+                &settings,
+            )
+        }
+        Resource::Named(kind @ ResourceKind::ClientMetrics, name) => {
+            catalogue::client_metrics(&context.resource_configs.of(kind, &name))
+        }
     })
 }
 

@@ -16,6 +16,7 @@ use crate::{
     call::{Call, Outcome},
     config_resource::{BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC},
     context::{Context, text},
+    resource_configs::ResourceKind,
 };
 
 /// The first version that lists other resources than those of client metrics.
@@ -48,7 +49,7 @@ fn list(context: &Context, call: &Call, asked: &[i8]) -> Result<Vec<ConfigResour
     if types.iter().any(|kind| !TYPES.contains(kind)) {
         return Err(ErrorCode::UnsupportedVersion);
     }
-    // There are no loggers, client metrics or groups with configurations.
+    // There are no loggers with configurations.
     let mut resources = Vec::new();
     let resource = |kind, name: String| {
         ConfigResource::default()
@@ -62,6 +63,15 @@ fn list(context: &Context, call: &Call, asked: &[i8]) -> Result<Vec<ConfigResour
     if types.contains(&TOPIC) {
         let topics = context.logs.topics().into_iter();
         resources.extend(topics.map(|topic| resource(TOPIC, topic.name.as_str().to_owned())));
+    }
+    for (kind, number) in [
+        (ResourceKind::ClientMetrics, CLIENT_METRICS),
+        (ResourceKind::Group, GROUP),
+    ] {
+        if types.contains(&number) {
+            let names = context.resource_configs.names(kind).into_iter();
+            resources.extend(names.map(|name| resource(number, name)));
+        }
     }
     Ok(resources)
 }

@@ -16,13 +16,14 @@ use kafka_protocol::{
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, ProducerIds,
-    QuotaConfig, Security, authorizer, client_quotas, delegation_tokens, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, NoSharePeers,
+    ProducerIds, QuotaConfig, Security, ShareStateRouter, TELEMETRY_BYTES_MAX, authorizer,
+    client_quotas, delegation_tokens, resource_configs, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{
-    CoordinatorParts, GroupConfig, GroupCoordinator, TransactionConfig, TransactionCoordinator,
-    TransactionParts,
+    CoordinatorParts, GroupConfig, GroupCoordinator, ShareCoordinator, ShareCoordinatorParts,
+    ShareStateConfig, ShareStates, TransactionConfig, TransactionCoordinator, TransactionParts,
 };
 use millrace_limiter::{Network, NetworkConfig};
 use millrace_log::{LogDefaults, LogManager, LogParts};
@@ -49,7 +50,10 @@ use millrace_wire::{
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::{settings::KeptSettings, share_states::MemoryShareStates};
+use crate::{
+    settings::KeptSettings,
+    share_watch::{ShareWatch, WatchedShareStates},
+};
 
 /// No answer takes longer unless it hangs.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -61,8 +65,11 @@ pub(crate) struct World {
     pub(crate) network: Network,
     /// Who sends all requests.
     pub(crate) peer: Arc<Peer>,
-    groups: GroupCoordinator,
+    pub(crate) groups: GroupCoordinator,
     transactions: TransactionCoordinator,
+    share_coordinator: ShareCoordinator,
+    /// The seam that share groups and share partitions use.
+    pub(crate) share_states: Arc<dyn ShareStates>,
     store: StreamStore,
     disk: SimDisk,
     pub(crate) meta: SqliteMeta,
@@ -86,8 +93,8 @@ pub(crate) struct Settings {
     pub(crate) authorizer: Option<AuthorizerConfig>,
     /// With it, delegation tokens are enabled, and expire by this clock.
     pub(crate) tokens: Option<(TokenConfig, SharedClock)>,
-    /// Where share groups are. Stays over restarts.
-    pub(crate) share_states: Arc<MemoryShareStates>,
+    /// What share groups ask the share coordinator for.
+    pub(crate) share_watch: Arc<ShareWatch>,
 }
 
 impl Default for Settings {
@@ -95,6 +102,7 @@ impl Default for Settings {
         Self {
             defaults: LogDefaults {
                 offsets_topic_partitions: 3,
+                share_state_topic_partitions: 3,
                 ..LogDefaults::default()
             },
             groups: GroupConfig {
@@ -108,7 +116,7 @@ impl Default for Settings {
             security: Security::open,
             authorizer: None,
             tokens: None,
-            share_states: Arc::default(),
+            share_watch: Arc::default(),
         }
     }
 }
@@ -127,14 +135,16 @@ struct Running {
     logs: LogManager,
     groups: GroupCoordinator,
     transactions: TransactionCoordinator,
+    share_coordinator: ShareCoordinator,
+    share_states: Arc<dyn ShareStates>,
     store: StreamStore,
     service: ApiService,
     network: Network,
 }
 
 impl World {
-    pub(crate) fn share_states(&self) -> &MemoryShareStates {
-        &self.settings.share_states
+    pub(crate) fn share_watch(&self) -> &ShareWatch {
+        &self.settings.share_watch
     }
 
     pub(crate) async fn new() -> Self {
@@ -155,6 +165,8 @@ impl World {
             logs,
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             service,
             network,
@@ -168,6 +180,8 @@ impl World {
             peer: peer(1),
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             disk,
             meta,
@@ -183,6 +197,7 @@ impl World {
     pub(crate) async fn restart(self) -> Self {
         self.service.stop_waiting();
         self.transactions.close().await;
+        self.share_coordinator.close().await;
         self.groups.close().await;
         self.logs.close().await;
         self.store.close().await;
@@ -202,6 +217,8 @@ impl World {
             logs,
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             service,
             network,
@@ -214,6 +231,8 @@ impl World {
             peer: peer(1),
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             disk,
             meta,
@@ -406,6 +425,7 @@ fn config(quotas: QuotaConfig) -> ApiConfig {
             endpoint("INTERNAL", "inside", 9_093),
         ],
         fetch_bytes_max: millrace_api::FETCH_BYTES_MAX,
+        telemetry_bytes_max: TELEMETRY_BYTES_MAX,
         rack: None,
         members: None,
         replica_selector: millrace_api::ReplicaSelector::default(),
@@ -505,7 +525,9 @@ async fn start(
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
     let seams = (random, clock, &timers);
-    let (groups, transactions) = coordinators(&logs, &producer_ids, seams, settings).await;
+    let (share_coordinator, share_states) = share_coordinator(&logs, clock, &timers).await;
+    let (groups, transactions) =
+        coordinators(&logs, &producer_ids, seams, settings, &share_states).await;
     let network = Network::new(clock.clone(), Supervisor::new(), settings.network);
     let service = ApiService::new(ApiParts {
         tasks: Supervisor::new(),
@@ -513,6 +535,8 @@ async fn start(
         groups: groups.clone(),
         transactions: transactions.clone(),
         transaction_peers: Arc::new(NoPeers),
+        share_coordinator: share_coordinator.clone(),
+        share_states: Arc::clone(&share_states),
         producer_ids,
         meta: shared,
         clock: clock.clone(),
@@ -522,12 +546,15 @@ async fn start(
         settings: Arc::new(KeptSettings::default()),
         security: security(settings, meta).await,
         quotas: stored_quotas(meta).await,
+        resource_configs: resource_configs(meta).await.expect("reads"),
         config: config(settings.quotas),
     });
     Running {
         logs,
         groups,
         transactions,
+        share_coordinator,
+        share_states,
         store,
         service,
         network,
@@ -539,12 +566,13 @@ async fn coordinators(
     producer_ids: &Arc<ProducerIds>,
     (random, clock, timers): (&SharedRandom, &SharedClock, &Timers),
     settings: &Settings,
+    share_states: &Arc<dyn ShareStates>,
 ) -> (GroupCoordinator, TransactionCoordinator) {
     let groups = GroupCoordinator::open(CoordinatorParts {
         tasks: Supervisor::new(),
         topic: millrace_coordinator::consumer_offsets(logs),
         topics: Arc::new(logs.clone()),
-        share_states: settings.share_states.clone(),
+        share_states: Arc::new(WatchedShareStates::new(share_states, &settings.share_watch)),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),
@@ -568,4 +596,24 @@ async fn coordinators(
     .await
     .expect("loads");
     (groups, transactions)
+}
+
+async fn share_coordinator(
+    logs: &LogManager,
+    clock: &SharedClock,
+    timers: &Timers,
+) -> (ShareCoordinator, Arc<dyn ShareStates>) {
+    let coordinator = ShareCoordinator::open(ShareCoordinatorParts {
+        topic: millrace_coordinator::share_group_state(logs),
+        topics: Arc::new(logs.clone()),
+        clock: clock.clone(),
+        timers: timers.clone(),
+        tasks: Supervisor::new(),
+        config: ShareStateConfig::default(),
+    })
+    .await
+    .expect("loads");
+    let peers = Arc::new(NoSharePeers);
+    let states = ShareStateRouter::new(logs.clone(), coordinator.clone(), peers);
+    (coordinator, Arc::new(states))
 }

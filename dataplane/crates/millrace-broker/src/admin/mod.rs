@@ -5,6 +5,7 @@
 //! On the control link nothing does: the broker dialled the gateway and verified its certificate.
 
 mod acls;
+mod client_metrics;
 mod client_quotas;
 mod cluster;
 mod connection;
@@ -189,6 +190,7 @@ fn router(state: AdminState) -> Router {
         )
         .route("/v1/catch-up", get(catch_up))
         .route("/v1/quotas", get(quotas))
+        .route("/v1/client-metrics", get(client_metrics::list))
         .route("/v1/topics", get(topics::list).post(topics::create))
         .route(
             "/v1/topics/{topic}",

@@ -38,6 +38,7 @@ const GROUPS: &[Group] = &[
             "num.recovery.threads.per.data.dir",
             "num.replica.alter.log.dirs.threads",
             "num.replica.fetchers",
+            "share.coordinator.threads",
         ],
         accepts: Any,
         because: "the broker has as many threads as the machine has processors",
@@ -55,6 +56,9 @@ const GROUPS: &[Group] = &[
             "log.cleaner.io.buffer.size",
             "offsets.load.buffer.size",
             "queued.max.requests",
+            "share.coordinator.append.linger.ms",
+            "share.coordinator.cached.buffer.max.bytes",
+            "share.coordinator.load.buffer.size",
             "socket.listen.backlog.size",
             "socket.receive.buffer.bytes",
             "socket.send.buffer.bytes",
@@ -123,6 +127,7 @@ const GROUPS: &[Group] = &[
             "request.timeout.ms",
             "share.coordinator.state.topic.min.isr",
             "share.coordinator.state.topic.replication.factor",
+            "share.coordinator.state.topic.segment.bytes",
             "transaction.state.log.min.isr",
             "transaction.state.log.replication.factor",
             "transaction.state.log.segment.bytes",
@@ -172,6 +177,19 @@ const GROUPS: &[Group] = &[
         keys: &["offsets.topic.compression.codec"],
         accepts: Only(&["0"]),
         because: "committed offsets are not compressed",
+    },
+    Group {
+        keys: &["share.coordinator.state.topic.compression.codec"],
+        accepts: Only(&["0"]),
+        because: "the state of share partitions is not compressed",
+    },
+    Group {
+        keys: &[
+            "share.coordinator.cold.partition.snapshot.interval.ms",
+            "share.coordinator.state.topic.prune.interval.ms",
+        ],
+        accepts: Any,
+        because: "the broker drops records of the topic as soon as enough of them are outdated",
     },
     Group {
         keys: &["group.coordinator.rebalance.protocols"],
@@ -246,11 +264,6 @@ const GROUPS: &[Group] = &[
         because: "Java classes cannot be loaded: metrics are served over the admin HTTP",
     },
     Group {
-        keys: &["telemetry.max.bytes"],
-        accepts: Any,
-        because: "clients push no metrics",
-    },
-    Group {
         keys: &[
             "alter.config.policy.class.name",
             "client.quota.callback.class",
@@ -273,7 +286,7 @@ const GROUPS: &[Group] = &[
         because: "Kerberos is not supported: use SCRAM, PLAIN or OAUTHBEARER",
     },
     Group {
-        keys: &["group.streams.", "share.coordinator."],
+        keys: &["group.streams."],
         accepts: Nothing,
         because: "there are no groups of this protocol",
     },
@@ -281,6 +294,7 @@ const GROUPS: &[Group] = &[
         keys: &[
             "group.consumer.",
             "group.share.",
+            "share.coordinator.",
             "transaction.",
             "transactional.",
         ],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use millrace_coordinator::{
-    Assignor,
+    AllowedTime, Assignor, GroupConfigLimits,
     config::{ConsumerGroupConfig, MigrationPolicy},
 };
 
@@ -14,7 +14,8 @@ const HEARTBEAT: &str = "group.consumer.heartbeat.interval.ms";
 const ASSIGNORS: &str = "group.consumer.assignors";
 const MIGRATION: &str = "group.consumer.migration.policy";
 
-pub(super) fn read_consumer_groups(r: &mut Reader<'_>) -> ConsumerGroupConfig {
+/// The settings, and which of them single groups may override.
+pub(super) fn read_consumer_groups(r: &mut Reader<'_>) -> (ConsumerGroupConfig, GroupConfigLimits) {
     let default = ConsumerGroupConfig::default();
     let longest = Duration::from_secs(60);
     let session = (
@@ -22,27 +23,33 @@ pub(super) fn read_consumer_groups(r: &mut Reader<'_>) -> ConsumerGroupConfig {
         "group.consumer.max.session.timeout.ms",
     );
     let bounds = (default.session_timeout, longest);
-    let session_timeout = read_between(r, SESSION, default.session_timeout, session, bounds);
+    let session = read_between(r, SESSION, default.session_timeout, session, bounds);
     let heartbeat = (
         "group.consumer.min.heartbeat.interval.ms",
         "group.consumer.max.heartbeat.interval.ms",
     );
     let bounds = (default.heartbeat_interval, Duration::from_secs(15));
     let interval = default.heartbeat_interval;
-    let heartbeat_interval = read_between(r, HEARTBEAT, interval, heartbeat, bounds);
-    if heartbeat_interval >= session_timeout {
+    let interval = read_between(r, HEARTBEAT, interval, heartbeat, bounds);
+    if interval.default >= session.default {
         let problem = format!("it is not shorter than {SESSION}");
         r.fail(HEARTBEAT, problem, "lower it or raise the other");
     }
     let members = i64::from(i32::MAX);
     let group_size_max = r.number("group.consumer.max.size", members, 1..=members);
-    ConsumerGroupConfig {
-        session_timeout,
-        heartbeat_interval,
+    let limits = GroupConfigLimits {
+        consumer_session_timeout: session,
+        consumer_heartbeat_interval: interval,
+        ..GroupConfigLimits::default()
+    };
+    let config = ConsumerGroupConfig {
+        session_timeout: session.default,
+        heartbeat_interval: interval.default,
         group_size_max: usize::try_from(group_size_max).unwrap_or(default.group_size_max),
         assignors: read_assignors(r),
         migration: read_migration(r),
-    }
+    };
+    (config, limits)
 }
 
 /// A time, and the properties of the least and the longest that it may be.
@@ -52,7 +59,7 @@ pub(super) fn read_between(
     default: Duration,
     (min_key, max_key): (&'static str, &'static str),
     (min, max): (Duration, Duration),
-) -> Duration {
+) -> AllowedTime {
     let value = r.millis(key, default, 1..=MILLIS_MAX);
     let min = r.millis(min_key, min, 1..=MILLIS_MAX);
     let max = r.millis(max_key, max, 1..=MILLIS_MAX);
@@ -60,7 +67,11 @@ pub(super) fn read_between(
         let problem = format!("it is not between {min_key} and {max_key}");
         r.fail(key, problem, "change it or the bounds");
     }
-    value
+    AllowedTime {
+        default: value,
+        min,
+        max,
+    }
 }
 
 /// Names, or the classes by which Kafka's own files may name them.

@@ -32,8 +32,10 @@ use std::{
     time::Duration,
 };
 
-use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, settings::SettingKind};
-use millrace_coordinator::{GroupConfig, TransactionConfig};
+use millrace_api::{
+    FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, TELEMETRY_BYTES_MAX, settings::SettingKind,
+};
+use millrace_coordinator::{GroupConfig, GroupConfigs, ShareStateConfig, TransactionConfig};
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
@@ -79,6 +81,10 @@ pub use self::{
 const MIB: usize = 1 << 20;
 /// An upper bound for sizes that only has to catch slips: 1 PiB.
 pub(crate) const BYTES_MAX: i64 = 1 << 50;
+/// The most that `telemetry.max.bytes` may be: what is pushed at a time is in memory, and takes several times as much there while it is
+/// read.
+const TELEMETRY_BYTES_LIMIT: i64 = 16 << 20;
+
 /// An upper bound for times that only has to catch slips: ten years, in milliseconds.
 const MILLIS_MAX: i64 = 10 * 366 * 24 * 3_600 * 1_000;
 
@@ -135,12 +141,16 @@ pub struct BrokerConfig {
     pub net: NetConfig,
     /// `fetch.max.bytes`: the most that one fetch answers, in bytes, whatever the client allows.
     pub fetch_bytes_max: usize,
+    /// `telemetry.max.bytes`: the most that a client may push of its metrics at a time, in bytes.
+    pub telemetry_bytes_max: usize,
     /// What clients may use where nobody set a quota, and how use is measured.
     pub quotas: QuotaConfig,
     /// The logs.
     pub log: LogDefaults,
     /// The transaction coordinator.
     pub transactions: TransactionConfig,
+    /// The share coordinator.
+    pub share_states: ShareStateConfig,
     /// The group coordinator.
     pub group: GroupConfig,
     /// `test.panic.task`, FOR TESTS ONLY: a task that panics.
@@ -267,9 +277,15 @@ impl BrokerConfig {
         };
         let listener_limits = read_listener_limits(r, &listeners);
         let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
+        let telemetry_bytes_max = r.bytes(
+            "telemetry.max.bytes",
+            TELEMETRY_BYTES_MAX,
+            1..=TELEMETRY_BYTES_LIMIT,
+        );
         let log = read_log(r);
         let group = read_group(r);
         let transactions = read_transactions(r);
+        let share_states = read_share_states(r);
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
         check_broker_id(r, node_id);
@@ -300,10 +316,12 @@ impl BrokerConfig {
             storage,
             net,
             fetch_bytes_max,
+            telemetry_bytes_max,
             quotas,
             log,
             group,
             transactions,
+            share_states,
             injected_panic,
             settings,
             unknown,
@@ -528,6 +546,11 @@ fn read_log(r: &mut Reader<'_>) -> LogDefaults {
             8,
             1..=1_000,
         )),
+        share_state_topic_partitions: partitions(r.number(
+            "share.coordinator.state.topic.num.partitions",
+            default.share_state_topic_partitions.into(),
+            1..=1_000,
+        )),
         producer_id_expiration_ms: r.number(
             "producer.id.expiration.ms",
             default.producer_id_expiration_ms,
@@ -607,7 +630,27 @@ fn read_transactions(r: &mut Reader<'_>) -> TransactionConfig {
     }
 }
 
+fn read_share_states(r: &mut Reader<'_>) -> ShareStateConfig {
+    let default = ShareStateConfig::default();
+    let updates = r.number(
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        default.updates_per_snapshot.into(),
+        0..=500,
+    );
+    ShareStateConfig {
+        updates_per_snapshot: u32::try_from(updates).unwrap_or(default.updates_per_snapshot),
+        write_timeout: r.millis(
+            "share.coordinator.write.timeout.ms",
+            default.write_timeout,
+            1..=i64::from(i32::MAX),
+        ),
+        ..default
+    }
+}
+
 fn read_group(r: &mut Reader<'_>) -> GroupConfig {
+    let (consumer, mut limits) = consumer_groups::read_consumer_groups(r);
+    let share = share_groups::read_share_groups(r, &mut limits);
     let default = GroupConfig::default();
     let minutes = r.number(
         "offsets.retention.minutes",
@@ -657,8 +700,9 @@ fn read_group(r: &mut Reader<'_>) -> GroupConfig {
             default.offset_metadata_bytes_max,
             0..=1 << 20,
         ),
-        consumer: consumer_groups::read_consumer_groups(r),
-        share: share_groups::read_share_groups(r),
+        consumer,
+        share,
+        of_groups: GroupConfigs::new(limits),
         ..default
     }
 }

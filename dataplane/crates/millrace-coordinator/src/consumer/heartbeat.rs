@@ -63,7 +63,7 @@ impl ConsumerGroup {
         Ok(ConsumerHeartbeatAnswer {
             member_id: id,
             member_epoch: member.current.epoch,
-            heartbeat_interval: self.config.consumer.heartbeat_interval,
+            heartbeat_interval: self.heartbeat_interval(),
             assignment: tells.then(|| member.current.assigned.clone()),
         })
     }
@@ -285,12 +285,23 @@ impl ConsumerGroup {
         }
     }
 
+    fn heartbeat_interval(&self) -> Duration {
+        let own = self.config.of_groups.overrides(&self.id);
+        own.consumer_heartbeat_interval
+            .unwrap_or(self.config.consumer.heartbeat_interval)
+    }
+
     pub(super) fn session_timeout(&self, member: &Member) -> Duration {
         let own = member
             .classic
             .as_ref()
             .map(|classic| classic.session_timeout);
-        own.unwrap_or(self.config.consumer.session_timeout)
+        own.unwrap_or_else(|| {
+            let of_group = self.config.of_groups.overrides(&self.id);
+            of_group
+                .consumer_session_timeout
+                .unwrap_or(self.config.consumer.session_timeout)
+        })
     }
 
     /// Hears from a member: its session restarts.

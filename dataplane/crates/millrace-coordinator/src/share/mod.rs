@@ -177,21 +177,6 @@ impl ShareGroup {
         self.wake_at = deadlines.min();
     }
 
-    /// What the members have, `max` partitions at most, each with the number of its member.
-    pub(crate) fn assigned(&self, max: usize) -> Vec<(millrace_model::TopicPartition, usize)> {
-        let mut all = Vec::new();
-        for (number, member) in self.members.values().enumerate() {
-            for (_, topic, partitions) in self.named(&member.current.assigned) {
-                let left = max.saturating_sub(all.len());
-                all.extend(partitions.iter().take(left).map(|&partition| {
-                    let topic = topic.clone();
-                    (millrace_model::TopicPartition { topic, partition }, number)
-                }));
-            }
-        }
-        all
-    }
-
     /// All that is shown of the group.
     pub(crate) fn describe(&self) -> ShareGroupDescription {
         let member = |(id, member): (&String, &Member)| ShareMemberDescription {

@@ -29,7 +29,7 @@ pub(super) enum Change<'a> {
     Topics(&'a [TopicId]),
     /// Brokers joined, left, or were fenced; the leaders of these topics changed with them.
     Brokers(&'a [TopicId]),
-    /// Credentials, quotas, access control lists, delegation tokens.
+    /// Credentials, quotas, access control lists, delegation tokens, configurations of groups and of client metrics.
     Security,
 }
 

@@ -18,6 +18,7 @@ mod lookups;
 mod nodes;
 mod objects;
 mod ownership;
+mod resource_configs;
 mod retry;
 mod schema;
 mod security;
@@ -46,8 +47,9 @@ use crate::{
     CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
     DelegationTokenChange, DelegationTokenRow, Fenced, FencedBroker, JoinError, Joining, MetaStore,
     Move, NewTopic, ObjectContents, ObjectRange, OpenStreamError, Preferred, QuotaChange, QuotaRow,
-    ReserveError, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary,
-    SweepError, Topic, TopicError, TrimError, Upload, index::Committed, number::to_sql,
+    ReserveError, ResourceConfigChange, ResourceConfigRow, ScramChange, ScramRow, StoreFailure,
+    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
+    index::Committed, number::to_sql,
 };
 
 /// A metadata store in a PostgreSQL database. A clone is the same store.
@@ -304,6 +306,17 @@ impl MetaStore for PostgresMeta {
         changes: Vec<DelegationTokenChange>,
     ) -> Result<(), StoreFailure> {
         retried(|| security::change_delegation_tokens(self, &changes)).await
+    }
+
+    async fn resource_configs(&self) -> Result<Vec<ResourceConfigRow>, StoreFailure> {
+        resource_configs::all(self).await
+    }
+
+    async fn change_resource_configs(
+        &self,
+        changes: Vec<ResourceConfigChange>,
+    ) -> Result<(), StoreFailure> {
+        retried(|| resource_configs::change(self, &changes)).await
     }
 
     async fn get_kv(&self, name: &str) -> Result<Option<Vec<u8>>, StoreFailure> {

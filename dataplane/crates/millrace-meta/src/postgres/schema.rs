@@ -51,6 +51,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "lookups",
         include_str!("../../../../../migrations/dataplane/postgres/0008_lookups.sql"),
     ),
+    (
+        9,
+        "resource configs",
+        include_str!("../../../../../migrations/dataplane/postgres/0009_resource_configs.sql"),
+    ),
 ];
 
 /// Brings the tables up to date. The migrator holds an advisory lock, so that of many brokers one does it.

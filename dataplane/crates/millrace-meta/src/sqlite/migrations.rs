@@ -41,6 +41,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "delegation tokens",
         include_str!("../../../../../migrations/dataplane/0006_delegation_tokens.sql"),
     ),
+    (
+        7,
+        "resource configs",
+        include_str!("../../../../../migrations/dataplane/0007_resource_configs.sql"),
+    ),
 ];
 
 /// All migrations, ascending.

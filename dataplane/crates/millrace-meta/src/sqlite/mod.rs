@@ -17,6 +17,7 @@ mod objects;
 mod quotas;
 mod ranges;
 mod records;
+mod resource_configs;
 mod restore;
 mod scram;
 mod streams;
@@ -52,9 +53,9 @@ pub use self::restore::{Restore, RestoreError};
 use crate::{
     AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
     DelegationTokenChange, DelegationTokenRow, Fenced, MetaStore, NewTopic, ObjectContents,
-    ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange, ScramRow,
-    StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError,
-    TrimError, Upload,
+    ObjectRange, OpenStreamError, QuotaChange, QuotaRow, ReserveError, ResourceConfigChange,
+    ResourceConfigRow, ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary,
+    StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
     index::{self, Committed, Index},
     number,
 };
@@ -538,6 +539,18 @@ impl MetaStore for SqliteMeta {
         changes: Vec<DelegationTokenChange>,
     ) -> Result<(), StoreFailure> {
         self.detached(|inner| async move { inner.change_delegation_tokens(changes).await })
+            .await
+    }
+
+    async fn resource_configs(&self) -> Result<Vec<ResourceConfigRow>, StoreFailure> {
+        self.inner.resource_configs().await
+    }
+
+    async fn change_resource_configs(
+        &self,
+        changes: Vec<ResourceConfigChange>,
+    ) -> Result<(), StoreFailure> {
+        self.detached(|inner| async move { inner.change_resource_configs(changes).await })
             .await
     }
 

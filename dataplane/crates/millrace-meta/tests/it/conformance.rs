@@ -46,6 +46,7 @@ async fn keeps_the_contract<F: Future<Output = Store>>(open: impl Fn() -> F) {
     security::acls_are_kept(open().await).await;
     security::delegation_tokens_are_kept(open().await).await;
     security::quotas_are_kept(open().await).await;
+    security::resource_configs_are_kept(open().await).await;
 }
 
 #[tokio::test]

@@ -76,6 +76,8 @@ macro_rules! for_messages {
             DescribeCluster DescribeClusterRequest DescribeClusterResponse,
             DescribeProducers DescribeProducersRequest DescribeProducersResponse,
             ListConfigResources ListConfigResourcesRequest ListConfigResourcesResponse,
+            GetTelemetrySubscriptions GetTelemetrySubscriptionsRequest GetTelemetrySubscriptionsResponse,
+            PushTelemetry PushTelemetryRequest PushTelemetryResponse,
             CreateDelegationToken CreateDelegationTokenRequest CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenRequest RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenRequest ExpireDelegationTokenResponse,
@@ -89,11 +91,7 @@ macro_rules! for_messages {
             AlterReplicaLogDirs AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
-            ShareGroupHeartbeat ShareGroupHeartbeatRequest ShareGroupHeartbeatResponse,
-            ShareGroupDescribe ShareGroupDescribeRequest ShareGroupDescribeResponse,
-            DescribeShareGroupOffsets DescribeShareGroupOffsetsRequest DescribeShareGroupOffsetsResponse,
-            AlterShareGroupOffsets AlterShareGroupOffsetsRequest AlterShareGroupOffsetsResponse,
-            DeleteShareGroupOffsets DeleteShareGroupOffsetsRequest DeleteShareGroupOffsetsResponse,
+    InitializeShareGroupState InitializeShareGroupStateRequest InitializeShareGroupStateResponse, ReadShareGroupState ReadShareGroupStateRequest ReadShareGroupStateResponse, WriteShareGroupState WriteShareGroupStateRequest WriteShareGroupStateResponse, DeleteShareGroupState DeleteShareGroupStateRequest DeleteShareGroupStateResponse, ReadShareGroupStateSummary ReadShareGroupStateSummaryRequest ReadShareGroupStateSummaryResponse, ShareGroupHeartbeat ShareGroupHeartbeatRequest ShareGroupHeartbeatResponse, ShareGroupDescribe ShareGroupDescribeRequest ShareGroupDescribeResponse, DescribeShareGroupOffsets DescribeShareGroupOffsetsRequest DescribeShareGroupOffsetsResponse, AlterShareGroupOffsets AlterShareGroupOffsetsRequest AlterShareGroupOffsetsResponse, DeleteShareGroupOffsets DeleteShareGroupOffsetsRequest DeleteShareGroupOffsetsResponse,
         }
     };
 }

@@ -38,6 +38,8 @@ pub(super) fn needs(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         | ApiKey::SaslHandshake
         | ApiKey::SaslAuthenticate
         | ApiKey::DescribeCluster
+        | ApiKey::GetTelemetrySubscriptions
+        | ApiKey::PushTelemetry
         // Those that the client may describe are listed.
         | ApiKey::ListTransactions
         // Who the owner and the renewers are decides.
@@ -154,7 +156,12 @@ pub(super) fn needs_for_producers(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)>
 pub(super) fn needs_on_cluster(key: ApiKey) -> Option<Operation> {
     use Operation::*;
     Some(match key {
-        ApiKey::AddPartitionsToTxn => ClusterAction,
+        ApiKey::AddPartitionsToTxn
+        | ApiKey::InitializeShareGroupState
+        | ApiKey::ReadShareGroupState
+        | ApiKey::WriteShareGroupState
+        | ApiKey::DeleteShareGroupState
+        | ApiKey::ReadShareGroupStateSummary => ClusterAction,
         ApiKey::AlterClientQuotas => AlterConfigs,
         ApiKey::DescribeClientQuotas | ApiKey::ListConfigResources => DescribeConfigs,
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use millrace_meta::{
     AclRow, CommitError, Compaction, CompactionError, CreatePartitionsError, CreateTopicError,
     DelegationTokenChange, DelegationTokenRow, MetaStore, NewTopic, ObjectContents, ObjectRange,
-    OpenStreamError, QuotaChange, QuotaRow, ReserveError, ScramChange, ScramRow, StoreFailure,
-    StreamMeta, StreamSetSummary, StreamSummary, SweepError, Topic, TopicError, TrimError, Upload,
+    OpenStreamError, QuotaChange, QuotaRow, ReserveError, ResourceConfigChange, ResourceConfigRow,
+    ScramChange, ScramRow, StoreFailure, StreamMeta, StreamSetSummary, StreamSummary, SweepError,
+    Topic, TopicError, TrimError, Upload,
 };
 use millrace_model::{NodeEpoch, NodeId, ObjectId, Offset, StreamId, TopicName};
 
@@ -140,6 +141,17 @@ impl<O: Objects> MetaStore for FakeMeta<O> {
     async fn change_delegation_tokens(
         &self,
         _: Vec<DelegationTokenChange>,
+    ) -> Result<(), StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn resource_configs(&self) -> Result<Vec<ResourceConfigRow>, StoreFailure> {
+        panic!("not asked")
+    }
+
+    async fn change_resource_configs(
+        &self,
+        _: Vec<ResourceConfigChange>,
     ) -> Result<(), StoreFailure> {
         panic!("not asked")
     }

@@ -7,6 +7,7 @@ use millrace_model::{Offset, TopicId};
 use super::*;
 use crate::{
     SharePartition, ShareState, ShareStateError,
+    config::SHARE_STATES_RETRY,
     log::BoxFuture,
     messages::{ConsumerHeartbeat, GroupKind, LEAVE_EPOCH, ShareHeartbeat},
 };
@@ -158,12 +159,16 @@ fn member_count(world: &World) -> usize {
         .map_or(0, |group| group.members.len())
 }
 
-/// What the members have.
+/// What the members have, each with the number of its member.
 fn assigned(world: &World) -> Vec<(u32, usize)> {
-    let assigned = world.coordinator.assigned("g", 100).expect("here");
-    let mut assigned: Vec<_> = { assigned.into_iter() }
-        .map(|(of, member)| (of.partition, member))
-        .collect();
+    let group = world.coordinator.describe_share("g").expect("a group");
+    let members = group.members.iter().enumerate();
+    let of = members.flat_map(|(number, member)| {
+        let assigned = member.assignment.iter();
+        let numbers = assigned.flat_map(|(_, _, numbers)| numbers);
+        numbers.map(move |partition| (*partition, number))
+    });
+    let mut assigned: Vec<_> = of.collect();
     assigned.sort_unstable();
     assigned
 }
@@ -265,6 +270,7 @@ async fn a_share_group_is_no_other_group() {
     let described = coordinator.describe("g").expect("a group");
     assert_eq!(described.kind, GroupKind::Share);
     assert_eq!(described.members[0].assigned(100).len(), 4);
+    assert_eq!(coordinator.assigned("g", 100), Ok(Vec::new()));
     // Nor do groups of other kinds become share groups.
     coordinator
         .commit("classic", &nobody(), vec![(partition("t"), at(1))])
@@ -357,7 +363,7 @@ async fn offsets_are_altered_described_and_deleted() {
         .expect("left");
     let altered = world.coordinator.alter_share_offsets("g", offsets).await;
     assert_eq!(altered, Ok([((topic, 1), Ok(()))].into()));
-    let asked = [(topic, 0), (topic, 1), (topic, 9)];
+    let asked = vec![(topic, 0), (topic, 1), (topic, 9)];
     let described = world.coordinator.share_summaries("g", asked).await;
     let starts: Vec<_> = { described.into_values() }
         .map(|state| state.map(|state| state.start_offset))
@@ -383,11 +389,32 @@ async fn offsets_are_altered_described_and_deleted() {
 }
 
 #[tokio::test]
-async fn states_of_deleted_topics_are_deleted() {
+async fn states_of_deleted_topics_are_forgotten() {
     let world = ready(1, GroupConfig::default()).await;
     member(&world, "a").await;
     let name = TopicName::new("t").expect("legal");
     world.coordinator.topics_deleted(&[name].into()).await;
-    until(|| world.states.known().is_empty()).await;
     assert_eq!(has_state(&world), 0);
+}
+
+/// Such as one of a former group, whose initialization came later than the deletion.
+#[tokio::test]
+async fn a_state_that_is_newer_than_the_group_is_replaced() {
+    let world = ready(1, GroupConfig::default()).await;
+    let left = SharePartition {
+        group_id: "g".into(),
+        topic_id: topic_id(),
+        partition: 2,
+    };
+    let initialized = world.states.initialize(left, 9, Some(5)).await;
+    assert_eq!(initialized, Ok(()));
+    let joined = beat(&world, joining("g", "a")).await.expect("joined");
+    until(|| has_state(&world) == 3).await;
+    world.clock.advance(SHARE_STATES_RETRY);
+    let epoch = joined.member_epoch;
+    beat(&world, going_on("a", epoch)).await.expect("heard");
+    until(|| has_state(&world) == 4).await;
+    let known = world.states.known();
+    let (_, epoch, start) = known[2];
+    assert_eq!((epoch > 9, start), (true, None));
 }

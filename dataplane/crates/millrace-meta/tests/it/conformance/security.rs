@@ -1,8 +1,8 @@
-//! Credentials, quotas, access control lists and delegation tokens: each change is kept whole, or not at all.
+//! Credentials, quotas, access control lists, delegation tokens and configurations of groups and of client metrics: each change is kept whole, or not at all.
 
 use millrace_meta::{
     AclRow, DelegationTokenChange, DelegationTokenRow, QuotaChange, QuotaEntityRow, QuotaRow,
-    ScramChange, ScramRow,
+    ResourceConfigChange, ResourceConfigRow, ScramChange, ScramRow,
 };
 
 use super::Store;
@@ -116,4 +116,50 @@ pub(super) async fn delegation_tokens_are_kept(store: Store) {
     assert!(store.change_delegation_tokens(refused).await.is_err());
     let still = store.delegation_tokens().await.expect("asked");
     assert_eq!(still, kept, "all or none");
+}
+
+pub(super) async fn resource_configs_are_kept(store: Store) {
+    const CLIENT_METRICS: i8 = 16;
+    const GROUP: i8 = 32;
+    let row = |resource_type, resource: &str, name: &str, value: &str| ResourceConfigRow {
+        resource_type,
+        resource_name: resource.to_owned(),
+        name: name.to_owned(),
+        value: value.to_owned(),
+    };
+    let put = |resource_type, resource, name, value| {
+        ResourceConfigChange::Put(row(resource_type, resource, name, value))
+    };
+    let remove = |resource_type, resource: &str, name: &str| ResourceConfigChange::Remove {
+        resource_type,
+        resource_name: resource.to_owned(),
+        name: name.to_owned(),
+    };
+    let first = vec![
+        put(GROUP, "b", "y", "1"),
+        put(GROUP, "b", "x", "2"),
+        put(GROUP, "a", "y", "3"),
+        put(CLIENT_METRICS, "b", "metrics", ""),
+    ];
+    store.change_resource_configs(first).await.expect("kept");
+    let second = vec![
+        put(GROUP, "b", "y", "4"),
+        remove(GROUP, "a", "y"),
+        remove(GROUP, "none", "y"),
+        remove(CLIENT_METRICS, "b", "x"),
+    ];
+    store.change_resource_configs(second).await.expect("kept");
+    let kept = store.resource_configs().await.expect("asked");
+    let expected = [
+        row(CLIENT_METRICS, "b", "metrics", ""),
+        row(GROUP, "b", "x", "2"),
+        row(GROUP, "b", "y", "4"),
+    ];
+    assert_eq!(kept, expected);
+    for refused in [put(GROUP, "", "x", "1"), put(2, "topic", "x", "1")] {
+        let changes = vec![remove(GROUP, "b", "x"), refused];
+        assert!(store.change_resource_configs(changes).await.is_err());
+        let still = store.resource_configs().await.expect("asked");
+        assert_eq!(still, kept, "all or none");
+    }
 }
