@@ -139,10 +139,6 @@ impl Default for ConsumerGroupConfig {
 /// Settings of share groups (KIP-932). Their members have no say in them.
 #[derive(Debug, Clone)]
 pub struct ShareGroupConfig {
-    /// `group.share.session.timeout.ms`
-    pub session_timeout: Duration,
-    /// `group.share.heartbeat.interval.ms`
-    pub heartbeat_interval: Duration,
     /// `group.share.max.size`: members of one group.
     pub group_size_max: usize,
 }
@@ -150,8 +146,6 @@ pub struct ShareGroupConfig {
 impl Default for ShareGroupConfig {
     fn default() -> Self {
         Self {
-            session_timeout: Duration::from_secs(45),
-            heartbeat_interval: Duration::from_secs(5),
             group_size_max: 200,
         }
     }

@@ -21,6 +21,7 @@ use kafka_protocol::{
         },
     },
 };
+use millrace_coordinator::{AllowedTime, GroupConfigLimits, GroupConfigs};
 use millrace_wire::service::Peer;
 
 use crate::{
@@ -222,7 +223,16 @@ async fn a_share_group_survives_a_restart() {
 #[tokio::test]
 async fn members_that_are_silent_are_removed() {
     let mut settings = Settings::default();
-    settings.groups.share.session_timeout = Duration::from_millis(300);
+    let timeout = Duration::from_millis(300);
+    let limits = GroupConfigLimits {
+        share_session_timeout: AllowedTime {
+            default: timeout,
+            min: timeout,
+            max: timeout,
+        },
+        ..GroupConfigLimits::default()
+    };
+    settings.groups.of_groups = GroupConfigs::new(limits);
     let world = world_with(settings).await;
     let epoch = member(&world, "a", &["t"], 4).await;
     for _ in 0..100 {

@@ -286,14 +286,13 @@ const GROUPS: &[Group] = &[
         because: "Kerberos is not supported: use SCRAM, PLAIN or OAUTHBEARER",
     },
     Group {
-        keys: &["group.streams."],
+        keys: &["group.share.", "group.streams."],
         accepts: Nothing,
         because: "there are no groups of this protocol",
     },
     Group {
         keys: &[
             "group.consumer.",
-            "group.share.",
             "share.coordinator.",
             "transaction.",
             "transactional.",

@@ -53,7 +53,7 @@ pub(super) fn read_consumer_groups(r: &mut Reader<'_>) -> (ConsumerGroupConfig, 
 }
 
 /// A time, and the properties of the least and the longest that it may be.
-pub(super) fn read_between(
+fn read_between(
     r: &mut Reader<'_>,
     key: &'static str,
     default: Duration,

@@ -17,7 +17,6 @@ mod memory;
 mod oauth;
 mod reader;
 mod security;
-mod share_groups;
 mod storage;
 mod topic_defaults;
 mod wal_uri;
@@ -649,8 +648,7 @@ fn read_share_states(r: &mut Reader<'_>) -> ShareStateConfig {
 }
 
 fn read_group(r: &mut Reader<'_>) -> GroupConfig {
-    let (consumer, mut limits) = consumer_groups::read_consumer_groups(r);
-    let share = share_groups::read_share_groups(r, &mut limits);
+    let (consumer, limits) = consumer_groups::read_consumer_groups(r);
     let default = GroupConfig::default();
     let minutes = r.number(
         "offsets.retention.minutes",
@@ -701,7 +699,6 @@ fn read_group(r: &mut Reader<'_>) -> GroupConfig {
             0..=1 << 20,
         ),
         consumer,
-        share,
         of_groups: GroupConfigs::new(limits),
         ..default
     }

@@ -186,35 +186,6 @@ fn consumer_groups_have_kafkas_settings() {
 }
 
 #[test]
-fn share_groups_have_kafkas_settings() {
-    let default = legal("").group.share;
-    assert_eq!(default.session_timeout, Duration::from_secs(45));
-    assert_eq!(default.heartbeat_interval, Duration::from_secs(5));
-    assert_eq!(default.group_size_max, 200);
-    let set = legal(
-        "group.share.session.timeout.ms=20000\n\
-         group.share.min.session.timeout.ms=10000\n\
-         group.share.heartbeat.interval.ms=6000\n\
-         group.share.max.size=1000\n\
-         group.share.assignors=org.apache.kafka.coordinator.group.assignor.SimpleAssignor",
-    );
-    let set = set.group.share;
-    assert_eq!(set.session_timeout, Duration::from_secs(20));
-    assert_eq!(set.heartbeat_interval, Duration::from_secs(6));
-    assert_eq!(set.group_size_max, 1_000);
-    for (wrong, count) in [
-        // Too short for its bounds, and for the interval of heartbeats.
-        ("group.share.session.timeout.ms=1000", 2),
-        ("group.share.heartbeat.interval.ms=20000", 1),
-        ("group.share.max.size=1001", 1),
-        ("group.share.assignors=uniform", 1),
-    ] {
-        let errors = errors(wrong);
-        assert_eq!(errors.len(), count, "{wrong}: {errors:?}");
-    }
-}
-
-#[test]
 fn a_broker_has_a_listener_for_clients() {
     let text = "listeners=CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER";
     for advertised in ["", "\nadvertised.listeners=PLAINTEXT://h:9092"] {

@@ -45,16 +45,14 @@ impl ShareGroup {
         Ok(ConsumerHeartbeatAnswer {
             member_id: id.clone(),
             member_epoch: member.current.epoch,
-            heartbeat_interval: self.heartbeat_interval(),
+            heartbeat_interval: self.config.of_groups.share(&self.id).heartbeat_interval,
             assignment: tells.then(|| member.current.assigned.clone()),
         })
     }
 
     /// When the next heartbeat is due: soon, where the group waits for the states of partitions that it is to assign.
     pub(crate) fn heartbeat_interval(&self) -> Duration {
-        let of_group = self.config.of_groups.overrides(&self.id);
-        let interval = of_group.share_heartbeat_interval;
-        let interval = interval.unwrap_or(self.config.share.heartbeat_interval);
+        let interval = self.config.of_groups.share(&self.id).heartbeat_interval;
         match self.is_asking {
             true => interval.min(SHARE_INITIALIZING_INTERVAL),
             false => interval,
@@ -158,9 +156,7 @@ impl ShareGroup {
 
     /// Hears from a member: its session restarts.
     pub(super) fn refresh(&mut self, id: &str, now: Now) {
-        let of_group = self.config.of_groups.overrides(&self.id);
-        let timeout = of_group.share_session_timeout;
-        let deadline = now.at + timeout.unwrap_or(self.config.share.session_timeout);
+        let deadline = now.at + self.config.of_groups.share(&self.id).session_timeout;
         if let Some(member) = self.members.get_mut(id) {
             member.session_deadline = deadline;
             self.note(deadline);
