@@ -97,6 +97,8 @@ pub(crate) struct ShareGroup {
     ask_at: Duration,
     /// The topics' revision when the group looked at them last.
     seen_topics: Option<u64>,
+    /// The topics' revision and the group's epoch as of which every partition that the members subscribe to has a state.
+    complete_as_of: Option<(u64, i32)>,
     stored: Stored<SharePart>,
     wake_at: Option<Duration>,
 }
@@ -125,6 +127,7 @@ impl ShareGroup {
             is_asking: false,
             ask_at: Duration::ZERO,
             seen_topics: None,
+            complete_as_of: None,
             stored: Stored::default(),
             wake_at: None,
         }

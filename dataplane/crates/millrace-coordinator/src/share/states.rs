@@ -51,11 +51,14 @@ impl ShareGroup {
     /// Initializes the states of partitions that the members subscribe to and that have none yet; nothing where there is none, or
     /// where it was tried a moment ago.
     pub(crate) fn begin_initialization(&mut self, now: Now) -> Option<StateRequest> {
-        if self.is_asking || now.at < self.ask_at {
+        let as_of = (self.topics.revision(), self.epoch);
+        // Every heartbeat asks, and mostly nothing has changed.
+        if self.is_asking || now.at < self.ask_at || self.complete_as_of == Some(as_of) {
             return None;
         }
         let missing = self.uninitialized();
         if missing.is_empty() {
+            self.complete_as_of = Some(as_of);
             return None;
         }
         let mut asked = Vec::new();
@@ -161,6 +164,7 @@ impl ShareGroup {
             partitions.retain(|topic, (name, _)| !is_gone(*topic, name));
         }
         if count(states) != known {
+            self.complete_as_of = None;
             self.store_states();
         }
     }
@@ -228,6 +232,7 @@ impl ShareGroup {
         states.initializing.retain(|id, _| !names.contains_key(id));
         states.initialized.retain(|id, _| !names.contains_key(id));
         states.deleting.extend(names);
+        self.complete_as_of = None;
         self.store_states();
         self.is_asking = true;
         Ok(Some(StateRequest::Delete(partitions.into_iter().collect())))

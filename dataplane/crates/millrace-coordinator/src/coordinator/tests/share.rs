@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use millrace_model::{Offset, TopicId};
+use tokio::sync::watch;
 
 use super::*;
 use crate::{
@@ -17,6 +18,8 @@ use crate::{
 pub(super) struct MemoryShareStates {
     states: Mutex<BTreeMap<SharePartition, ShareState>>,
     is_away: std::sync::atomic::AtomicBool,
+    /// Whether initializations wait.
+    is_held: watch::Sender<bool>,
 }
 
 impl MemoryShareStates {
@@ -52,7 +55,7 @@ impl ShareStates for MemoryShareStates {
         state_epoch: i32,
         start_offset: Option<Offset>,
     ) -> BoxFuture<'_, Result<(), ShareStateError>> {
-        self.change(|states| {
+        let initialize = move |states: &mut BTreeMap<SharePartition, ShareState>| {
             let state = states.entry(partition).or_default();
             if state.state_epoch > state_epoch {
                 return Err(ShareStateError::FencedStateEpoch);
@@ -63,6 +66,11 @@ impl ShareStates for MemoryShareStates {
                 ..ShareState::default()
             };
             Ok(())
+        };
+        let mut held = self.is_held.subscribe();
+        Box::pin(async move {
+            held.wait_for(|is_held| !is_held).await.expect("open");
+            self.change(initialize).await
         })
     }
 
@@ -417,4 +425,91 @@ async fn a_state_that_is_newer_than_the_group_is_replaced() {
     let known = world.states.known();
     let (_, epoch, start) = known[2];
     assert_eq!((epoch > 9, start), (true, None));
+}
+
+#[tokio::test]
+async fn a_group_that_moves_while_states_are_initialized_goes_on_elsewhere() {
+    let topic = MemoryTopic::new(1);
+    topic.create_elsewhere();
+    let world = open(&topic, GroupConfig::default()).await;
+    let described = || world.coordinator.describe_share("g").map(drop);
+    topic.gain(0);
+    until(|| described() == Err(GroupError::GroupIdNotFound)).await;
+    world.states.is_held.send_replace(true);
+    let joined = beat(&world, joining("g", "a")).await.expect("joined");
+    topic.lose(0);
+    until(|| described() == Err(GroupError::NotCoordinator)).await;
+    let refused = beat(&world, going_on("a", joined.member_epoch)).await;
+    assert_eq!(refused, Err(GroupError::NotCoordinator));
+    topic.gain(0);
+    until(|| described().is_ok()).await;
+    world.states.is_held.send_replace(false);
+    // What the former coordinator asked for is in nobody's way.
+    let epoch = member(&world, "a").await;
+    assert!(epoch > joined.member_epoch);
+    assert_eq!(assigned(&world).len(), 4);
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_cannot_be_written_initializes_nothing() {
+    let world = ready(1, GroupConfig::default()).await;
+    world.topic.logs[0].broken.store(true, Ordering::Relaxed);
+    let failed = beat(&world, joining("g", "a")).await;
+    assert!(failed.is_err(), "{failed:?}");
+    world.topic.logs[0].broken.store(false, Ordering::Relaxed);
+    assert_eq!(world.states.known(), []);
+    // The member does not know that it is one, and joins again.
+    let joined = beat(&world, joining("g", "a")).await.expect("joined");
+    assert_eq!(has_state(&world), 0, "not asked again at once");
+    world.clock.advance(SHARE_STATES_RETRY);
+    let epoch = joined.member_epoch;
+    beat(&world, going_on("a", epoch)).await.expect("heard");
+    until(|| has_state(&world) == 4).await;
+    let described = world.coordinator.describe_share("g");
+    let world = restart(world).await;
+    assert_eq!(world.coordinator.describe_share("g"), described);
+}
+
+#[tokio::test]
+async fn a_member_needs_memory_for_what_it_subscribes_to() {
+    let config = GroupConfig {
+        memory_bytes: 1 << 20,
+        ..GroupConfig::default()
+    };
+    let world = ready(1, config).await;
+    let epoch = member(&world, "a").await;
+    let used = world.coordinator.memory_bytes();
+    let mut request = going_on("a", epoch);
+    request.names = Some((0..2_000).map(|n| format!("{n:0200}")).collect());
+    let refused = beat(&world, request.clone()).await;
+    assert_eq!(refused, Err(GroupError::MemoryFull));
+    assert_eq!(world.coordinator.memory_bytes(), used);
+    request.member_epoch = JOIN_EPOCH;
+    request.group_id = "other".into();
+    let refused = beat(&world, request).await;
+    assert_eq!(refused, Err(GroupError::MemoryFull));
+    assert_eq!(world.coordinator.list().len(), 1);
+    beat(&world, going_on("a", epoch)).await.expect("heard");
+}
+
+#[tokio::test]
+async fn a_log_that_is_rewritten_keeps_its_share_groups() {
+    let config = GroupConfig {
+        rewrite_after_records: 20,
+        ..GroupConfig::default()
+    };
+    let world = ready(1, config).await;
+    member(&world, "a").await;
+    for _ in 0..40 {
+        let joined = beat(&world, joining("g", "b")).await.expect("joined");
+        assert!(joined.member_epoch > 0);
+        beat(&world, going_on("b", LEAVE_EPOCH))
+            .await
+            .expect("left");
+    }
+    until(|| world.topic.logs[0].records() < 60).await;
+    let described = world.coordinator.describe_share("g");
+    let world = restart(world).await;
+    assert_eq!(world.coordinator.describe_share("g"), described);
+    assert_eq!(has_state(&world), 4);
 }
