@@ -196,7 +196,7 @@ impl GroupCoordinator {
         let task = async move {
             asking.await;
         };
-        drop(self.0.tasks.spawn(Task::ShareStates, task));
+        drop(self.0.tasks.spawn(Task::ShareGroupStates, task));
     }
 }
 
