@@ -667,6 +667,7 @@ impl GroupCoordinator {
         let settling = self.each_group(settle).into_iter().flatten();
         join_all(settling).await;
         let forgotten = self.each_group(|turn| {
+            turn.kept.share_topics_deleted(topics);
             let gone = turn.kept.offsets_in(topics);
             if gone.is_empty() {
                 return None;
@@ -676,7 +677,6 @@ impl GroupCoordinator {
             Some(behind_all(turn))
         });
         join_all(forgotten.into_iter().flatten()).await;
-        self.share_topics_deleted(topics);
     }
 
     /// All groups that are served here.

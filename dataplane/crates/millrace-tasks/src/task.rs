@@ -92,7 +92,7 @@ tasks! {
     /// Changes access control lists, client quotas, credentials and delegation tokens.
     SecurityChanges = "security-changes",
     /// Has the states of a share group's partitions initialized or deleted.
-    ShareStates = "share-states",
+    ShareGroupStates = "share-group-states",
     /// Reads the state of a share partition for its leader.
     SharePartitionLoad = "share-partition-load",
     /// Writes the state of a share partition for its leader.

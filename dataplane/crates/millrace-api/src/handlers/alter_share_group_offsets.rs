@@ -28,11 +28,14 @@ use crate::{
     context::{Context, text},
 };
 
-/// A topic as it was asked for, its id, and its partitions, each with the offset that it is to have, or why it cannot.
+/// A partition's number, and the offset that it is to have, or why it cannot.
+type AskedOffset = (i32, Result<(u32, Offset), ErrorCode>);
+
+/// A topic as it was asked for, its id, and its partitions.
 struct Asked {
     name: WireTopic,
     id: TopicId,
-    partitions: Vec<(i32, Result<(u32, Offset), ErrorCode>)>,
+    partitions: Vec<AskedOffset>,
 }
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
@@ -95,7 +98,7 @@ fn asked(context: &Context, rights: &Rights, topic: &AskedTopic) -> Asked {
 
 fn tell(reply: Reply, topics: Vec<Asked>, results: &ShareStateResults) -> Answer {
     let topic = |asked: Asked| {
-        let partition = |(index, offset): (i32, Result<(u32, Offset), ErrorCode>)| {
+        let partition = |(index, offset): AskedOffset| {
             let altered = offset.and_then(|(number, _)| {
                 let result = results.get(&(asked.id, number)).copied().unwrap_or(Ok(()));
                 result.map_err(code::of_share_state)

@@ -18,11 +18,13 @@ use millrace_wire::{
     service::{Identity, Peer},
 };
 
+pub(crate) use self::needs::{on_group, on_topic};
 use self::{errors::errors, needs::*};
 use crate::{
     acls::{acl, create_acls, delete_acls, every_acl, guarded_world},
     calls::{NAMED_FETCH, NAMED_PRODUCE, batch, fetch_request, produce_request, topic_name},
     delegation_tokens::create_token,
+    share_groups,
     versions::*,
     world::{Sent, World, text},
 };

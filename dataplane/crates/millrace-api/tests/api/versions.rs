@@ -16,6 +16,7 @@ use crate::{
     authorization::alice,
     calls::{batch, fetch_request, produce_request, topic_name},
     delegation_tokens::{create_token, token_config},
+    share_groups,
     share_states::{delete_state, initialize_state, read_state, read_summary, write_state},
     world::{Sent, Settings, World, decode, text},
 };
@@ -354,6 +355,28 @@ async fn every_version_of_the_apis_of_consumer_groups_is_served() {
                 .with_include_authorized_operations(true)
         })
         .await;
+    }
+}
+
+#[tokio::test]
+async fn every_version_of_the_apis_of_share_groups_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    world.find_coordinator().await;
+    ask_all(&world, |_| share_groups::share_heartbeat("g", "m", &["t"])).await;
+    for id in ["g", "none", ""] {
+        ask_all(&world, |_| share_groups::share_heartbeat(id, "", &[])).await;
+        ask_all(&world, |_| share_groups::describe(id)).await;
+        for topic in ["t", "none", "/"] {
+            let topics = Some((topic, &[0, -1][..]));
+            ask_all(&world, |_| share_groups::describe_offsets(id, topics)).await;
+            ask_all(&world, |_| {
+                share_groups::alter_offsets(id, topic, &[(0, 1)])
+            })
+            .await;
+            ask_all(&world, |_| share_groups::delete_offsets(id, &[topic])).await;
+        }
+        ask_all(&world, |_| share_groups::describe_offsets(id, None)).await;
     }
 }
 

@@ -50,7 +50,11 @@ use millrace_wire::{
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::{kept_share_states::KeptShareStates, settings::KeptSettings};
+use crate::{
+    kept_share_states::KeptShareStates,
+    settings::KeptSettings,
+    share_watch::{ShareWatch, WatchedShareStates},
+};
 
 /// No answer takes longer unless it hangs.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -93,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) authorizer: Option<AuthorizerConfig>,
     /// With it, delegation tokens are enabled, and expire by this clock.
     pub(crate) tokens: Option<(TokenConfig, SharedClock)>,
+    /// What share groups ask the share coordinator for.
+    pub(crate) share_watch: Arc<ShareWatch>,
 }
 
 impl Default for Settings {
@@ -116,6 +122,7 @@ impl Default for Settings {
             kept_share_states: None,
             authorizer: None,
             tokens: None,
+            share_watch: Arc::default(),
         }
     }
 }
@@ -151,6 +158,10 @@ struct Running {
 }
 
 impl World {
+    pub(crate) fn share_watch(&self) -> &ShareWatch {
+        &self.settings.share_watch
+    }
+
     pub(crate) async fn new() -> Self {
         Self::with(Settings::default()).await
     }
@@ -586,7 +597,7 @@ async fn coordinators(
         tasks: Supervisor::new(),
         topic: millrace_coordinator::consumer_offsets(logs),
         topics: Arc::new(logs.clone()),
-        share_states: Arc::clone(share_states),
+        share_states: Arc::new(WatchedShareStates::new(share_states, &settings.share_watch)),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),

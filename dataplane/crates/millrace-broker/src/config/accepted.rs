@@ -193,8 +193,12 @@ const GROUPS: &[Group] = &[
     },
     Group {
         keys: &["group.coordinator.rebalance.protocols"],
-        accepts: Only(&["classic,consumer", "consumer,classic"]),
-        because: "the broker always serves the classic and the consumer protocol",
+        accepts: Only(&[
+            "classic,consumer",
+            "consumer,classic",
+            "classic,consumer,share",
+        ]),
+        because: "the broker always serves the classic, the consumer and the share protocol",
     },
     Group {
         keys: &["group.consumer.regex.refresh.interval.ms"],

@@ -10,7 +10,8 @@ use millrace_testkit::KafkaClient;
 use millrace_wire::{
     StrBytes,
     messages::{
-        FindCoordinatorRequest, IncrementalAlterConfigsRequest,
+        FindCoordinatorRequest, GroupId, IncrementalAlterConfigsRequest,
+        ShareGroupHeartbeatRequest, TopicName,
         incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig},
     },
 };
@@ -158,6 +159,15 @@ async fn provoke(broker: std::net::SocketAddr, task: Task) {
         }
         Task::GroupLoad => start_coordinator(broker, GROUPS).await,
         Task::TransactionLoad => start_coordinator(broker, TRANSACTIONS).await,
+        Task::ShareStateLoad => start_coordinator(broker, SHARES).await,
+        Task::ShareGroupStates => {
+            let topics = vec![TopicName(StrBytes::from_static_str("t"))];
+            let joining = ShareGroupHeartbeatRequest::default()
+                .with_group_id(GroupId(StrBytes::from_static_str("share")))
+                .with_member_id(StrBytes::from_static_str("m"))
+                .with_subscribed_topic_names(Some(topics));
+            client.call(1, &joining).await;
+        }
         Task::CacheResize => {
             let text = |text: &str| StrBytes::from_string(text.to_owned());
             let config = |(name, value): (&str, &str)| {
@@ -186,14 +196,19 @@ async fn provoke(broker: std::net::SocketAddr, task: Task) {
 /// What FindCoordinator asks for.
 const GROUPS: i8 = 0;
 const TRANSACTIONS: i8 = 1;
+const SHARES: i8 = 2;
 
-/// Groups, or transactions, are served from here on, by tasks of their own.
+/// Groups, transactions or share partitions are served from here on, by tasks of their own.
 async fn start_coordinator(broker: std::net::SocketAddr, kind: i8) {
+    let (version, key) = match kind {
+        SHARES => (6, "g:AAAAAAAAAAAAAAAAAAAAAQ:0"),
+        _ => (4, "g"),
+    };
     let request = FindCoordinatorRequest::default()
         .with_key_type(kind)
-        .with_coordinator_keys(vec![StrBytes::from_static_str("g")]);
+        .with_coordinator_keys(vec![StrBytes::from_static_str(key)]);
     let mut client = KafkaClient::connect(broker).await;
-    client.call(4, &request).await;
+    client.call(version, &request).await;
 }
 
 async fn check_nothing_is_lost(home: &Home, acknowledged: &Acknowledged, task: Task) {
@@ -234,6 +249,9 @@ async fn a_panic_ends_the_broker(task: Task) {
     }
     if task != Task::TransactionLoad {
         start_coordinator(at, TRANSACTIONS).await;
+    }
+    if task != Task::ShareStateLoad {
+        start_coordinator(at, SHARES).await;
     }
     let producing = tokio::spawn(produce(at, Arc::clone(&acknowledged)));
     tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,5 +1,5 @@
 //! Share groups (KIP-932) as the broker sees them, and the tasks that ask the share coordinator on their behalf. A group has one such
-//! task at a time, but for those that delete the states of deleted topics.
+//! task at a time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, stream};
-use millrace_model::{Offset, TopicId, TopicName};
+use millrace_model::{Offset, TopicId};
 use millrace_tasks::Task;
 use tokio::{sync::oneshot, time::timeout};
 
@@ -99,20 +99,9 @@ impl GroupCoordinator {
     pub async fn share_summaries(
         &self,
         group_id: &str,
-        partitions: impl IntoIterator<Item = (TopicId, u32)>,
+        partitions: Vec<(TopicId, u32)>,
     ) -> BTreeMap<(TopicId, u32), Result<ShareState, ShareStateError>> {
-        let asked = partitions.into_iter().map(|of| {
-            let states = Arc::clone(&self.0.share_states);
-            let partition = share_partition(group_id, of);
-            async move {
-                let asked = timeout(SHARE_STATE_TIMEOUT, states.read_summary(partition)).await;
-                (of, asked.unwrap_or(Err(ShareStateError::NotAvailable)))
-            }
-        });
-        // The iterator is not kept across the wait.
-        let asked: Vec<_> = asked.collect();
-        let asked = stream::iter(asked).buffer_unordered(SHARE_STATES_ASKED_MAX);
-        asked.collect().await
+        summaries(&self.0.share_states, group_id, partitions).await
     }
 
     /// Lets partitions of a share group without members start again at other offsets.
@@ -169,24 +158,6 @@ impl GroupCoordinator {
         Ok(Some(Waiting(answer)))
     }
 
-    /// Deletes the states of deleted topics, of all share groups that are served here.
-    pub(super) fn share_topics_deleted(&self, topics: &BTreeSet<TopicName>) {
-        for shard in self.0.partitions.serving() {
-            for cell in shard.cells() {
-                let forgotten = shard.with(&cell, |turn| {
-                    let asked = turn.kept.share_topics_deleted(topics)?;
-                    let group_id = turn.kept.id().to_owned();
-                    Some((asked, group_id, behind_all(turn)))
-                });
-                // What has resigned meanwhile is another broker's.
-                if let Ok(Some((request, group_id, written))) = forgotten {
-                    let asking = self.asking((shard.clone(), cell), &group_id, request, written);
-                    self.spawn_asking(asking.asked());
-                }
-            }
-        }
-    }
-
     /// Lets a group decide what the share coordinator is to be asked.
     fn begin(
         &self,
@@ -225,7 +196,7 @@ impl GroupCoordinator {
         let task = async move {
             asking.await;
         };
-        drop(self.0.tasks.spawn(Task::ShareStates, task));
+        drop(self.0.tasks.spawn(Task::ShareGroupStates, task));
     }
 }
 
@@ -244,9 +215,12 @@ impl Asking {
 
     async fn initialize(self) -> Result<ShareStateResults, GroupError> {
         let (shard, cell) = (Arc::clone(&self.shard), Arc::clone(&self.cell));
+        let (states, group_id) = (Arc::clone(&self.states), self.group_id.clone());
         let results = self.asked().await;
+        let newest = newest_epoch(&states, &group_id, &results).await;
         let written = shard.with(&cell, |turn| {
-            turn.kept.initialization_finished(&results, turn.now);
+            turn.kept
+                .initialization_finished(&results, newest, turn.now);
             behind_all(turn)
         })?;
         written.await.map(|()| results)
@@ -294,6 +268,39 @@ async fn ask(states: &Arc<dyn ShareStates>, group_id: &str, request: StateReques
         let partition = share_partition(group_id, of);
         let states = Arc::clone(states);
         async move { (of, ask_one(&*states, partition, epoch, offset).await) }
+    });
+    let asked = stream::iter(asked).buffer_unordered(SHARE_STATES_ASKED_MAX);
+    asked.collect().await
+}
+
+/// The greatest epoch of the states that are newer than what was asked for.
+async fn newest_epoch(
+    states: &Arc<dyn ShareStates>,
+    group_id: &str,
+    results: &StateResults,
+) -> Option<i32> {
+    let newer =
+        |result: &Result<(), ShareStateError>| *result == Err(ShareStateError::FencedStateEpoch);
+    let newer = results.iter().filter(|(_, result)| newer(result));
+    let partitions: Vec<_> = newer.map(|(of, _)| *of).collect();
+    let summaries = summaries(states, group_id, partitions).await;
+    let epochs = summaries.into_values().flatten();
+    epochs.map(|state| state.state_epoch).max()
+}
+
+/// What is kept of these partitions.
+async fn summaries(
+    states: &Arc<dyn ShareStates>,
+    group_id: &str,
+    partitions: Vec<(TopicId, u32)>,
+) -> BTreeMap<(TopicId, u32), Result<ShareState, ShareStateError>> {
+    let asked = partitions.into_iter().map(|of| {
+        let states = Arc::clone(states);
+        let partition = share_partition(group_id, of);
+        async move {
+            let asked = timeout(SHARE_STATE_TIMEOUT, states.read_summary(partition)).await;
+            (of, asked.unwrap_or(Err(ShareStateError::NotAvailable)))
+        }
     });
     let asked = stream::iter(asked).buffer_unordered(SHARE_STATES_ASKED_MAX);
     asked.collect().await

@@ -213,6 +213,7 @@ impl Kept for Group {
     }
 
     fn topics_deleted(&mut self, topics: &BTreeSet<TopicName>) -> Vec<(Written, Outcome)> {
+        self.share_topics_deleted(topics);
         let gone = self.offsets_in(topics);
         if gone.is_empty() {
             return Vec::new();

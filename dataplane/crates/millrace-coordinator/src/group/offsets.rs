@@ -20,8 +20,9 @@ impl Group {
         if let Some(consumer) = &self.consumer {
             return consumer.assigned(max);
         }
-        if let Some(share) = &self.share {
-            return share.assigned(max);
+        if self.share.is_some() {
+            // Where its members are in them, only the share coordinators know.
+            return Vec::new();
         }
         let mut partitions = Vec::new();
         for (number, member) in self.members.values().enumerate() {

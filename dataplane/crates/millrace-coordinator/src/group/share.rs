@@ -121,9 +121,14 @@ impl Group {
     }
 
     /// The share coordinator was asked to initialize states.
-    pub(crate) fn initialization_finished(&mut self, results: &StateResults, now: Now) {
+    pub(crate) fn initialization_finished(
+        &mut self,
+        results: &StateResults,
+        newest_epoch: Option<i32>,
+        now: Now,
+    ) {
         if let Some(share) = &mut self.share {
-            share.initialization_finished(results, now);
+            share.initialization_finished(results, newest_epoch, now);
             self.write_share(None);
         }
     }
@@ -182,14 +187,12 @@ impl Group {
         }
     }
 
-    /// Forgets the states of deleted topics.
-    pub(crate) fn share_topics_deleted(
-        &mut self,
-        topics: &BTreeSet<TopicName>,
-    ) -> Option<StateRequest> {
-        let asked = self.share.as_mut()?.topics_deleted(topics);
-        self.write_share(None);
-        asked
+    /// Forgets the states of deleted topics. The share coordinators, which keep them, learn of the deletion themselves.
+    pub(crate) fn share_topics_deleted(&mut self, topics: &BTreeSet<TopicName>) {
+        if let Some(share) = &mut self.share {
+            share.topics_deleted(topics);
+            self.write_share(None);
+        }
     }
 
     fn live_share(&mut self) -> Result<&mut ShareGroup, GroupError> {

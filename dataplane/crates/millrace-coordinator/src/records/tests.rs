@@ -100,6 +100,10 @@ fn records() -> impl Strategy<Value = GroupRecord> {
             let value = Some(value).filter(|_| !deleted);
             GroupRecord::Consumer(Key::Consumer { group, part }, value)
         }),
+        (texts(), any::<bool>(), share_parts()).prop_map(|(group, deleted, (part, value))| {
+            let value = Some(value).filter(|_| !deleted);
+            GroupRecord::Share(Key::Share { group, part }, value)
+        }),
     ]
 }
 
@@ -193,6 +197,63 @@ fn consumer_parts() -> impl Strategy<Value = (ConsumerPart, ConsumerValue)> {
                 ConsumerValue::Pattern(value),
             )
         }),
+    ]
+}
+
+fn named_partitions() -> impl Strategy<Value = StoredPartitions> {
+    let numbers = prop::collection::btree_set(0..=i32::MAX.unsigned_abs(), 1..4);
+    let topic = any::<u128>().prop_map(|id| TopicId(uuid::Uuid::from_u128(id)));
+    prop::collection::btree_map(topic, (texts(), numbers), 0..4)
+}
+
+fn states() -> impl Strategy<Value = StoredStates> {
+    let topic = any::<u128>().prop_map(|id| TopicId(uuid::Uuid::from_u128(id)));
+    let deleting = prop::collection::btree_map(topic, texts(), 0..4);
+    (named_partitions(), named_partitions(), deleting).prop_map(
+        |(initializing, initialized, deleting)| StoredStates {
+            initializing,
+            initialized,
+            deleting,
+        },
+    )
+}
+
+fn share_members() -> impl Strategy<Value = StoredShareMember> {
+    let names = prop::collection::vec(texts(), 0..4);
+    (prop::option::of(texts()), texts(), names).prop_map(|(rack_id, client_id, names)| {
+        StoredShareMember {
+            rack_id,
+            client_host: format!("/{client_id}"),
+            client_id,
+            names,
+        }
+    })
+}
+
+fn share_parts() -> impl Strategy<Value = (SharePart, ShareValue)> {
+    let current = |(id, [epoch, previous_epoch], assigned): (String, [i32; 2], _)| {
+        let value = StoredShareCurrent {
+            epoch,
+            previous_epoch,
+            assigned,
+        };
+        (SharePart::Current(id), ShareValue::Current(value))
+    };
+    prop_oneof![
+        (texts(), share_members())
+            .prop_map(|(id, v)| (SharePart::Member(id), ShareValue::Member(v))),
+        (any::<i32>(), any::<i64>()).prop_map(|(epoch, metadata_hash)| {
+            let value = ShareValue::Group {
+                epoch,
+                metadata_hash,
+            };
+            (SharePart::Group, value)
+        }),
+        any::<i32>().prop_map(|epoch| (SharePart::Target, ShareValue::Target { epoch })),
+        (texts(), partitions())
+            .prop_map(|(id, v)| (SharePart::TargetMember(id), ShareValue::TargetMember(v))),
+        (texts(), any::<[i32; 2]>(), partitions()).prop_map(current),
+        states().prop_map(|v| (SharePart::States, ShareValue::States(v))),
     ]
 }
 
@@ -318,6 +379,70 @@ fn the_layout_of_consumer_groups_is_kafkas() {
     let assigned = [&[2][..], &[0; 16], &[2, 0, 0, 0, 7, 0]].concat();
     let expected = [&numbers[..], &assigned, &[1, 0]].concat();
     assert_eq!(value.expect("a value")[..], expected[..]);
+}
+
+#[test]
+fn the_layout_of_share_groups_is_kafkas() {
+    let encoded = |part, value| {
+        let key = Key::Share {
+            group: "g".into(),
+            part,
+        };
+        let (key, value) = GroupRecord::Share(key, Some(value)).encode();
+        (key.to_vec(), value.expect("a value").to_vec())
+    };
+    let of = |kind: u8, member: &[u8]| [&[0, kind, 0, 1, b'g'], member].concat();
+    let topic = TopicId(uuid::Uuid::nil());
+
+    let member = StoredShareMember {
+        rack_id: None,
+        client_id: "c".into(),
+        client_host: "h".into(),
+        names: vec!["t".into()],
+    };
+    let (key, value) = encoded(SharePart::Member("m".into()), ShareValue::Member(member));
+    assert_eq!(key, of(10, &[0, 1, b'm']));
+    assert_eq!(value, [0, 0, 0, 2, b'c', 2, b'h', 2, 2, b't', 0]);
+
+    let group = ShareValue::Group {
+        epoch: 5,
+        metadata_hash: 0,
+    };
+    let (key, value) = encoded(SharePart::Group, group);
+    assert_eq!(key, of(11, &[]));
+    assert_eq!(value, [0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+
+    let (key, value) = encoded(SharePart::Target, ShareValue::Target { epoch: 5 });
+    assert_eq!((key, value), (of(12, &[]), vec![0, 0, 0, 0, 0, 5, 0]));
+
+    let all = TopicPartitions::from([(topic, [7].into())]);
+    let assigned = [&[2][..], &[0; 16], &[2, 0, 0, 0, 7, 0]].concat();
+    let target = ShareValue::TargetMember(all.clone());
+    let (key, value) = encoded(SharePart::TargetMember("m".into()), target);
+    assert_eq!(key, of(13, &[0, 1, b'm']));
+    assert_eq!(value, [&[0, 0][..], &assigned, &[0]].concat());
+
+    let current = ShareValue::Current(StoredShareCurrent {
+        epoch: 2,
+        previous_epoch: 1,
+        assigned: all,
+    });
+    let (key, value) = encoded(SharePart::Current("m".into()), current);
+    assert_eq!(key, of(14, &[0, 1, b'm']));
+    let numbers = [0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0];
+    assert_eq!(value, [&numbers[..], &assigned, &[0]].concat());
+
+    let states = ShareValue::States(StoredStates {
+        initializing: StoredPartitions::new(),
+        initialized: StoredPartitions::from([(topic, ("t".into(), [7].into()))]),
+        deleting: [(topic, "u".into())].into(),
+    });
+    let (key, value) = encoded(SharePart::States, states);
+    assert_eq!(key, of(15, &[]));
+    let initialized = [&[2][..], &[0; 16], &[2, b't', 2, 0, 0, 0, 7, 0]].concat();
+    let deleting = [&[2][..], &[0; 16], &[2, b'u', 0]].concat();
+    let expected = [&[0, 0, 1][..], &initialized, &deleting, &[0]].concat();
+    assert_eq!(value, expected);
 }
 
 /// Kafka 4.2 writes the epochs at which partitions were assigned.

@@ -97,6 +97,8 @@ pub(crate) struct ShareGroup {
     ask_at: Duration,
     /// The topics' revision when the group looked at them last.
     seen_topics: Option<u64>,
+    /// The topics' revision and the group's epoch as of which every partition that the members subscribe to has a state.
+    complete_as_of: Option<(u64, i32)>,
     stored: Stored<SharePart>,
     wake_at: Option<Duration>,
 }
@@ -125,6 +127,7 @@ impl ShareGroup {
             is_asking: false,
             ask_at: Duration::ZERO,
             seen_topics: None,
+            complete_as_of: None,
             stored: Stored::default(),
             wake_at: None,
         }
@@ -175,21 +178,6 @@ impl ShareGroup {
         }
         let deadlines = self.members.values().map(|member| member.session_deadline);
         self.wake_at = deadlines.min();
-    }
-
-    /// What the members have, `max` partitions at most, each with the number of its member.
-    pub(crate) fn assigned(&self, max: usize) -> Vec<(millrace_model::TopicPartition, usize)> {
-        let mut all = Vec::new();
-        for (number, member) in self.members.values().enumerate() {
-            for (_, topic, partitions) in self.named(&member.current.assigned) {
-                let left = max.saturating_sub(all.len());
-                all.extend(partitions.iter().take(left).map(|&partition| {
-                    let topic = topic.clone();
-                    (millrace_model::TopicPartition { topic, partition }, number)
-                }));
-            }
-        }
-        all
     }
 
     /// All that is shown of the group.

@@ -13,8 +13,11 @@ use millrace_model::{Offset, TopicId, TopicName};
 
 use super::ShareGroup;
 use crate::{
-    GroupError, ShareStateError, config::SHARE_STATES_RETRY, kept::Now, messages::GroupState,
-    records::StoredPartitions,
+    GroupError, ShareStateError,
+    config::SHARE_STATES_RETRY,
+    kept::Now,
+    messages::GroupState,
+    records::{StoredPartitions, StoredStates},
 };
 
 /// What the share coordinator is to be asked, of several partitions.
@@ -48,11 +51,14 @@ impl ShareGroup {
     /// Initializes the states of partitions that the members subscribe to and that have none yet; nothing where there is none, or
     /// where it was tried a moment ago.
     pub(crate) fn begin_initialization(&mut self, now: Now) -> Option<StateRequest> {
-        if self.is_asking || now.at < self.ask_at {
+        let as_of = (self.topics.revision(), self.epoch);
+        // Every heartbeat asks, and mostly nothing has changed.
+        if self.is_asking || now.at < self.ask_at || self.complete_as_of == Some(as_of) {
             return None;
         }
         let missing = self.uninitialized();
         if missing.is_empty() {
+            self.complete_as_of = Some(as_of);
             return None;
         }
         let mut asked = Vec::new();
@@ -85,10 +91,22 @@ impl ShareGroup {
         self.names().into_iter().filter_map(missing).collect()
     }
 
-    /// The share coordinator has initialized states, or some of them: the members may have these partitions.
-    pub(crate) fn initialization_finished(&mut self, results: &StateResults, now: Now) {
+    /// The share coordinator has initialized states, or some of them: the members may have these partitions. `newest_epoch` is the
+    /// greatest epoch of states that it keeps and that are newer than the request.
+    pub(crate) fn initialization_finished(
+        &mut self,
+        results: &StateResults,
+        newest_epoch: Option<i32>,
+        now: Now,
+    ) {
         self.is_asking = false;
         let mut is_changed = false;
+        if let Some(newest) = newest_epoch.filter(|newest| *newest >= self.epoch) {
+            // A request of a former group of this id came late. The next one is newer.
+            self.epoch = newest;
+            self.count_epoch();
+            self.update_target();
+        }
         for (&(topic, number), result) in results {
             match result {
                 Ok(()) => is_changed |= self.initialized(topic, number),
@@ -128,37 +146,27 @@ impl ShareGroup {
         self.forget_topics(|topic, _| topics.name_of(topic).is_none());
     }
 
-    /// Forgets the states of deleted topics. The share coordinator is to delete them.
-    pub(crate) fn topics_deleted(&mut self, deleted: &BTreeSet<TopicName>) -> Option<StateRequest> {
-        let is_deleted = |name: &str| deleted.iter().any(|topic| topic.as_str() == name);
-        let gone = self.forget_topics(|_, name| is_deleted(name));
-        (!gone.is_empty()).then_some(StateRequest::Delete(gone))
+    /// Forgets the states of deleted topics.
+    pub(crate) fn topics_deleted(&mut self, deleted: &BTreeSet<TopicName>) {
+        self.forget_topics(|_, name| deleted.iter().any(|topic| topic.as_str() == name));
     }
 
-    /// Forgets the states of topics; gives the partitions that had one.
-    fn forget_topics(
-        &mut self,
-        mut is_gone: impl FnMut(TopicId, &str) -> bool,
-    ) -> Vec<(TopicId, u32)> {
+    /// Forgets the states of topics.
+    fn forget_topics(&mut self, is_gone: impl Fn(TopicId, &str) -> bool) {
         let states = &mut self.states;
-        let known = states.deleting.len();
+        let count = |states: &StoredStates| {
+            let partitions = states.initializing.len() + states.initialized.len();
+            partitions + states.deleting.len()
+        };
+        let known = count(states);
         states.deleting.retain(|topic, name| !is_gone(*topic, name));
-        let mut is_changed = states.deleting.len() != known;
-        let mut gone = Vec::new();
         for partitions in [&mut states.initializing, &mut states.initialized] {
-            partitions.retain(|topic, (name, numbers)| {
-                let is_gone = is_gone(*topic, name);
-                if is_gone {
-                    gone.extend(numbers.iter().map(|number| (*topic, *number)));
-                }
-                !is_gone
-            });
+            partitions.retain(|topic, (name, _)| !is_gone(*topic, name));
         }
-        is_changed |= !gone.is_empty();
-        if is_changed {
+        if count(states) != known {
+            self.complete_as_of = None;
             self.store_states();
         }
-        gone
     }
 
     /// Whether offsets may be altered or deleted, or the group: it has no members, and nothing else changes the states.
@@ -201,7 +209,6 @@ impl ShareGroup {
         topics: &BTreeSet<TopicId>,
     ) -> Result<Option<StateRequest>, GroupError> {
         self.check_idle()?;
-        self.forget_gone_topics();
         let mut names: BTreeMap<TopicId, String> = BTreeMap::new();
         let mut partitions = BTreeSet::new();
         let states = &self.states;
@@ -225,6 +232,7 @@ impl ShareGroup {
         states.initializing.retain(|id, _| !names.contains_key(id));
         states.initialized.retain(|id, _| !names.contains_key(id));
         states.deleting.extend(names);
+        self.complete_as_of = None;
         self.store_states();
         self.is_asking = true;
         Ok(Some(StateRequest::Delete(partitions.into_iter().collect())))

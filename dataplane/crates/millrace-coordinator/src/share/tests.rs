@@ -65,7 +65,7 @@ fn initialize(group: &mut ShareGroup, seconds: u64) -> usize {
     let done: StateResults = { asked.partitions().into_iter() }
         .map(|of| (of, Ok(())))
         .collect();
-    group.initialization_finished(&done, at(seconds));
+    group.initialization_finished(&done, None, at(seconds));
     done.len()
 }
 
@@ -128,7 +128,7 @@ fn partitions_are_assigned_once_their_state_is_initialized() {
     assert_eq!((heard.member_epoch, heard.assignment), (1, None));
 
     let results = asked.partitions().into_iter().map(|of| (of, Ok(())));
-    group.initialization_finished(&results.collect(), at(2));
+    group.initialization_finished(&results.collect(), None, at(2));
     let heard = beat(&mut group, &going_on("a", 1), 2).expect("heard");
     assert_eq!(
         (heard.member_epoch, count(heard.assignment.as_ref())),
@@ -151,13 +151,42 @@ fn partitions_whose_state_cannot_be_initialized_are_tried_again_later() {
         ((id, 0), Ok(())),
         ((id, 1), Err(ShareStateError::NotAvailable)),
     ];
-    group.initialization_finished(&results.into(), at(1));
+    group.initialization_finished(&results.into(), None, at(1));
     assert_eq!(told(&mut group, "a"), (2, 1));
     assert_eq!(group.begin_initialization(at(1)), None);
     let later = 1 + SHARE_STATES_RETRY.as_secs();
     let asked = group.begin_initialization(at(later));
     let missing = vec![((id, 1), None)];
     assert_eq!(asked, Some(StateRequest::Initialize(2, missing)));
+}
+
+#[test]
+fn states_of_a_former_group_of_the_same_id_are_replaced() {
+    let topics = MemoryTopics::with(&[("t", 1)]);
+    let mut group = group(&topics);
+    beat(&mut group, &joining("a", &["t"]), 1).expect("joined");
+    group.begin_initialization(at(1)).expect("something to ask");
+    let fenced = [((topics.id("t"), 0), Err(ShareStateError::FencedStateEpoch))];
+    group.initialization_finished(&fenced.into(), Some(7), at(1));
+    let asked = group.begin_initialization(at(100));
+    let again = vec![((topics.id("t"), 0), None)];
+    assert_eq!(asked, Some(StateRequest::Initialize(8, again)));
+}
+
+#[test]
+fn groups_have_times_of_their_own() {
+    let topics = MemoryTopics::with(&[("t", 1)]);
+    let config = GroupConfig::default();
+    let of_group = [
+        ("share.session.timeout.ms", "50000"),
+        ("share.heartbeat.interval.ms", "7000"),
+    ];
+    let of_group = of_group.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    config.of_groups.replace([("g", &of_group.into())]);
+    let mut group = with_config(&topics, config);
+    joined(&mut group, "a", &["t"]);
+    assert_eq!(group.heartbeat_interval(), Duration::from_secs(7));
+    assert_eq!(group.wake_at(), Some(Duration::from_secs(51)));
 }
 
 #[test]
@@ -175,13 +204,16 @@ fn members_share_partitions_evenly() {
         .map(|id| told(&mut group, id).1)
         .collect();
     assert_eq!(counts, [1, 1, 1, 1]);
-    let assigned = group.assigned(100);
+    let id = topics.id("t");
     let of = |partition: u32| {
-        let members = assigned.iter().filter(|(of, _)| of.partition == partition);
-        members.count()
+        let assigned = group
+            .members
+            .values()
+            .map(|member| &member.current.assigned);
+        let has = |assigned: &&TopicPartitions| assigned[&id].contains(&partition);
+        assigned.filter(has).count()
     };
     assert_eq!((of(0), of(1)), (2, 2));
-    assert_eq!(group.assigned(3).len(), 3);
 }
 
 #[test]
@@ -213,15 +245,16 @@ fn topics_that_grow_or_go_change_the_assignment() {
 }
 
 #[test]
-fn deleted_topics_are_forgotten_and_their_states_deleted() {
+fn deleted_topics_are_forgotten() {
     let topics = MemoryTopics::with(&[("t", 2), ("u", 1)]);
     let mut group = group(&topics);
     joined(&mut group, "a", &["t", "u"]);
-    let id = topics.id("t");
     let name = TopicName::new("t").expect("legal");
-    let asked = group.topics_deleted(&BTreeSet::from([name.clone()]));
-    assert_eq!(asked, Some(StateRequest::Delete(vec![(id, 0), (id, 1)])));
-    assert_eq!(group.topics_deleted(&BTreeSet::from([name])), None);
+    written(&mut group);
+    group.topics_deleted(&BTreeSet::from([name.clone()]));
+    assert_eq!(group.take_records(true).len(), 1);
+    group.topics_deleted(&BTreeSet::from([name]));
+    assert_eq!(group.take_records(true).len(), 0);
     let known: Vec<_> = group.with_state().values().cloned().collect();
     assert_eq!(known, [("u".to_owned(), BTreeSet::from([0]))]);
 }
@@ -325,7 +358,7 @@ fn offsets_are_altered_without_members() {
     let busy = group.begin_delete_states();
     assert_eq!(busy, Err(GroupError::CoordinatorNotAvailable));
     let results = asked.partitions().into_iter().map(|of| (of, Ok(())));
-    group.initialization_finished(&results.collect(), at(1));
+    group.initialization_finished(&results.collect(), None, at(1));
     let known: BTreeMap<_, _> = { group.with_state().iter() }
         .map(|(id, (_, numbers))| (*id, numbers.len()))
         .collect();
@@ -507,8 +540,9 @@ proptest! {
             for member in &members {
                 told(&mut group, member);
             }
-            let assigned: BTreeSet<_> = { group.assigned(100).into_iter() }
-                .map(|(partition, _)| partition)
+            let assigned: BTreeSet<(TopicId, u32)> = { group.members.values() }
+                .flat_map(|member| &member.current.assigned)
+                .flat_map(|(topic, numbers)| numbers.iter().map(|number| (*topic, *number)))
                 .collect();
             prop_assert_eq!(assigned.len(), if members.is_empty() { 0 } else { 5 });
             written(&mut group);

@@ -193,6 +193,39 @@ pub(super) async fn group_errors(
             commit_as_admin(world).await;
             answer
         }
+        _ => share_group_errors(world, peer, key, topic).await,
+    }
+}
+
+/// The same of the APIs of share groups.
+pub(super) async fn share_group_errors(
+    world: &World,
+    peer: &Arc<Peer>,
+    key: ApiKey,
+    topic: &str,
+) -> Vec<i16> {
+    match key {
+        ApiKey::ShareGroupHeartbeat => {
+            let request = share_groups::share_heartbeat("g", "m", &[topic]);
+            ask!(world as peer, 1, request, |a| vec![a.error_code])
+        }
+        ApiKey::ShareGroupDescribe => {
+            ask!(world as peer, 1, share_groups::describe("g"), |a| vec![
+                a.groups[0].error_code
+            ])
+        }
+        ApiKey::DescribeShareGroupOffsets => {
+            let request = share_groups::describe_offsets("g", Some((topic, &[0])));
+            ask!(world as peer, 0, request, |a| vec![a.groups[0].error_code])
+        }
+        ApiKey::AlterShareGroupOffsets => {
+            let request = share_groups::alter_offsets("g", topic, &[(0, 0)]);
+            ask!(world as peer, 0, request, |a| vec![a.error_code])
+        }
+        ApiKey::DeleteShareGroupOffsets => {
+            let request = share_groups::delete_offsets("g", &[topic]);
+            ask!(world as peer, 0, request, |a| vec![a.error_code])
+        }
         _ => transaction_errors(world, peer, key, topic).await,
     }
 }

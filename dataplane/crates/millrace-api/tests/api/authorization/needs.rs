@@ -14,11 +14,11 @@ pub(super) const UNKNOWN_TOPIC_ID: i16 = 100;
 /// A right on one resource.
 pub(crate) type Right = (ResourceType, &'static str, Operation);
 
-pub(super) fn on_topic(operation: Operation) -> Right {
+pub(crate) fn on_topic(operation: Operation) -> Right {
     (ResourceType::Topic, "t", operation)
 }
 
-pub(super) fn on_group(operation: Operation) -> Right {
+pub(crate) fn on_group(operation: Operation) -> Right {
     (ResourceType::Group, "g", operation)
 }
 
@@ -99,7 +99,13 @@ pub(super) fn needs_for_groups(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)> {
         ApiKey::ShareFetch | ApiKey::ShareAcknowledge => {
             Some((vec![vec![on_group(Read), on_topic(Read)]], GROUP_DENIED))
         }
-        ApiKey::DeleteGroups => group(Delete),
+        // The topic's errors are tested with share groups; here is none.
+        ApiKey::ShareGroupHeartbeat => {
+            Some((vec![vec![on_group(Read), on_topic(Describe)]], GROUP_DENIED))
+        }
+        ApiKey::ShareGroupDescribe | ApiKey::DescribeShareGroupOffsets => group(Describe),
+        ApiKey::AlterShareGroupOffsets => group(Read),
+        ApiKey::DeleteGroups | ApiKey::DeleteShareGroupOffsets => group(Delete),
         // The topic's error where the group is allowed is tested apart.
         ApiKey::OffsetDelete => Some((vec![vec![on_group(Delete), on_topic(Read)]], GROUP_DENIED)),
         ApiKey::ListGroups => Some((

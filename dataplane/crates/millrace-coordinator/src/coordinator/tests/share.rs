@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use millrace_model::{Offset, TopicId};
+use tokio::sync::watch;
 
 use super::*;
 use crate::{
     SharePartition, ShareState, ShareStateError,
+    config::SHARE_STATES_RETRY,
     log::BoxFuture,
     messages::{ConsumerHeartbeat, GroupKind, LEAVE_EPOCH, ShareHeartbeat},
 };
@@ -16,6 +18,8 @@ use crate::{
 pub(super) struct MemoryShareStates {
     states: Mutex<BTreeMap<SharePartition, ShareState>>,
     is_away: std::sync::atomic::AtomicBool,
+    /// Whether initializations wait.
+    is_held: watch::Sender<bool>,
 }
 
 impl MemoryShareStates {
@@ -51,7 +55,7 @@ impl ShareStates for MemoryShareStates {
         state_epoch: i32,
         start_offset: Option<Offset>,
     ) -> BoxFuture<'_, Result<(), ShareStateError>> {
-        self.change(|states| {
+        let initialize = move |states: &mut BTreeMap<SharePartition, ShareState>| {
             let state = states.entry(partition).or_default();
             if state.state_epoch > state_epoch {
                 return Err(ShareStateError::FencedStateEpoch);
@@ -62,6 +66,11 @@ impl ShareStates for MemoryShareStates {
                 ..ShareState::default()
             };
             Ok(())
+        };
+        let mut held = self.is_held.subscribe();
+        Box::pin(async move {
+            held.wait_for(|is_held| !is_held).await.expect("open");
+            self.change(initialize).await
         })
     }
 
@@ -158,12 +167,16 @@ fn member_count(world: &World) -> usize {
         .map_or(0, |group| group.members.len())
 }
 
-/// What the members have.
+/// What the members have, each with the number of its member.
 fn assigned(world: &World) -> Vec<(u32, usize)> {
-    let assigned = world.coordinator.assigned("g", 100).expect("here");
-    let mut assigned: Vec<_> = { assigned.into_iter() }
-        .map(|(of, member)| (of.partition, member))
-        .collect();
+    let group = world.coordinator.describe_share("g").expect("a group");
+    let members = group.members.iter().enumerate();
+    let of = members.flat_map(|(number, member)| {
+        let assigned = member.assignment.iter();
+        let numbers = assigned.flat_map(|(_, _, numbers)| numbers);
+        numbers.map(move |partition| (*partition, number))
+    });
+    let mut assigned: Vec<_> = of.collect();
     assigned.sort_unstable();
     assigned
 }
@@ -265,6 +278,7 @@ async fn a_share_group_is_no_other_group() {
     let described = coordinator.describe("g").expect("a group");
     assert_eq!(described.kind, GroupKind::Share);
     assert_eq!(described.members[0].assigned(100).len(), 4);
+    assert_eq!(coordinator.assigned("g", 100), Ok(Vec::new()));
     // Nor do groups of other kinds become share groups.
     coordinator
         .commit("classic", &nobody(), vec![(partition("t"), at(1))])
@@ -357,7 +371,7 @@ async fn offsets_are_altered_described_and_deleted() {
         .expect("left");
     let altered = world.coordinator.alter_share_offsets("g", offsets).await;
     assert_eq!(altered, Ok([((topic, 1), Ok(()))].into()));
-    let asked = [(topic, 0), (topic, 1), (topic, 9)];
+    let asked = vec![(topic, 0), (topic, 1), (topic, 9)];
     let described = world.coordinator.share_summaries("g", asked).await;
     let starts: Vec<_> = { described.into_values() }
         .map(|state| state.map(|state| state.start_offset))
@@ -383,11 +397,119 @@ async fn offsets_are_altered_described_and_deleted() {
 }
 
 #[tokio::test]
-async fn states_of_deleted_topics_are_deleted() {
+async fn states_of_deleted_topics_are_forgotten() {
     let world = ready(1, GroupConfig::default()).await;
     member(&world, "a").await;
     let name = TopicName::new("t").expect("legal");
     world.coordinator.topics_deleted(&[name].into()).await;
-    until(|| world.states.known().is_empty()).await;
     assert_eq!(has_state(&world), 0);
+}
+
+/// Such as one of a former group, whose initialization came later than the deletion.
+#[tokio::test]
+async fn a_state_that_is_newer_than_the_group_is_replaced() {
+    let world = ready(1, GroupConfig::default()).await;
+    let left = SharePartition {
+        group_id: "g".into(),
+        topic_id: topic_id(),
+        partition: 2,
+    };
+    let initialized = world.states.initialize(left, 9, Some(5)).await;
+    assert_eq!(initialized, Ok(()));
+    let joined = beat(&world, joining("g", "a")).await.expect("joined");
+    until(|| has_state(&world) == 3).await;
+    world.clock.advance(SHARE_STATES_RETRY);
+    let epoch = joined.member_epoch;
+    beat(&world, going_on("a", epoch)).await.expect("heard");
+    until(|| has_state(&world) == 4).await;
+    let known = world.states.known();
+    let (_, epoch, start) = known[2];
+    assert_eq!((epoch > 9, start), (true, None));
+}
+
+#[tokio::test]
+async fn a_group_that_moves_while_states_are_initialized_goes_on_elsewhere() {
+    let topic = MemoryTopic::new(1);
+    topic.create_elsewhere();
+    let world = open(&topic, GroupConfig::default()).await;
+    let described = || world.coordinator.describe_share("g").map(drop);
+    topic.gain(0);
+    until(|| described() == Err(GroupError::GroupIdNotFound)).await;
+    world.states.is_held.send_replace(true);
+    let joined = beat(&world, joining("g", "a")).await.expect("joined");
+    topic.lose(0);
+    until(|| described() == Err(GroupError::NotCoordinator)).await;
+    let refused = beat(&world, going_on("a", joined.member_epoch)).await;
+    assert_eq!(refused, Err(GroupError::NotCoordinator));
+    topic.gain(0);
+    until(|| described().is_ok()).await;
+    world.states.is_held.send_replace(false);
+    // What the former coordinator asked for is in nobody's way.
+    let epoch = member(&world, "a").await;
+    assert!(epoch > joined.member_epoch);
+    assert_eq!(assigned(&world).len(), 4);
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_cannot_be_written_initializes_nothing() {
+    let world = ready(1, GroupConfig::default()).await;
+    world.topic.logs[0].broken.store(true, Ordering::Relaxed);
+    let failed = beat(&world, joining("g", "a")).await;
+    assert!(failed.is_err(), "{failed:?}");
+    world.topic.logs[0].broken.store(false, Ordering::Relaxed);
+    assert_eq!(world.states.known(), []);
+    // The member does not know that it is one, and joins again.
+    let joined = beat(&world, joining("g", "a")).await.expect("joined");
+    assert_eq!(has_state(&world), 0, "not asked again at once");
+    world.clock.advance(SHARE_STATES_RETRY);
+    let epoch = joined.member_epoch;
+    beat(&world, going_on("a", epoch)).await.expect("heard");
+    until(|| has_state(&world) == 4).await;
+    let described = world.coordinator.describe_share("g");
+    let world = restart(world).await;
+    assert_eq!(world.coordinator.describe_share("g"), described);
+}
+
+#[tokio::test]
+async fn a_member_needs_memory_for_what_it_subscribes_to() {
+    let config = GroupConfig {
+        memory_bytes: 1 << 20,
+        ..GroupConfig::default()
+    };
+    let world = ready(1, config).await;
+    let epoch = member(&world, "a").await;
+    let used = world.coordinator.memory_bytes();
+    let mut request = going_on("a", epoch);
+    request.names = Some((0..2_000).map(|n| format!("{n:0200}")).collect());
+    let refused = beat(&world, request.clone()).await;
+    assert_eq!(refused, Err(GroupError::MemoryFull));
+    assert_eq!(world.coordinator.memory_bytes(), used);
+    request.member_epoch = JOIN_EPOCH;
+    request.group_id = "other".into();
+    let refused = beat(&world, request).await;
+    assert_eq!(refused, Err(GroupError::MemoryFull));
+    assert_eq!(world.coordinator.list().len(), 1);
+    beat(&world, going_on("a", epoch)).await.expect("heard");
+}
+
+#[tokio::test]
+async fn a_log_that_is_rewritten_keeps_its_share_groups() {
+    let config = GroupConfig {
+        rewrite_after_records: 20,
+        ..GroupConfig::default()
+    };
+    let world = ready(1, config).await;
+    member(&world, "a").await;
+    for _ in 0..40 {
+        let joined = beat(&world, joining("g", "b")).await.expect("joined");
+        assert!(joined.member_epoch > 0);
+        beat(&world, going_on("b", LEAVE_EPOCH))
+            .await
+            .expect("left");
+    }
+    until(|| world.topic.logs[0].records() < 60).await;
+    let described = world.coordinator.describe_share("g");
+    let world = restart(world).await;
+    assert_eq!(world.coordinator.describe_share("g"), described);
+    assert_eq!(has_state(&world), 4);
 }
