@@ -31,9 +31,7 @@ use std::{
     time::Duration,
 };
 
-use millrace_api::{
-    FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, TELEMETRY_BYTES_MAX, settings::SettingKind,
-};
+use millrace_api::{QuotaConfig, ReplicaSelector, settings::SettingKind};
 use millrace_coordinator::{GroupConfig, GroupConfigs, TransactionConfig};
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
@@ -46,7 +44,9 @@ use millrace_tasks::{Task, UnknownTask};
 use self::{
     authorization::read_authorizer,
     cluster::{add_listener, read_cluster, read_replica_selector},
-    connections::{read_limits, read_listener_limits, read_quotas},
+    connections::{
+        RequestLimits, read_limits, read_listener_limits, read_quotas, read_request_limits,
+    },
     control_link::read_control_link,
     delegation::read_delegation,
     listeners::Endpoints,
@@ -80,10 +80,6 @@ pub use self::{
 const MIB: usize = 1 << 20;
 /// An upper bound for sizes that only has to catch slips: 1 PiB.
 pub(crate) const BYTES_MAX: i64 = 1 << 50;
-/// The most that `telemetry.max.bytes` may be: what is pushed at a time is in memory, and takes several times as much there while it is
-/// read.
-const TELEMETRY_BYTES_LIMIT: i64 = 16 << 20;
-
 /// An upper bound for times that only has to catch slips: ten years, in milliseconds.
 const MILLIS_MAX: i64 = 10 * 366 * 24 * 3_600 * 1_000;
 
@@ -138,10 +134,8 @@ pub struct BrokerConfig {
     pub storage: StorageConfig,
     /// The network layer.
     pub net: NetConfig,
-    /// `fetch.max.bytes`: the most that one fetch answers, in bytes, whatever the client allows.
-    pub fetch_bytes_max: usize,
-    /// `telemetry.max.bytes`: the most that a client may push of its metrics at a time, in bytes.
-    pub telemetry_bytes_max: usize,
+    /// What one request may ask for or bring.
+    pub requests: RequestLimits,
     /// What clients may use where nobody set a quota, and how use is measured.
     pub quotas: QuotaConfig,
     /// The logs.
@@ -273,12 +267,7 @@ impl BrokerConfig {
             ..read_net(r)
         };
         let listener_limits = read_listener_limits(r, &listeners);
-        let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
-        let telemetry_bytes_max = r.bytes(
-            "telemetry.max.bytes",
-            TELEMETRY_BYTES_MAX,
-            1..=TELEMETRY_BYTES_LIMIT,
-        );
+        let requests = read_request_limits(r);
         let log = read_log(r);
         let group = read_group(r);
         let transactions = read_transactions(r);
@@ -311,8 +300,7 @@ impl BrokerConfig {
             memory,
             storage,
             net,
-            fetch_bytes_max,
-            telemetry_bytes_max,
+            requests,
             quotas,
             log,
             group,
