@@ -42,7 +42,15 @@ export class ApacheKafka {
     for (const name of LISTENERS) this.#ports.set(name, await freePort());
     const properties = this.#properties;
     writeFileSync(properties, this.#settings(), { mode: 0o600 });
-    await kafkaTool("kafka.tools.StorageTool", ["format", "-t", CLUSTER_ID, "-c", properties]);
+    await kafkaTool("kafka.tools.StorageTool", [
+      "format",
+      "-t",
+      CLUSTER_ID,
+      "-c",
+      properties,
+      "--feature",
+      "share.version=1",
+    ]);
     await this.start();
   }
 
@@ -100,6 +108,8 @@ export class ApacheKafka {
       "offsets.topic.num.partitions=1",
       "group.initial.rebalance.delay.ms=0",
       "transaction.state.log.replication.factor=1",
+      "share.coordinator.state.topic.replication.factor=1",
+      "share.coordinator.state.topic.min.isr=1",
       "transaction.state.log.min.isr=1",
       "transaction.state.log.num.partitions=1",
       `log.dirs=${join(this.#folder, "data")}`,

@@ -4,7 +4,7 @@
 //! - `batches`: whether what was fetched is what follows, and whole
 //!
 //! It is no general client: it reads the partitions that it is told to from a broker that leads
-//! them all, and is a member of no group, though it may commit offsets for one.
+//! them all. Of groups it knows single requests: it commits offsets, and sends the heartbeats that it is given.
 
 mod batches;
 mod connection;

@@ -50,7 +50,8 @@ import org.apache.kafka.common.utils.ImplicitLinkedHashMultiCollection;
  * version of every request by the message classes of kafka-clients.
  *
  * <p>A line: {@code {"id":1,"to":"host:port","connection":"name","api":"Metadata","version":12,"body":{…}}}. A field that
- * the body does not name has the protocol's default. The answer: {@code {"id":1,"body":{…}}} or {@code {"id":1,
+ * the body does not name has the protocol's default. A connection that the broker has closed is opened again, unless the
+ * line says {@code "reconnects":false}. The answer: {@code {"id":1,"body":{…}}} or {@code {"id":1,
  * "error":"unsupported|closed|undecodable|invalid","message":"…"}}. Bytes are base64. Record batches are built from the
  * fields that {@link #batch} names, and decoded into the like.
  */
@@ -96,6 +97,8 @@ public final class Wire {
             boolean answered = !(api == ApiKeys.PRODUCE && command.get("body").path("acks").asInt() == 0);
             String key = command.get("to").asText() + "/" + command.get("connection").asText();
             Connection connection = CONNECTIONS.get(key);
+            boolean reconnects = command.path("reconnects").asBoolean(true);
+            if (connection != null && connection.ended && !reconnects) throw new IOException("the broker closed it");
             if (connection == null || connection.ended) {
                 connection = new Connection(command.get("to").asText());
                 CONNECTIONS.put(key, connection);

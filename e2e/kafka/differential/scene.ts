@@ -25,6 +25,8 @@ export type Body = Record<string, unknown> | ((version: number) => Json);
 export interface SendOptions {
   version?: number;
   connection?: string;
+  /** False where the broker may have closed the connection, and must not be asked over another one. */
+  reconnects?: boolean;
   /** Ids to be named by what they are in both clusters: `@name` stands for them in later requests. */
   ids?: Record<string, (answer: Json) => unknown>;
   /** Asks again while the answers differ: the request reads what may still be on its way. */
@@ -165,6 +167,7 @@ export class Scene {
           api,
           version,
           body: this.#withIds(peer, body),
+          reconnects: options.reconnects ?? true,
         });
         const isTransient = TRANSIENT.test(JSON.stringify(reply));
         if (!isTransient || tries === TRANSIENT_TRIES_MAX) return reply;

@@ -15,6 +15,8 @@ export interface WireRequest {
   api: string;
   version: number;
   body: Json;
+  /** Whether a connection that the broker has closed is opened again. */
+  reconnects: boolean;
 }
 
 /** What came back: the response, or why there is none. */

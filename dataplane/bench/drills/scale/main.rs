@@ -1,10 +1,12 @@
 //! `npm run drill:scale`: many topics and groups on one broker.
 //!
 //! Topics are created through the admin API, one record is written to each topic, and each group commits an
-//! offset. Measured are the time to create, resident memory, the time to list all groups, and the time from the start of
-//! the process after `kill -9` until every partition and every group is served again.
+//! offset. Measured are the time to create, resident memory, the time to list all groups, the time from the start of
+//! the process after `kill -9` until every partition and every group is served again, and how long a group of many members takes
+//! until each has its partitions.
 
 mod arguments;
+mod members;
 
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
@@ -35,6 +37,7 @@ const CREATED_WITHIN: Duration = Duration::from_secs(60);
 const RESIDENT_MAX: u64 = 1_536 << 20;
 const SERVES_WITHIN: Duration = Duration::from_secs(15);
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
+const SETTLED_WITHIN: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
     millrace_bench::drill::main("scale", USAGE, Arguments::parse, drill)
@@ -74,6 +77,7 @@ async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<Strin
     all_served(&admin, arguments).await?;
     let serves = clock.now() - started;
     let resident_after = running.resident_bytes()?;
+    let settled = settle(home, arguments).await?;
     let report = json!({
         "topics": arguments.topics,
         "partitions": arguments.topics * arguments.partitions,
@@ -86,6 +90,8 @@ async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<Strin
         "restart_accepts_s": accepts.as_secs_f64(),
         "restart_serves_s": serves.as_secs_f64(),
         "resident_after_restart_mib": resident_after >> 20,
+        "members": arguments.members,
+        "members_settled_s": settled.as_secs_f64(),
     });
     let mut failures = Vec::new();
     let mut bound = |what: &str, is_met: bool| {
@@ -97,7 +103,17 @@ async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<Strin
     bound("the listing of the groups", listed <= LISTED_WITHIN);
     bound("memory", resident.max(resident_after) <= RESIDENT_MAX);
     bound("the restart", serves <= SERVES_WITHIN);
+    bound("the rebalance", settled <= SETTLED_WITHIN);
     Ok((report, failures))
+}
+
+/// The members consume the first topics, as many as have a partition for each.
+async fn settle(home: &Home, arguments: &Arguments) -> Result<Duration, String> {
+    let topics = arguments.members.div_ceil(arguments.partitions);
+    let topics = topics.min(arguments.topics);
+    let names: Vec<String> = (0..topics).map(topic).collect();
+    let partitions = topics * arguments.partitions;
+    members::settle(home.address(), arguments.members, &names, partitions).await
 }
 
 fn client(home: &Home) -> Client {

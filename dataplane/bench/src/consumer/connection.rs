@@ -6,7 +6,8 @@ use bytes::{BufMut, BytesMut};
 use millrace_wire::{
     ApiKey, RequestMessage, StrBytes,
     messages::{
-        FetchRequest, FetchResponse, GroupId, OffsetCommitRequest,
+        ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, FetchRequest, FetchResponse,
+        GroupId, OffsetCommitRequest,
         fetch_request::{FetchPartition, FetchTopic},
         offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic},
     },
@@ -23,6 +24,8 @@ use crate::producer::{
 
 /// A version of OffsetCommit that every broker since 2.3 serves.
 const COMMIT_VERSION: i16 = 7;
+/// Members choose their ids from this version on.
+const HEARTBEAT_VERSION: i16 = 1;
 /// How long a broker may take beyond what it was allowed to wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Of a group without members.
@@ -148,6 +151,19 @@ impl Consumer {
         let answer = self.call(&request, COMMIT_VERSION, PATIENCE).await?;
         let mut partitions = answer.topics.iter().flat_map(|topic| &topic.partitions);
         partitions.try_for_each(|partition| refuse(ApiKey::OffsetCommit, partition.error_code))
+    }
+
+    /// Sends the heartbeat of a group member (KIP-848).
+    ///
+    /// # Errors
+    /// As [`ClientError`] says; a refusal is one.
+    pub async fn heartbeat(
+        &mut self,
+        request: &ConsumerGroupHeartbeatRequest,
+    ) -> Result<ConsumerGroupHeartbeatResponse, ClientError> {
+        let answer = self.call(request, HEARTBEAT_VERSION, PATIENCE).await?;
+        refuse(ApiKey::ConsumerGroupHeartbeat, answer.error_code)?;
+        Ok(answer)
     }
 
     async fn call<R: RequestMessage>(

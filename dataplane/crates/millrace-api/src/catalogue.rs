@@ -92,8 +92,8 @@ pub(crate) fn topic(
                 value.get_or_insert_with(|| broker.to_topic(set));
             }
         }
-        // Where there are several properties, Kafka gives a default to the last one only.
-        if let Some(broker) = definition.synonyms.last() {
+        // Where there are several properties, the first one has no default in Kafka, which shows no other one's.
+        if let [broker] = definition.synonyms {
             let default = broker.of_topic(default);
             synonyms.push(Synonym::new(broker.name, &default, Source::Default));
         }
@@ -298,10 +298,7 @@ mod tests {
             (Some("7"), Source::Topic)
         );
         let sources: Vec<_> = retention.synonyms.iter().map(|s| s.source).collect();
-        assert_eq!(
-            sources,
-            [Source::Topic, Source::StaticBroker, Source::Default]
-        );
+        assert_eq!(sources, [Source::Topic, Source::StaticBroker]);
         let segment = find(&entries, "segment.bytes");
         assert_eq!(
             (segment.value.as_deref(), segment.source),
@@ -334,11 +331,7 @@ mod tests {
         );
         assert_eq!(entry.synonyms[0].value.as_deref(), Some("2"));
         let unset = shown(&[], &[]);
-        let synonyms = &find(&unset, "segment.ms").synonyms;
-        assert_eq!(
-            *synonyms,
-            [Synonym::new("log.roll.hours", "168", Source::Default)]
-        );
+        assert_eq!(find(&unset, "segment.ms").synonyms, []);
     }
 
     #[test]

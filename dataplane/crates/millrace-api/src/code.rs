@@ -1,6 +1,6 @@
 //! The one place where failures become Kafka's error codes.
 
-use millrace_coordinator::{GroupError, TransactionError};
+use millrace_coordinator::{GroupError, ShareError, TransactionError};
 use millrace_log::error::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, ReadError,
     SetTopicConfigsError, TrimError,
@@ -55,6 +55,22 @@ pub(crate) fn of_transaction(error: &TransactionError) -> ErrorCode {
         TransactionError::Abortable => ErrorCode::TransactionAbortable,
         // Final for the producer; another attempt would find no room either.
         TransactionError::NoRoom => ErrorCode::PolicyViolation,
+    }
+}
+
+pub(crate) fn of_share(error: ShareError) -> ErrorCode {
+    match error {
+        ShareError::CoordinatorLoading => ErrorCode::CoordinatorLoadInProgress,
+        ShareError::CoordinatorNotAvailable => ErrorCode::CoordinatorNotAvailable,
+        ShareError::NotCoordinator => ErrorCode::NotCoordinator,
+        ShareError::InvalidRequest | ShareError::Uninitialized => ErrorCode::InvalidRequest,
+        // The record of the state would be larger than a record may be.
+        ShareError::TooManyBatches => ErrorCode::MessageTooLarge,
+        ShareError::UnknownPartition => ErrorCode::UnknownTopicOrPartition,
+        ShareError::FencedLeaderEpoch => ErrorCode::FencedLeaderEpoch,
+        ShareError::FencedStateEpoch => ErrorCode::FencedStateEpoch,
+        // Kafka has no word for it; another attempt would find no room either.
+        ShareError::NoRoom => ErrorCode::PolicyViolation,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use millrace_coordinator::{GroupCoordinator, TransactionCoordinator};
+use millrace_coordinator::{
+    GroupCoordinator, ShareCoordinator, ShareStates, TransactionCoordinator,
+};
 use millrace_limiter::Network;
 use millrace_log::LogManager;
 use millrace_meta::{MetaStore, StoreFailure};
@@ -48,6 +50,10 @@ pub struct ApiParts {
     pub transactions: TransactionCoordinator,
     /// The other brokers, as transactions need them.
     pub transaction_peers: Arc<dyn TransactionPeers>,
+    /// The share partitions that this broker keeps.
+    pub share_coordinator: ShareCoordinator,
+    /// The state of all share partitions.
+    pub share_states: Arc<dyn ShareStates>,
     /// Gives out producer ids.
     pub producer_ids: Arc<ProducerIds>,
     /// Keeps users' credentials.
@@ -117,6 +123,9 @@ pub(crate) struct Context {
     pub(crate) groups: GroupCoordinator,
     pub(crate) transactions: TransactionCoordinator,
     pub(crate) transaction_peers: Arc<dyn TransactionPeers>,
+    pub(crate) share_coordinator: ShareCoordinator,
+    #[expect(dead_code, reason = "the handlers of share groups read and write it")]
+    pub(crate) share_states: Arc<dyn ShareStates>,
     pub(crate) clock: SharedClock,
     pub(crate) network: Network,
     /// Fetches that wait for data.
@@ -175,6 +184,8 @@ impl Context {
             groups: parts.groups,
             transactions: parts.transactions,
             transaction_peers: parts.transaction_peers,
+            share_coordinator: parts.share_coordinator,
+            share_states: parts.share_states,
             clock: parts.clock.clone(),
             network: parts.network,
             wakeups: Wakeups::new(purgatory.clone()),

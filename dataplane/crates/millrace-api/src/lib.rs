@@ -34,6 +34,7 @@
 //! | `inspection` | looking at the records of large batches elsewhere |
 //! | `topics` | finding and checking topics by name or id |
 //! | `topic_changes` | topics change one after the other, each to the end |
+//! | `share_states` | the state of share partitions, at the share coordinator here or at another broker |
 //! | `transactions` | partitions take part in transactions and learn of their ends |
 //! | `wakeups` | new data wakes waiting fetches |
 //! | `work` | a request that is worked on: how long that takes, and who pays for it |
@@ -68,6 +69,7 @@ mod scram_changes;
 mod security_changes;
 mod service;
 pub mod settings;
+mod share_states;
 mod sign_in;
 mod topic_changes;
 mod topics;
@@ -94,6 +96,7 @@ pub use quota_changes::client_quotas;
 pub use resource_configs::{StoredConfigs, resource_configs};
 pub use scram_changes::scram_users;
 pub use service::ApiService;
+pub use share_states::{NoSharePeers, SharePeers, ShareRequest, ShareStateRouter};
 pub use sign_in::{SaslListener, Security};
 pub use transactions::{
     Markers, NoPeers, PartitionResults, TransactionPeers, TransactionProducer, all_refused,

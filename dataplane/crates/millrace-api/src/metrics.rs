@@ -171,6 +171,11 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::ListConfigResources => "ListConfigResources",
         ApiKey::ConsumerGroupHeartbeat => "ConsumerGroupHeartbeat",
         ApiKey::ConsumerGroupDescribe => "ConsumerGroupDescribe",
+        ApiKey::InitializeShareGroupState => "InitializeShareGroupState",
+        ApiKey::ReadShareGroupState => "ReadShareGroupState",
+        ApiKey::WriteShareGroupState => "WriteShareGroupState",
+        ApiKey::DeleteShareGroupState => "DeleteShareGroupState",
+        ApiKey::ReadShareGroupStateSummary => "ReadShareGroupStateSummary",
         _ => "other",
     }
 }

@@ -78,6 +78,11 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(PushTelemetry, push_telemetry),
     serve!(ListConfigResources, list_config_resources),
     serve!(DescribeTopicPartitions, describe_topic_partitions),
+    serve!(InitializeShareGroupState, initialize_share_group_state),
+    serve!(ReadShareGroupState, read_share_group_state),
+    serve!(WriteShareGroupState, write_share_group_state),
+    serve!(DeleteShareGroupState, delete_share_group_state),
+    serve!(ReadShareGroupStateSummary, read_share_group_state_summary),
 ];
 
 /// The handler of an API.

@@ -78,9 +78,10 @@ impl ApiService {
     }
 
     /// Forgets what this broker keeps of topics that another broker has deleted: what groups have committed in them, and
-    /// their metrics.
+    /// their metrics. Share partitions of them go as well.
     pub async fn topics_deleted_elsewhere(&self, topics: &BTreeSet<TopicName>) {
         self.context.groups.topics_deleted(topics).await;
+        self.context.share_coordinator.topics_deleted(topics).await;
         for topic in topics {
             self.context.metrics.forget_topic(topic);
         }

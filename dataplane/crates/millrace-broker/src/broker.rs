@@ -602,6 +602,8 @@ fn api_parts(
         groups: coordinators.groups.clone(),
         transactions: coordinators.transactions.clone(),
         transaction_peers: coordinators.others.clone(),
+        share_coordinator: coordinators.shares.clone(),
+        share_states: Arc::clone(&coordinators.share_states),
         producer_ids: coordinators.producer_ids.clone(),
         meta: Arc::clone(&storage.meta),
         clock: seams.clock.clone(),

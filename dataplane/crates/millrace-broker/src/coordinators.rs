@@ -1,11 +1,12 @@
-//! The coordinators of consumer groups and of transactions, and what transactions need of the other brokers.
+//! The coordinators of consumer groups, of transactions and of share partitions, and what they need of the other brokers.
 
 use std::{sync::Arc, time::Duration};
 
-use millrace_api::{Markers, ProducerIds, TransactionPeers};
+use millrace_api::{Markers, ProducerIds, ShareStateRouter, TransactionPeers};
 use millrace_client::{Client, ClientConfig};
 use millrace_coordinator::{
-    CoordinatorParts, GroupCoordinator, LoadError, TransactionCoordinator, TransactionParts,
+    CoordinatorParts, GroupCoordinator, LoadError, ShareCoordinator, ShareCoordinatorParts,
+    ShareStates, TransactionCoordinator, TransactionParts,
 };
 use millrace_log::LogManager;
 use millrace_purgatory::Timers;
@@ -13,16 +14,21 @@ use tokio::time::timeout;
 
 use crate::{
     config::BrokerConfig,
+    share_peers::OtherShareCoordinators,
     storage::{Seams, Storage},
     transaction_peers::OtherBrokers,
 };
 
-/// Both coordinators. Cheap to clone.
+/// All coordinators. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Coordinators {
     pub(crate) groups: GroupCoordinator,
     pub(crate) transactions: TransactionCoordinator,
+    pub(crate) shares: ShareCoordinator,
+    /// The state of all share partitions, whoever keeps it.
+    pub(crate) share_states: Arc<dyn ShareStates>,
     pub(crate) others: Arc<OtherBrokers>,
+    pub(crate) other_shares: Arc<OtherShareCoordinators>,
     pub(crate) producer_ids: Arc<ProducerIds>,
 }
 
@@ -37,6 +43,17 @@ impl Coordinators {
         timers: &Timers,
         seams: &Seams,
     ) -> Result<Self, LoadError> {
+        let shares = ShareCoordinator::open(ShareCoordinatorParts {
+            topic: millrace_coordinator::share_group_state(logs),
+            topics: Arc::new(logs.clone()),
+            clock: seams.clock.clone(),
+            timers: timers.clone(),
+            tasks: seams.tasks.clone(),
+            config: config.share_states.clone(),
+        })
+        .await?;
+        let other_shares = Arc::new(OtherShareCoordinators::default());
+        let router = ShareStateRouter::new(logs.clone(), shares.clone(), other_shares.clone());
         let groups = GroupCoordinator::open(CoordinatorParts {
             topic: millrace_coordinator::consumer_offsets(logs),
             topics: Arc::new(logs.clone()),
@@ -63,7 +80,10 @@ impl Coordinators {
         Ok(Self {
             groups,
             transactions,
+            shares,
+            share_states: Arc::new(router),
             others,
+            other_shares,
             producer_ids,
         })
     }
@@ -71,11 +91,18 @@ impl Coordinators {
     /// Starts sending requests to other brokers with this client. Not called on a single broker: its in-process client
     /// would keep the broker alive.
     pub(crate) fn ask_others_with(&self, client: ClientConfig) {
-        self.others.ask_with(Client::new(client));
+        let client = Client::new(client);
+        self.other_shares.ask_with(client.clone());
+        self.others.ask_with(client);
     }
 
     /// Waits until what was taken is durable and answered, for at most `patience` each.
     pub(crate) async fn close(&self, patience: Duration) {
+        if timeout(patience, self.shares.close()).await.is_err() {
+            tracing::warn!(
+                "timed out waiting for pending writes of share partitions; their leaders were not told the outcome"
+            );
+        }
         if timeout(patience, self.transactions.close()).await.is_err() {
             tracing::warn!(
                 "timed out waiting for pending transaction writes; clients were not told the outcome"

@@ -42,6 +42,7 @@ mod own_client;
 mod read_threads;
 pub mod recover;
 mod settings;
+mod share_peers;
 mod state;
 mod storage;
 mod telemetry;

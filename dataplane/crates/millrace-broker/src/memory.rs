@@ -9,7 +9,9 @@ use std::fmt;
 
 use millrace_api::{COLD_READ_BYTES_MAX, FETCH_SESSIONS_BYTES_MAX, INSPECTION_BYTES_MAX};
 use millrace_blockcache::BYPASSES_MAX;
-use millrace_coordinator::{TRANSACTION_WRITES_BYTES_MAX, config::GROUP_WRITES_BYTES_MAX};
+use millrace_coordinator::{
+    SHARE_STATE_WRITES_BYTES_MAX, TRANSACTION_WRITES_BYTES_MAX, config::GROUP_WRITES_BYTES_MAX,
+};
 use millrace_log::{PARTITION_BYTES, PRODUCER_BYTES};
 use millrace_stream::COMPACTION_BYTES_MAX;
 
@@ -28,6 +30,9 @@ const GROUP_PART: u64 = 32;
 /// Transactions.
 const TRANSACTION_PART: u64 = 64;
 const TRANSACTION_BYTES_MAX: u64 = 128 << 20;
+/// The state of share partitions.
+const SHARE_STATE_PART: u64 = 128;
+const SHARE_STATE_BYTES_MAX: u64 = 128 << 20;
 const PRODUCER_PART: u64 = 128;
 const PARTITION_PART: u64 = 16;
 const CLEANER_PART: u64 = 256;
@@ -182,6 +187,7 @@ impl MemoryBudgets {
         config.net.broker_bytes_max = usize::try_from(network).unwrap_or(usize::MAX);
         config.group.memory_bytes = groups;
         config.transactions.memory_bytes = (bound / TRANSACTION_PART).min(TRANSACTION_BYTES_MAX);
+        config.share_states.memory_bytes = (bound / SHARE_STATE_PART).min(SHARE_STATE_BYTES_MAX);
         config.log.producer_ids_max = producer_ids;
         config.log.partitions_max = partitions;
         config.log.cleaner_dedupe_bytes = cleaner;
@@ -264,6 +270,8 @@ fn work_bytes(config: &BrokerConfig) -> u64 {
         + GROUP_WRITES_BYTES_MAX
         + config.transactions.memory_bytes
         + TRANSACTION_WRITES_BYTES_MAX
+        + config.share_states.memory_bytes
+        + SHARE_STATE_WRITES_BYTES_MAX
         + millrace_records::MEMORY_BYTES_MAX
         + bypasses
         + wal

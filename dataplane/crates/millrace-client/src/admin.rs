@@ -9,6 +9,7 @@ mod groups;
 mod log_dirs;
 mod offsets;
 mod reassignments;
+mod share_states;
 mod topics;
 mod transactions;
 
@@ -23,6 +24,7 @@ pub use self::{
     groups::{GroupListing, Offsets},
     offsets::{ListedOffset, OffsetSpec, PartitionOffsets},
     reassignments::Reassignment,
+    share_states::{SharePartition, ShareState, ShareStateBatch},
     topics::{ClusterDescription, NewTopic, TopicListing},
     transactions::{TransactionMarker, TransactionProducer},
 };

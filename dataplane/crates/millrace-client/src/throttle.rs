@@ -41,6 +41,36 @@ impl Throttled for SaslHandshakeResponse {
     }
 }
 
+impl Throttled for InitializeShareGroupStateResponse {
+    fn throttle_ms(&self) -> i32 {
+        0
+    }
+}
+
+impl Throttled for ReadShareGroupStateResponse {
+    fn throttle_ms(&self) -> i32 {
+        0
+    }
+}
+
+impl Throttled for WriteShareGroupStateResponse {
+    fn throttle_ms(&self) -> i32 {
+        0
+    }
+}
+
+impl Throttled for DeleteShareGroupStateResponse {
+    fn throttle_ms(&self) -> i32 {
+        0
+    }
+}
+
+impl Throttled for ReadShareGroupStateSummaryResponse {
+    fn throttle_ms(&self) -> i32 {
+        0
+    }
+}
+
 impl Throttled for WriteTxnMarkersResponse {
     fn throttle_ms(&self) -> i32 {
         0

@@ -7,7 +7,7 @@ use millrace_model::TopicName;
 use millrace_record::Record;
 use millrace_tasks::Task;
 
-use crate::records::MalformedRecord;
+use crate::{partitions::partition_of, records::MalformedRecord};
 
 /// The time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -137,6 +137,10 @@ pub(crate) trait Kept: Sized + Send + 'static {
     /// # Errors
     /// The bytes are not a record that can be read.
     fn load(loading: &mut Self::Loading, found: Found) -> Result<(), MalformedRecord>;
+    /// Which partition of the topic keeps the thing of this id.
+    fn partition_of(id: &str, partitions: usize) -> usize {
+        partition_of(id, partitions)
+    }
     /// What the log has said, at its end.
     fn loaded(loading: Self::Loading, config: &Arc<Self::Config>, now: Now) -> Vec<Self>;
 }

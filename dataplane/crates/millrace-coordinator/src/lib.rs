@@ -1,5 +1,5 @@
-//! Consumer groups: Kafka's classic protocol and the one of KIP-848, kept in `__consumer_offsets`; and transactions,
-//! kept in `__transaction_state`. Knows nothing of sockets nor of the wire's versions.
+//! Consumer groups: Kafka's classic protocol and the one of KIP-848, kept in `__consumer_offsets`; transactions, kept
+//! in `__transaction_state`; and the state of share partitions, kept in `__share_group_state`. Knows nothing of sockets nor of the wire's versions.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | `writer` | the only writer of a shard's log |
 //! | `group_configs` | what is set for single groups over the broker's settings |
 //! | `share_state` | the seam to the state of share partitions |
+//! | `share_coordinator` | the pure state machine of one share partition; its coordinator |
 //! | `coordinator` | the groups as the broker sees them; removes expired state |
 //!
 //! State changes in memory under the lock of the group or transaction. Durable changes go to the shard's writer under
@@ -38,6 +39,7 @@ mod partitions;
 mod pattern;
 mod records;
 mod shard;
+mod share_coordinator;
 mod share_state;
 mod subscription;
 mod topics;
@@ -54,10 +56,18 @@ pub use group_configs::{
 };
 pub use load::LoadError;
 pub use log::{
-    BoxFuture, Durable, LogFault, StateLog, StateTopic, consumer_offsets, transaction_state,
+    BoxFuture, Durable, LogFault, StateLog, StateTopic, consumer_offsets, share_group_state,
+    transaction_state,
 };
-pub use partitions::partition_of;
+pub use partitions::{partition_of, share_partition_of};
 pub use shard::TransactionalToken;
+pub use share_coordinator::{
+    ShareCoordinator, ShareCoordinatorParts,
+    messages::{
+        SHARE_STATE_BATCHES_MAX, SHARE_STATE_WRITES_BYTES_MAX, ShareError, ShareStateConfig,
+        ShareStateMetrics,
+    },
+};
 pub use share_state::{SharePartition, ShareState, ShareStateBatch, ShareStateError, ShareStates};
 pub use topics::Topics;
 pub use transaction::{

@@ -8,7 +8,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 use bytes::{Bytes, BytesMut};
 use millrace_log::{
     AppendOrigin, AppendTicket, CONSUMER_OFFSETS_TOPIC, LogManager, PartitionLog,
-    TRANSACTION_STATE_TOPIC, TransactionMarker,
+    SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC, TransactionMarker,
 };
 use millrace_model::{Cause, Classified, FailureClass, Offset};
 use millrace_record::split;
@@ -98,6 +98,15 @@ pub fn transaction_state(logs: &LogManager) -> Arc<dyn StateTopic> {
     Arc::new(InternalTopic {
         logs: logs.clone(),
         name: TRANSACTION_STATE_TOPIC,
+    })
+}
+
+/// `__share_group_state`, the topic that keeps the state of share partitions.
+#[must_use]
+pub fn share_group_state(logs: &LogManager) -> Arc<dyn StateTopic> {
+    Arc::new(InternalTopic {
+        logs: logs.clone(),
+        name: SHARE_GROUP_STATE_TOPIC,
     })
 }
 

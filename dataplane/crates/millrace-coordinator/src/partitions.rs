@@ -351,7 +351,7 @@ impl<K: Kept> Partitions<K> {
         }
         let table = self.table.read();
         let partitions = table.as_ref().ok_or(Unserved::NotAvailable)?;
-        Self::serving_at(partitions, partition_of(id, partitions.len()))
+        Self::serving_at(partitions, K::partition_of(id, partitions.len()))
     }
 
     /// Whether logs are being read.
@@ -422,9 +422,22 @@ async fn follow<K: Kept>(partitions: Weak<Partitions<K>>, mut changes: watch::Re
 /// bit, as in Kafka, so that tools that look into the topic find it where they expect it.
 #[must_use]
 pub fn partition_of(id: &str, partitions: usize) -> usize {
-    let hash = id.encode_utf16().fold(0_i32, |hash, unit| {
-        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
-    });
-    let positive = usize::try_from(hash & i32::MAX).unwrap_or(0);
+    let positive = usize::try_from(java_hash(id) & i32::MAX).unwrap_or(0);
     positive % partitions.max(1)
+}
+
+/// Which partition of `__share_group_state` keeps a share partition, by its
+/// [key](crate::SharePartition::coordinator_key): the absolute value of Java's `String.hashCode`, as in Kafka.
+#[must_use]
+pub fn share_partition_of(key: &str, partitions: usize) -> usize {
+    // The least number has no absolute value; Kafka takes 0 for it.
+    let absolute = java_hash(key).checked_abs().unwrap_or(0);
+    usize::try_from(absolute).unwrap_or(0) % partitions.max(1)
+}
+
+/// Java's `String.hashCode`.
+fn java_hash(text: &str) -> i32 {
+    text.encode_utf16().fold(0_i32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    })
 }

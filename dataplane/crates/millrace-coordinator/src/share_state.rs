@@ -6,6 +6,7 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use millrace_model::{Offset, TopicId};
+use uuid::Uuid;
 
 use crate::log::BoxFuture;
 
@@ -27,6 +28,19 @@ impl SharePartition {
     pub fn coordinator_key(&self) -> String {
         let topic_id = URL_SAFE_NO_PAD.encode(self.topic_id.0.as_bytes());
         format!("{}:{topic_id}:{}", self.group_id, self.partition)
+    }
+
+    /// The share partition of a key, unless it is malformed.
+    #[must_use]
+    pub fn of_coordinator_key(key: &str) -> Option<Self> {
+        let (rest, partition) = key.rsplit_once(':')?;
+        let (group_id, topic_id) = rest.rsplit_once(':')?;
+        let topic_id = URL_SAFE_NO_PAD.decode(topic_id).ok()?;
+        Some(Self {
+            group_id: group_id.to_owned(),
+            topic_id: TopicId(Uuid::from_slice(&topic_id).ok()?),
+            partition: partition.parse().ok()?,
+        })
     }
 }
 
@@ -95,20 +109,20 @@ pub trait ShareStates: fmt::Debug + Send + Sync + 'static {
         leader_epoch: i32,
     ) -> BoxFuture<'_, Result<ShareState, ShareStateError>>;
 
-    /// Adds to the state: `batches` replace what was known of their offsets, and a start offset drops what is below it. Durable once
-    /// it returns.
+    /// Adds to the state: of each record, the greater delivery count counts, then the greater state, as in Kafka; a start offset drops
+    /// what is below it. Writes may overtake each other. Durable once it returns.
     fn write(
         &self,
         partition: SharePartition,
         change: ShareState,
     ) -> BoxFuture<'_, Result<(), ShareStateError>>;
 
-    /// Reads the state without its batches, and fences nobody.
+    /// Reads the state without its batches, and fences nobody. One that is not initialized has state epoch 0 and no start offset.
     fn read_summary(
         &self,
         partition: SharePartition,
     ) -> BoxFuture<'_, Result<ShareState, ShareStateError>>;
 
-    /// Deletes the state.
+    /// Deletes the state. Deleting what is not there succeeds.
     fn delete(&self, partition: SharePartition) -> BoxFuture<'_, Result<(), ShareStateError>>;
 }

@@ -37,6 +37,8 @@ pub struct LogDefaults {
     pub offsets_topic_partitions: u32,
     /// `transaction.state.log.num.partitions`.
     pub transaction_topic_partitions: u32,
+    /// `share.coordinator.state.topic.num.partitions`.
+    pub share_state_topic_partitions: u32,
     /// `producer.id.expiration.ms`: a producer that has not written for this long is forgotten.
     pub producer_id_expiration_ms: i64,
     /// `producer.ids.max`: producers whose sequences are remembered, over all partitions. Each costs
@@ -68,6 +70,7 @@ impl Default for LogDefaults {
             retention_check_interval: Duration::from_secs(300),
             offsets_topic_partitions: 8,
             transaction_topic_partitions: 8,
+            share_state_topic_partitions: 50,
             producer_id_expiration_ms: 24 * 3_600 * 1_000,
             producer_ids_max: 1_000_000,
             partitions_max: 100_000,

@@ -55,8 +55,16 @@ pub const CONSUMER_OFFSETS_TOPIC: &str = "__consumer_offsets";
 /// The topic in which transactions keep their state (Kafka's own name).
 pub const TRANSACTION_STATE_TOPIC: &str = "__transaction_state";
 
+/// The topic in which share partitions keep their state (Kafka's own name).
+pub const SHARE_GROUP_STATE_TOPIC: &str = "__share_group_state";
+
 /// Whether the broker keeps its own state in a topic of this name.
 #[must_use]
 pub fn is_internal(topic: &str) -> bool {
-    topic == CONSUMER_OFFSETS_TOPIC || topic == TRANSACTION_STATE_TOPIC
+    [
+        CONSUMER_OFFSETS_TOPIC,
+        TRANSACTION_STATE_TOPIC,
+        SHARE_GROUP_STATE_TOPIC,
+    ]
+    .contains(&topic)
 }

@@ -23,7 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::leadership::Shared;
 use self::{cleaning::Cleaner, leadership::Following, opening::Opening, registry::Registry};
 use crate::{
-    TRANSACTION_STATE_TOPIC,
+    SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC,
     config::{InvalidTopicConfig, LogDefaults, TopicConfig},
     error::{
         CreatePartitionsError, CreateTopicError, DeleteTopicError, OpenError, SetTopicConfigsError,
@@ -288,6 +288,7 @@ impl LogManager {
         let defaults = &self.inner.defaults;
         let partitions = match name {
             TRANSACTION_STATE_TOPIC => defaults.transaction_topic_partitions,
+            SHARE_GROUP_STATE_TOPIC => defaults.share_state_topic_partitions,
             _ => defaults.offsets_topic_partitions,
         };
         let name = TopicName::new(name).expect("Kafka's own names are legal");

@@ -95,6 +95,12 @@ tasks! {
     StreamAcknowledge = "stream-acknowledge",
     /// Opens partitions once the bucket answers that was down at startup.
     PartitionReopening = "partition-reopening",
+    /// Follows which logs of share partitions this broker leads, and reads them.
+    ShareStateLoad = "share-state-load",
+    /// Removes the state of share partitions whose topics are gone.
+    ShareStateSweep = "share-state-sweep",
+    /// Writes the state of one partition of share partitions.
+    ShareStateWriter = "share-state-writer",
     /// Seals blocks that are due, and samples gauges.
     StreamTick = "stream-tick",
     /// Folds metric samples into their buckets.

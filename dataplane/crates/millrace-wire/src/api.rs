@@ -93,6 +93,11 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::PushTelemetry, 0, 0),
     serve(ApiKey::ListConfigResources, 0, 1),
     serve(ApiKey::DescribeTopicPartitions, 0, 0),
+    serve(ApiKey::InitializeShareGroupState, 0, 0),
+    serve(ApiKey::ReadShareGroupState, 0, 0),
+    serve(ApiKey::WriteShareGroupState, 0, 0),
+    serve(ApiKey::DeleteShareGroupState, 0, 0),
+    serve(ApiKey::ReadShareGroupStateSummary, 0, 0),
 ];
 
 /// The version that the codec knows and that is written as this one: some versions differ from the one before only in
@@ -126,22 +131,22 @@ pub fn advertised_versions() -> Vec<ApiVersion> {
 
 #[cfg(test)]
 mod tests {
-    use kafka_protocol::{messages::*, protocol::Message};
+    use kafka_protocol::{
+        messages::*,
+        protocol::{Message, VersionRange},
+    };
 
     use super::*;
     use crate::topic_ids;
 
+    macro_rules! by_key {
+        ($($key:ident => $request:ident, $response:ident;)*) => {
+            &[$((ApiKey::$key, || $request::VERSIONS.intersect(&$response::VERSIONS)),)*]
+        };
+    }
+
     /// The versions that the codec can both read and answer.
-    fn codec_of(api_key: ApiKey) -> (i16, i16) {
-        macro_rules! by_key {
-            ($($key:ident => $request:ident, $response:ident;)*) => {
-                match api_key {
-                    $(ApiKey::$key => $request::VERSIONS.intersect(&$response::VERSIONS),)*
-                    other => panic!("{other:?} is served but not tested"),
-                }
-            };
-        }
-        let both = by_key! {
+    static CODECS: &[(ApiKey, fn() -> VersionRange)] = by_key! {
             Produce => ProduceRequest, ProduceResponse;
             Fetch => FetchRequest, FetchResponse;
             ListOffsets => ListOffsetsRequest, ListOffsetsResponse;
@@ -202,7 +207,17 @@ mod tests {
             ListConfigResources => ListConfigResourcesRequest, ListConfigResourcesResponse;
             ConsumerGroupHeartbeat => ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
             ConsumerGroupDescribe => ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
-        };
+            InitializeShareGroupState => InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;
+            ReadShareGroupState => ReadShareGroupStateRequest, ReadShareGroupStateResponse;
+            WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
+            DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
+            ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
+    };
+
+    fn codec_of(api_key: ApiKey) -> (i16, i16) {
+        let codec = CODECS.iter().find(|(key, _)| *key == api_key);
+        let (_, both) = codec.unwrap_or_else(|| panic!("{api_key:?} is served but not tested"));
+        let both = both();
         (both.min, both.max)
     }
 

@@ -185,6 +185,11 @@ mod tests {
                         | ApiKey::SaslAuthenticate
                         | ApiKey::ApiVersions
                         | ApiKey::DescribeQuorum
+                        | ApiKey::InitializeShareGroupState
+                        | ApiKey::ReadShareGroupState
+                        | ApiKey::WriteShareGroupState
+                        | ApiKey::DeleteShareGroupState
+                        | ApiKey::ReadShareGroupStateSummary
                         | ApiKey::WriteTxnMarkers => {
                             assert_eq!(place(support.api_key), None);
                         }

@@ -32,7 +32,7 @@ export async function produceRecords(scene: Scene): Promise<void> {
     "after an error of acks 0",
     "ApiVersions",
     {},
-    { ...unacknowledged, version: 0, settles: false },
+    { ...unacknowledged, reconnects: false, version: 0, settles: false },
   );
   await send("acks 2", [batch(["a"])], { acks: 2 });
   await send("acks -2", [batch(["a"])], { acks: -2 });

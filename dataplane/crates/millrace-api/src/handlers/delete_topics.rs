@@ -87,6 +87,7 @@ async fn answer(
     }
     if !gone.is_empty() {
         context.groups.topics_deleted(&gone).await;
+        context.share_coordinator.topics_deleted(&gone).await;
     }
     let error = first_error(responses.iter().map(|response| response.error_code));
     let response = DeleteTopicsResponse::default()

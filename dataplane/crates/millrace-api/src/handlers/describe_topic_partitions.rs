@@ -137,7 +137,7 @@ fn answer(context: &Context, rights: &Rights, reply: Reply, asked: &Asked) -> An
         }
         let Some(topic) = find(context, name) else {
             if !asked.is_all {
-                topics.push(missing(name));
+                topics.push(missing(rights, name));
             }
             continue;
         };
@@ -204,12 +204,14 @@ fn as_described(partition: MetadataResponsePartition) -> DescribeTopicPartitions
         .with_offline_replicas(partition.offline_replicas)
 }
 
-fn missing(name: &str) -> DescribeTopicPartitionsResponseTopic {
+/// What may be done with the name is told although there is no topic, as in Kafka.
+fn missing(rights: &Rights, name: &str) -> DescribeTopicPartitionsResponseTopic {
     let code = match TopicName::new(name) {
         Ok(_) => ErrorCode::UnknownTopicOrPartition,
         Err(_) => ErrorCode::InvalidTopicException,
     };
     failed(name, code)
+        .with_topic_authorized_operations(rights.operations(ResourceType::Topic, name))
 }
 
 fn failed(name: &str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic {

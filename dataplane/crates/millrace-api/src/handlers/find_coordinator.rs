@@ -1,9 +1,10 @@
-//! FindCoordinator: the broker that leads the group's partition of `__consumer_offsets`, or the transactional id's of
-//! `__transaction_state`.
+//! FindCoordinator: the broker that leads the group's partition of `__consumer_offsets`, the transactional id's of
+//! `__transaction_state`, or the share partition's of `__share_group_state`.
 
 use std::sync::Arc;
 
-use millrace_log::{CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC};
+use millrace_coordinator::{SharePartition, partition_of, share_partition_of};
+use millrace_log::{CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     StrBytes, decode,
@@ -27,6 +28,10 @@ use crate::{
 const FIRST_BATCHED: i16 = 4;
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
+/// A share partition (KIP-932), by its [key](SharePartition::coordinator_key).
+const SHARE: i8 = 2;
+/// The first version that finds the coordinators of share partitions.
+const FIRST_WITH_SHARES: i16 = 6;
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     let request: FindCoordinatorRequest = decode(&call.request)?;
@@ -48,7 +53,13 @@ async fn answer(
         true => request.coordinator_keys,
         false => vec![request.key],
     };
-    let check = |key: StrBytes| (check(rights, kind, &key), key);
+    let check = |key: StrBytes| {
+        let allowed = match kind {
+            SHARE => check_share(rights, reply.version, &key),
+            _ => check(rights, kind, &key),
+        };
+        (allowed, key)
+    };
     let checked: Vec<(Result<(), Refused>, StrBytes)> = keys.into_iter().map(check).collect();
     // A client without rights must not make the broker create the topic of the groups.
     let found = match checked.iter().any(|(allowed, _)| allowed.is_ok()) {
@@ -89,6 +100,20 @@ fn check(rights: &Rights, kind: i8, key: &str) -> Result<(), Refused> {
     allowed.map_err(|code| Refused::new(code, code.to_string()))
 }
 
+/// Whether the client may know of the share partition: only brokers may.
+fn check_share(rights: &Rights, version: i16, key: &str) -> Result<(), Refused> {
+    let invalid = |message| Err(Refused::new(ErrorCode::InvalidRequest, message));
+    if version < FIRST_WITH_SHARES {
+        return invalid("this version does not find share partitions");
+    }
+    rights.cluster(Operation::ClusterAction)?;
+    let partition = SharePartition::of_coordinator_key(key);
+    match partition.is_some_and(|partition| !partition.group_id.trim().is_empty()) {
+        true => Ok(()),
+        false => invalid("the key of a share partition is group:topicId:partition"),
+    }
+}
+
 async fn find(context: &Context, key_type: i8) -> Result<(), Refused> {
     match key_type {
         GROUP => context.groups.ready().await.map_err(|error| {
@@ -99,6 +124,10 @@ async fn find(context: &Context, key_type: i8) -> Result<(), Refused> {
             tracing::warn!(%error, "transactions are not ready");
             Refused::from(ErrorCode::CoordinatorNotAvailable)
         }),
+        SHARE => context.share_coordinator.ready().await.map_err(|error| {
+            tracing::warn!(%error, "share partitions are not ready");
+            Refused::from(ErrorCode::CoordinatorNotAvailable)
+        }),
         other => {
             let message = format!("coordinator type {other} is not supported");
             Err(Refused::new(ErrorCode::InvalidRequest, message))
@@ -106,13 +135,13 @@ async fn find(context: &Context, key_type: i8) -> Result<(), Refused> {
     }
 }
 
-/// The broker that keeps a group or a transactional id.
+/// The broker that keeps a group, a transactional id or a share partition.
 fn locate(context: &Context, peer: &Peer, kind: i8, key: &str) -> Result<Member, Refused> {
-    let topic = match kind {
-        TRANSACTION => TRANSACTION_STATE_TOPIC,
-        _ => CONSUMER_OFFSETS_TOPIC,
+    let leader = match kind {
+        TRANSACTION => context.coordinator_of(TRANSACTION_STATE_TOPIC, |n| partition_of(key, n)),
+        SHARE => context.coordinator_of(SHARE_GROUP_STATE_TOPIC, |n| share_partition_of(key, n)),
+        _ => context.coordinator_of(CONSUMER_OFFSETS_TOPIC, |n| partition_of(key, n)),
     };
-    let leader = context.coordinator_of(topic, key);
     let member = leader.and_then(|leader| context.member(leader, peer));
     member.ok_or_else(|| Refused::from(ErrorCode::CoordinatorNotAvailable))
 }

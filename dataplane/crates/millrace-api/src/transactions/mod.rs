@@ -73,7 +73,7 @@ const STILL_THERE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits until the broker that was asked is no longer the one to ask. One that hangs answers nothing before the request
 /// times out, long after others have taken over what it led.
-async fn replaced(is_replaced: impl Fn() -> bool) {
+pub(crate) async fn replaced(is_replaced: impl Fn() -> bool) {
     while !is_replaced() {
         tokio::time::sleep(STILL_THERE_INTERVAL).await;
     }
@@ -109,15 +109,21 @@ impl TransactionPeers for NoPeers {
 impl Context {
     /// The broker that coordinates the transactions of an id; `None` where nobody does now.
     pub(crate) fn transaction_coordinator(&self, transactional_id: &str) -> Option<BrokerId> {
-        self.coordinator_of(TRANSACTION_STATE_TOPIC, transactional_id)
+        self.coordinator_of(TRANSACTION_STATE_TOPIC, |partitions| {
+            partition_of(transactional_id, partitions)
+        })
     }
 
-    /// The leader of the partition of an internal topic that keeps `key`.
-    pub(crate) fn coordinator_of(&self, topic: &str, key: &str) -> Option<BrokerId> {
+    /// The leader of a partition of an internal topic: of the one that `which` gives, of so many.
+    pub(crate) fn coordinator_of(
+        &self,
+        topic: &str,
+        which: impl FnOnce(usize) -> usize,
+    ) -> Option<BrokerId> {
         let name = TopicName::new(topic).expect("Kafka's own names are legal");
         let topic: Arc<_> = self.logs.topic(&name)?;
         let partitions = &topic.partitions;
-        let partition = partitions.get(partition_of(key, partitions.len()))?;
+        let partition = partitions.get(which(partitions.len()))?;
         let (leader, _) = self.leader_of(partition)?;
         Some(leader)
     }

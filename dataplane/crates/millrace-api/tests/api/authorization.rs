@@ -314,6 +314,11 @@ async fn brokers_and_replicas_and_transactions_are_guarded() {
         .with_coordinator_keys(vec![text("tx")]);
     let found = world.ask_as(&alice, 6, &request).await;
     assert_eq!(found.coordinators[0].error_code, TRANSACTIONAL_ID_DENIED);
+    let request = FindCoordinatorRequest::default()
+        .with_key_type(2)
+        .with_coordinator_keys(vec![text("g:AAAAAAAAAAAAAAAAAAAAAQ:0")]);
+    let found = world.ask_as(&alice, 6, &request).await;
+    assert_eq!(found.coordinators[0].error_code, CLUSTER_DENIED);
 }
 
 /// A producer that wants no answer learns of the denial by losing its connection.

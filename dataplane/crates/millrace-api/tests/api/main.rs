@@ -22,6 +22,7 @@ mod reload;
 mod resource_configs;
 mod scram;
 mod settings;
+mod share_states;
 mod sign_in;
 mod telemetry;
 mod topics;

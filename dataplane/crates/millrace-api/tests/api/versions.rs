@@ -16,6 +16,7 @@ use crate::{
     authorization::alice,
     calls::{batch, fetch_request, produce_request, topic_name},
     delegation_tokens::{create_token, token_config},
+    share_states::{delete_state, initialize_state, read_state, read_summary, write_state},
     world::{Sent, Settings, World, decode, text},
 };
 
@@ -180,6 +181,20 @@ async fn every_version_of_the_apis_of_transactions_is_served() {
     ask_all(&world, |_| end_txn()).await;
     ask_all(&world, |_| describe_transactions()).await;
     ask_all(&world, |_| ListTransactionsRequest::default()).await;
+}
+
+#[tokio::test]
+async fn every_version_of_the_apis_of_share_partitions_is_served() {
+    let world = World::new().await;
+    world.create("t", 1, &[]).await;
+    let id = world.logs.topics()[0].id.0;
+    for id in [id, uuid::Uuid::from_u128(1)] {
+        ask_all(&world, |_| initialize_state(id, 1, 0)).await;
+        ask_all(&world, |_| read_state(id, 1)).await;
+        ask_all(&world, |_| write_state(id, (1, 1), (0, 4))).await;
+        ask_all(&world, |_| read_summary(id)).await;
+        ask_all(&world, |_| delete_state(id)).await;
+    }
 }
 
 #[tokio::test]

@@ -16,14 +16,14 @@ use kafka_protocol::{
     protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes},
 };
 use millrace_api::{
-    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, ProducerIds,
-    QuotaConfig, Security, TELEMETRY_BYTES_MAX, authorizer, client_quotas, delegation_tokens,
-    resource_configs, scram_users,
+    AdvertisedEndpoint, ApiConfig, ApiParts, ApiService, Markers, NoPeers, NoSharePeers,
+    ProducerIds, QuotaConfig, Security, ShareStateRouter, TELEMETRY_BYTES_MAX, authorizer,
+    client_quotas, delegation_tokens, resource_configs, scram_users,
 };
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_coordinator::{
-    CoordinatorParts, GroupConfig, GroupCoordinator, TransactionConfig, TransactionCoordinator,
-    TransactionParts,
+    CoordinatorParts, GroupConfig, GroupCoordinator, ShareCoordinator, ShareCoordinatorParts,
+    ShareStateConfig, ShareStates, TransactionConfig, TransactionCoordinator, TransactionParts,
 };
 use millrace_limiter::{Network, NetworkConfig};
 use millrace_log::{LogDefaults, LogManager, LogParts};
@@ -64,6 +64,9 @@ pub(crate) struct World {
     pub(crate) peer: Arc<Peer>,
     pub(crate) groups: GroupCoordinator,
     transactions: TransactionCoordinator,
+    share_coordinator: ShareCoordinator,
+    /// The seam that share groups and share partitions use.
+    pub(crate) share_states: Arc<dyn ShareStates>,
     store: StreamStore,
     disk: SimDisk,
     pub(crate) meta: SqliteMeta,
@@ -94,6 +97,7 @@ impl Default for Settings {
         Self {
             defaults: LogDefaults {
                 offsets_topic_partitions: 3,
+                share_state_topic_partitions: 3,
                 ..LogDefaults::default()
             },
             groups: GroupConfig {
@@ -125,6 +129,8 @@ struct Running {
     logs: LogManager,
     groups: GroupCoordinator,
     transactions: TransactionCoordinator,
+    share_coordinator: ShareCoordinator,
+    share_states: Arc<dyn ShareStates>,
     store: StreamStore,
     service: ApiService,
     network: Network,
@@ -149,6 +155,8 @@ impl World {
             logs,
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             service,
             network,
@@ -162,6 +170,8 @@ impl World {
             peer: peer(1),
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             disk,
             meta,
@@ -177,6 +187,7 @@ impl World {
     pub(crate) async fn restart(self) -> Self {
         self.service.stop_waiting();
         self.transactions.close().await;
+        self.share_coordinator.close().await;
         self.groups.close().await;
         self.logs.close().await;
         self.store.close().await;
@@ -196,6 +207,8 @@ impl World {
             logs,
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             service,
             network,
@@ -208,6 +221,8 @@ impl World {
             peer: peer(1),
             groups,
             transactions,
+            share_coordinator,
+            share_states,
             store,
             disk,
             meta,
@@ -501,6 +516,7 @@ async fn start(
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
     let seams = (random, clock, &timers);
     let (groups, transactions) = coordinators(&logs, &producer_ids, seams, settings).await;
+    let (share_coordinator, share_states) = share_coordinator(&logs, clock, &timers).await;
     let network = Network::new(clock.clone(), Supervisor::new(), settings.network);
     let service = ApiService::new(ApiParts {
         tasks: Supervisor::new(),
@@ -508,6 +524,8 @@ async fn start(
         groups: groups.clone(),
         transactions: transactions.clone(),
         transaction_peers: Arc::new(NoPeers),
+        share_coordinator: share_coordinator.clone(),
+        share_states: Arc::clone(&share_states),
         producer_ids,
         meta: shared,
         clock: clock.clone(),
@@ -524,6 +542,8 @@ async fn start(
         logs,
         groups,
         transactions,
+        share_coordinator,
+        share_states,
         store,
         service,
         network,
@@ -563,4 +583,24 @@ async fn coordinators(
     .await
     .expect("loads");
     (groups, transactions)
+}
+
+async fn share_coordinator(
+    logs: &LogManager,
+    clock: &SharedClock,
+    timers: &Timers,
+) -> (ShareCoordinator, Arc<dyn ShareStates>) {
+    let coordinator = ShareCoordinator::open(ShareCoordinatorParts {
+        topic: millrace_coordinator::share_group_state(logs),
+        topics: Arc::new(logs.clone()),
+        clock: clock.clone(),
+        timers: timers.clone(),
+        tasks: Supervisor::new(),
+        config: ShareStateConfig::default(),
+    })
+    .await
+    .expect("loads");
+    let peers = Arc::new(NoSharePeers);
+    let states = ShareStateRouter::new(logs.clone(), coordinator.clone(), peers);
+    (coordinator, Arc::new(states))
 }

@@ -32,7 +32,7 @@ use std::{
 };
 
 use millrace_api::{QuotaConfig, ReplicaSelector, settings::SettingKind};
-use millrace_coordinator::{GroupConfig, GroupConfigs, TransactionConfig};
+use millrace_coordinator::{GroupConfig, GroupConfigs, ShareStateConfig, TransactionConfig};
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
@@ -142,6 +142,8 @@ pub struct BrokerConfig {
     pub log: LogDefaults,
     /// The transaction coordinator.
     pub transactions: TransactionConfig,
+    /// The share coordinator.
+    pub share_states: ShareStateConfig,
     /// The group coordinator.
     pub group: GroupConfig,
     /// `test.panic.task`, FOR TESTS ONLY: a task that panics.
@@ -271,6 +273,7 @@ impl BrokerConfig {
         let log = read_log(r);
         let group = read_group(r);
         let transactions = read_transactions(r);
+        let share_states = read_share_states(r);
         let injected_panic = read_injected_panic(r);
         check_zone(r, (cluster.as_ref(), rack.as_deref()), storage.as_ref());
         check_broker_id(r, node_id);
@@ -305,6 +308,7 @@ impl BrokerConfig {
             log,
             group,
             transactions,
+            share_states,
             injected_panic,
             settings,
             unknown,
@@ -529,6 +533,11 @@ fn read_log(r: &mut Reader<'_>) -> LogDefaults {
             8,
             1..=1_000,
         )),
+        share_state_topic_partitions: partitions(r.number(
+            "share.coordinator.state.topic.num.partitions",
+            default.share_state_topic_partitions.into(),
+            1..=1_000,
+        )),
         producer_id_expiration_ms: r.number(
             "producer.id.expiration.ms",
             default.producer_id_expiration_ms,
@@ -603,6 +612,24 @@ fn read_transactions(r: &mut Reader<'_>) -> TransactionConfig {
             "transaction.remove.expired.transaction.cleanup.interval.ms",
             default.cleanup_interval,
             1..=MILLIS_MAX,
+        ),
+        ..default
+    }
+}
+
+fn read_share_states(r: &mut Reader<'_>) -> ShareStateConfig {
+    let default = ShareStateConfig::default();
+    let updates = r.number(
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        default.updates_per_snapshot.into(),
+        0..=500,
+    );
+    ShareStateConfig {
+        updates_per_snapshot: u32::try_from(updates).unwrap_or(default.updates_per_snapshot),
+        write_timeout: r.millis(
+            "share.coordinator.write.timeout.ms",
+            default.write_timeout,
+            1..=i64::from(i32::MAX),
         ),
         ..default
     }

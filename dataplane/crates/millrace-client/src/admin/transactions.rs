@@ -120,7 +120,7 @@ impl Admin {
 
     /// One request to one node. One that cannot be reached may come back at another address, which is looked up for
     /// whoever tries again.
-    async fn ask_peer<M: Call>(
+    pub(super) async fn ask_peer<M: Call>(
         &self,
         node: i32,
         make: impl FnOnce(i16) -> M,

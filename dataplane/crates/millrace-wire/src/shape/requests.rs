@@ -3,7 +3,9 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*, producers, telemetry, transactions};
+use super::{
+    MessageShape, Schema, Tagged, fields::*, producers, share_states, telemetry, transactions,
+};
 
 /// The shape of an API's request; nothing where the API is not served.
 pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
@@ -68,6 +70,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
+        ApiKey::InitializeShareGroupState => (0, &share_states::INITIALIZE_REQUEST),
+        ApiKey::ReadShareGroupState => (0, &share_states::READ_REQUEST),
+        ApiKey::WriteShareGroupState => (0, &share_states::WRITE_REQUEST),
+        ApiKey::DeleteShareGroupState => (0, &share_states::DELETE_REQUEST),
+        ApiKey::ReadShareGroupStateSummary => (0, &share_states::READ_REQUEST),
         _ => return None,
     };
     Some(MessageShape {

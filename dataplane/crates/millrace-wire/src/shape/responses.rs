@@ -3,7 +3,9 @@
 
 use kafka_protocol::messages::ApiKey;
 
-use super::{MessageShape, Schema, Tagged, fields::*, producers, telemetry, transactions};
+use super::{
+    MessageShape, Schema, Tagged, fields::*, producers, share_states, telemetry, transactions,
+};
 
 mod brokers;
 mod groups;
@@ -67,6 +69,11 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &groups::CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &groups::CONSUMER_GROUP_DESCRIBE),
+        ApiKey::InitializeShareGroupState => (0, &share_states::CHANGE_RESPONSE),
+        ApiKey::ReadShareGroupState => (0, &share_states::READ_RESPONSE),
+        ApiKey::WriteShareGroupState => (0, &share_states::CHANGE_RESPONSE),
+        ApiKey::DeleteShareGroupState => (0, &share_states::CHANGE_RESPONSE),
+        ApiKey::ReadShareGroupStateSummary => (0, &share_states::READ_SUMMARY_RESPONSE),
         _ => return None,
     };
     Some(MessageShape {

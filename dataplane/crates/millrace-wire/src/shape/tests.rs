@@ -91,6 +91,11 @@ macro_rules! for_messages {
             AlterReplicaLogDirs AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
+            InitializeShareGroupState InitializeShareGroupStateRequest InitializeShareGroupStateResponse,
+            ReadShareGroupState ReadShareGroupStateRequest ReadShareGroupStateResponse,
+            WriteShareGroupState WriteShareGroupStateRequest WriteShareGroupStateResponse,
+            DeleteShareGroupState DeleteShareGroupStateRequest DeleteShareGroupStateResponse,
+            ReadShareGroupStateSummary ReadShareGroupStateSummaryRequest ReadShareGroupStateSummaryResponse,
         }
     };
 }

@@ -346,6 +346,29 @@ pub(super) async fn broker_errors(
                 |a| vec![a.topics[0].error_code]
             )
         }
+        other => share_state_errors(world, peer, other).await,
+    }
+}
+
+/// The same of requests to the share coordinator.
+pub(super) async fn share_state_errors(world: &World, peer: &Arc<Peer>, key: ApiKey) -> Vec<i16> {
+    use crate::share_states::{
+        delete_state, initialize_state, read_state, read_summary, write_state,
+    };
+    let id = uuid::Uuid::from_u128(1);
+    macro_rules! ask_share {
+        ($request:expr) => {
+            ask!(world as peer, 0, $request, |a| vec![
+                a.results[0].partitions[0].error_code
+            ])
+        };
+    }
+    match key {
+        ApiKey::InitializeShareGroupState => ask_share!(initialize_state(id, 1, 0)),
+        ApiKey::ReadShareGroupState => ask_share!(read_state(id, 1)),
+        ApiKey::WriteShareGroupState => ask_share!(write_state(id, (1, 1), (0, 0))),
+        ApiKey::DeleteShareGroupState => ask_share!(delete_state(id)),
+        ApiKey::ReadShareGroupStateSummary => ask_share!(read_summary(id)),
         other => panic!("{other:?} is served; enter how it is asked"),
     }
 }

@@ -150,7 +150,12 @@ pub(super) fn needs_for_producers(key: ApiKey) -> Option<(Vec<Vec<Right>>, i16)>
 pub(super) fn needs_on_cluster(key: ApiKey) -> Option<Operation> {
     use Operation::*;
     Some(match key {
-        ApiKey::AddPartitionsToTxn => ClusterAction,
+        ApiKey::AddPartitionsToTxn
+        | ApiKey::InitializeShareGroupState
+        | ApiKey::ReadShareGroupState
+        | ApiKey::WriteShareGroupState
+        | ApiKey::DeleteShareGroupState
+        | ApiKey::ReadShareGroupStateSummary => ClusterAction,
         ApiKey::AlterClientQuotas => AlterConfigs,
         ApiKey::DescribeClientQuotas | ApiKey::ListConfigResources => DescribeConfigs,
         ApiKey::DescribeLogDirs | ApiKey::DescribeAcls | ApiKey::DescribeUserScramCredentials => {

@@ -139,9 +139,10 @@ async fn a_panic_in_a_task_of_the_cluster_ends_the_broker() {
 }
 
 /// A broker that stood still while another one took its place. Clients hold connections to it, and have sent it records that it
-/// finds when it wakes.
+/// finds when it wakes. An acknowledgement that was on its way when it stopped may still leave: its record was durable under the
+/// old fence, so the new leader has it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_wakes_after_it_was_replaced_acknowledges_nothing() {
+async fn a_broker_that_wakes_after_it_was_replaced_acknowledges_nothing_that_was_lost() {
     let mut cluster = Cluster::start([1, 2]).await;
     cluster.create_topic().await;
     let of_one = led_by(&cluster, 1).await;
@@ -156,14 +157,18 @@ async fn a_broker_that_wakes_after_it_was_replaced_acknowledges_nothing() {
         let is_replaced = Arc::clone(&is_replaced);
         // Ends with its connection.
         writers.push(tokio::spawn(async move {
+            let mut late = 0;
             for number in 0.. {
                 let value = format!("{partition}-{number}");
                 let answer = client.produce(TOPIC, partition, single(&value)).await;
                 if answer.is_err() {
                     return;
                 }
-                assert!(!is_replaced.load(Ordering::SeqCst), "acknowledged {value}");
                 acknowledged_here.lock().expect("no panic").push(value);
+                if is_replaced.load(Ordering::SeqCst) {
+                    late += 1;
+                    assert_eq!(late, 1, "acknowledged requests that came after the stop");
+                }
             }
         }));
     }

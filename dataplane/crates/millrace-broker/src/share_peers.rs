@@ -1,0 +1,122 @@
+//! How the state of share partitions is reached at the other brokers of the cluster: by the broker's own client, through the
+//! listener that brokers have for each other.
+
+use std::sync::OnceLock;
+
+use millrace_api::{SharePeers, ShareRequest};
+use millrace_client::{
+    Admin, BoxFuture, Client, RequestError,
+    admin::{
+        SharePartition as WirePartition, ShareState as WireState, ShareStateBatch as WireBatch,
+    },
+};
+use millrace_coordinator::{SharePartition, ShareState, ShareStateBatch};
+use millrace_model::{NodeId, Offset};
+use millrace_wire::error_code::ErrorCode;
+
+/// The share coordinators of the other brokers. They can be asked once this broker serves, because only then it has a client.
+#[derive(Debug, Default)]
+pub(crate) struct OtherShareCoordinators(OnceLock<Client>);
+
+impl OtherShareCoordinators {
+    /// Asks with this client from now on.
+    pub(crate) fn ask_with(&self, client: Client) {
+        // Called once, by the start.
+        drop(self.0.set(client));
+    }
+}
+
+impl SharePeers for OtherShareCoordinators {
+    fn ask(
+        &self,
+        coordinator: NodeId,
+        partition: SharePartition,
+        request: ShareRequest,
+    ) -> BoxFuture<'_, Result<ShareState, ErrorCode>> {
+        Box::pin(async move {
+            let admin = self.0.get().map(Admin::new);
+            let admin = admin.ok_or(ErrorCode::CoordinatorNotAvailable)?;
+            let node = i32::try_from(coordinator.get()).unwrap_or(i32::MAX);
+            let answer = ask(&admin, node, &partition, request).await;
+            answer.map_err(|error| {
+                tracing::debug!(%error, ?partition, "another broker did not do what a share partition needs");
+                let known = |code: millrace_client::ErrorCode| {
+                    ErrorCode::try_from_code(code.code()).unwrap_or(ErrorCode::UnknownServerError)
+                };
+                error.code().map_or(ErrorCode::NetworkException, known)
+            })
+        })
+    }
+}
+
+async fn ask(
+    admin: &Admin,
+    node: i32,
+    partition: &SharePartition,
+    request: ShareRequest,
+) -> Result<ShareState, RequestError> {
+    let of = WirePartition {
+        group_id: &partition.group_id,
+        topic_id: partition.topic_id,
+        partition: partition.partition,
+    };
+    let done = match request {
+        ShareRequest::Initialize {
+            state_epoch,
+            start_offset,
+        } => {
+            let state = (state_epoch, to_wire(start_offset));
+            admin.initialize_share_state(node, of, state).await
+        }
+        ShareRequest::Read(leader_epoch) => {
+            let read = admin.read_share_state(node, of, leader_epoch).await?;
+            return Ok(state_of(read));
+        }
+        ShareRequest::Write(change) => {
+            let change = WireState {
+                state_epoch: change.state_epoch,
+                leader_epoch: change.leader_epoch,
+                start_offset: to_wire(change.start_offset),
+                batches: change.batches.iter().map(batch_to_wire).collect(),
+            };
+            admin.write_share_state(node, of, &change).await
+        }
+        ShareRequest::ReadSummary => {
+            let read = admin.read_share_state_summary(node, of).await?;
+            return Ok(state_of(read));
+        }
+        ShareRequest::Delete => admin.delete_share_state(node, of).await,
+    };
+    done.map(|()| ShareState::default())
+}
+
+fn state_of(read: WireState) -> ShareState {
+    let batch = |batch: WireBatch| ShareStateBatch {
+        first_offset: Offset::try_from(batch.first_offset).unwrap_or(0),
+        last_offset: Offset::try_from(batch.last_offset).unwrap_or(0),
+        delivery_state: batch.delivery_state,
+        delivery_count: batch.delivery_count,
+    };
+    ShareState {
+        state_epoch: read.state_epoch,
+        leader_epoch: read.leader_epoch,
+        start_offset: Offset::try_from(read.start_offset).ok(),
+        batches: read.batches.into_iter().map(batch).collect(),
+    }
+}
+
+fn batch_to_wire(batch: &ShareStateBatch) -> WireBatch {
+    WireBatch {
+        first_offset: to_wire(Some(batch.first_offset)),
+        last_offset: to_wire(Some(batch.last_offset)),
+        delivery_state: batch.delivery_state,
+        delivery_count: batch.delivery_count,
+    }
+}
+
+/// −1 stands for no offset.
+fn to_wire(offset: Option<Offset>) -> i64 {
+    offset
+        .and_then(|offset| i64::try_from(offset).ok())
+        .unwrap_or(-1)
+}
