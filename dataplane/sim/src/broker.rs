@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use millrace_blockcache::{BlockCache, BlockCacheConfig};
 use millrace_cluster::{Cluster, ClusterParts, Lease, Membership, Takeover};
-use millrace_coordinator::{CoordinatorParts, GroupConfig, GroupCoordinator, LoadError};
+use millrace_coordinator::{
+    CoordinatorParts, GroupConfig, GroupCoordinator, LoadError, NoShareStates,
+};
 use millrace_log::{LogDefaults, LogManager, LogParts, Shared};
 use millrace_meta::{ClusterStore, JoinError, Joining};
 use millrace_model::NodeEpoch;
@@ -275,6 +277,7 @@ impl BrokerParts {
         let groups = GroupCoordinator::open(CoordinatorParts {
             topic: millrace_coordinator::consumer_offsets(&logs),
             topics: Arc::new(logs.clone()),
+            share_states: Arc::new(NoShareStates),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             timers: Timers::new(seams.clock.clone(), tasks.clone()),

@@ -1,6 +1,6 @@
 //! The one place where failures become Kafka's error codes.
 
-use millrace_coordinator::{GroupError, ShareError, TransactionError};
+use millrace_coordinator::{GroupError, ShareError, ShareStateError, TransactionError};
 use millrace_log::error::{
     AppendError, CreatePartitionsError, CreateTopicError, DeleteTopicError, LookupError, ReadError,
     SetTopicConfigsError, TrimError,
@@ -36,6 +36,16 @@ pub(crate) fn of_group(error: &GroupError) -> ErrorCode {
         GroupError::UnreleasedInstanceId => ErrorCode::UnreleasedInstanceId,
         GroupError::UnsupportedAssignor(_) => ErrorCode::UnsupportedAssignor,
         GroupError::InvalidRegularExpression(_) => ErrorCode::InvalidRegularExpression,
+    }
+}
+
+pub(crate) fn of_share_state(error: ShareStateError) -> ErrorCode {
+    match error {
+        ShareStateError::NotAvailable => ErrorCode::CoordinatorNotAvailable,
+        ShareStateError::Fenced => ErrorCode::FencedLeaderEpoch,
+        ShareStateError::FencedStateEpoch => ErrorCode::FencedStateEpoch,
+        ShareStateError::Unknown => ErrorCode::UnknownTopicOrPartition,
+        ShareStateError::Invalid => ErrorCode::InvalidRequest,
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Feature {
 /// The features that are served, by name.
 ///
 /// Left out, because nothing here implements them: `eligible.leader.replicas.version` (there are no replicas
-/// to elect), `kraft.version` (there is no Raft quorum), `share.version` and `streams.version`.
+/// to elect), `kraft.version` (there is no Raft quorum) and `streams.version`.
 pub(crate) const FEATURES: &[Feature] = &[
     // The consumer protocol of KIP-848.
     Feature {
@@ -37,6 +37,13 @@ pub(crate) const FEATURES: &[Feature] = &[
         max: 29,
         finalized: 29,
     },
+    // Share groups (KIP-932).
+    Feature {
+        name: "share.version",
+        min: 0,
+        max: 1,
+        finalized: 1,
+    },
     // 1: flexible fields in the state of transactions; 2: transactions end with a new epoch (KIP-890).
     Feature {
         name: "transaction.version",
@@ -48,7 +55,7 @@ pub(crate) const FEATURES: &[Feature] = &[
 
 /// Clients believe the greatest epoch that any broker tells them, so it must grow with each change of a
 /// finalized level in [`FEATURES`].
-pub(crate) const FINALIZED_EPOCH: i64 = 1;
+pub(crate) const FINALIZED_EPOCH: i64 = 2;
 
 /// The first version of ApiVersions whose clients take 0 for a supported level; older ones refuse the whole
 /// answer (KIP-1022).

@@ -176,6 +176,11 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::WriteShareGroupState => "WriteShareGroupState",
         ApiKey::DeleteShareGroupState => "DeleteShareGroupState",
         ApiKey::ReadShareGroupStateSummary => "ReadShareGroupStateSummary",
+        ApiKey::ShareGroupHeartbeat => "ShareGroupHeartbeat",
+        ApiKey::ShareGroupDescribe => "ShareGroupDescribe",
+        ApiKey::DescribeShareGroupOffsets => "DescribeShareGroupOffsets",
+        ApiKey::AlterShareGroupOffsets => "AlterShareGroupOffsets",
+        ApiKey::DeleteShareGroupOffsets => "DeleteShareGroupOffsets",
         _ => "other",
     }
 }

@@ -83,6 +83,11 @@ const TABLE: &[(ApiKey, Handler)] = &[
     serve!(WriteShareGroupState, write_share_group_state),
     serve!(DeleteShareGroupState, delete_share_group_state),
     serve!(ReadShareGroupStateSummary, read_share_group_state_summary),
+    serve!(ShareGroupHeartbeat, share_group_heartbeat),
+    serve!(ShareGroupDescribe, share_group_describe),
+    serve!(DescribeShareGroupOffsets, describe_share_group_offsets),
+    serve!(AlterShareGroupOffsets, alter_share_group_offsets),
+    serve!(DeleteShareGroupOffsets, delete_share_group_offsets),
 ];
 
 /// The handler of an API.

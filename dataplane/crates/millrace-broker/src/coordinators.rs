@@ -54,9 +54,11 @@ impl Coordinators {
         .await?;
         let other_shares = Arc::new(OtherShareCoordinators::default());
         let router = ShareStateRouter::new(logs.clone(), shares.clone(), other_shares.clone());
+        let share_states: Arc<dyn ShareStates> = Arc::new(router);
         let groups = GroupCoordinator::open(CoordinatorParts {
             topic: millrace_coordinator::consumer_offsets(logs),
             topics: Arc::new(logs.clone()),
+            share_states: Arc::clone(&share_states),
             clock: seams.clock.clone(),
             random: seams.random.clone(),
             timers: timers.clone(),
@@ -81,7 +83,7 @@ impl Coordinators {
             groups,
             transactions,
             shares,
-            share_states: Arc::new(router),
+            share_states,
             others,
             other_shares,
             producer_ids,

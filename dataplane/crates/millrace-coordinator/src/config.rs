@@ -58,6 +58,22 @@ pub(crate) const PATTERN_REFRESH_MIN: Duration = Duration::from_secs(1);
 /// describe topics count from then on (Kafka's number).
 pub(crate) const PATTERN_REFRESH_MAX: Duration = Duration::from_secs(600);
 
+/// Topics that one member of a share group may subscribe to.
+pub const SHARE_MEMBER_TOPICS_MAX: usize = 10_000;
+
+/// When members ask again whose group waits for the states of its share partitions: they have been assigned nothing until then, or
+/// not all.
+pub(crate) const SHARE_INITIALIZING_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long after a failure the share coordinator is not asked again to initialize the states of a group.
+pub(crate) const SHARE_STATES_RETRY: Duration = Duration::from_secs(5);
+
+/// States of share partitions that one group asks the share coordinator for at the same time.
+pub(crate) const SHARE_STATES_ASKED_MAX: usize = 16;
+
+/// How long the share coordinator may take to answer about one share partition.
+pub(crate) const SHARE_STATE_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Which members may convert a group to the other protocol: `group.consumer.migration.policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MigrationPolicy {
@@ -120,6 +136,27 @@ impl Default for ConsumerGroupConfig {
     }
 }
 
+/// Settings of share groups (KIP-932). Their members have no say in them.
+#[derive(Debug, Clone)]
+pub struct ShareGroupConfig {
+    /// `group.share.session.timeout.ms`
+    pub session_timeout: Duration,
+    /// `group.share.heartbeat.interval.ms`
+    pub heartbeat_interval: Duration,
+    /// `group.share.max.size`: members of one group.
+    pub group_size_max: usize,
+}
+
+impl Default for ShareGroupConfig {
+    fn default() -> Self {
+        Self {
+            session_timeout: Duration::from_secs(45),
+            heartbeat_interval: Duration::from_secs(5),
+            group_size_max: 200,
+        }
+    }
+}
+
 /// Settings of the coordinator. The names in quotes are the broker's properties.
 #[derive(Debug, Clone)]
 pub struct GroupConfig {
@@ -148,6 +185,8 @@ pub struct GroupConfig {
     pub consumer: ConsumerGroupConfig,
     /// What is set for single groups; the other settings hold for those that do not set them.
     pub of_groups: GroupConfigs,
+    /// `group.share.*`
+    pub share: ShareGroupConfig,
 }
 
 impl Default for GroupConfig {
@@ -164,6 +203,7 @@ impl Default for GroupConfig {
             rewrite_after_records: 50_000,
             consumer: ConsumerGroupConfig::default(),
             of_groups: GroupConfigs::default(),
+            share: ShareGroupConfig::default(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The coordinator as the rest of the broker sees it.
 
+mod share;
+
 use std::{
     collections::BTreeSet,
     fmt,
@@ -21,7 +23,7 @@ use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    GroupConfig, GroupError, LoadError, Topics,
+    GroupConfig, GroupError, LoadError, ShareStates, Topics,
     config::{GROUP_WRITES_BYTES_MAX, GROUPS_MAX},
     group::{Group, GroupGround, Outcome, encoded, offset_bytes},
     kept::Written,
@@ -42,8 +44,10 @@ use crate::{
 pub struct CoordinatorParts {
     /// The topic that keeps the groups.
     pub topic: Arc<dyn StateTopic>,
-    /// The topics that consumer groups subscribe to.
+    /// The topics that consumer groups and share groups subscribe to.
     pub topics: Arc<dyn Topics>,
+    /// The share coordinator of each share partition.
+    pub share_states: Arc<dyn ShareStates>,
     /// Time.
     pub clock: SharedClock,
     /// Randomness, for member ids.
@@ -68,6 +72,8 @@ struct Inner {
     partitions: Arc<Partitions<Group>>,
     ground: Ground<Group>,
     random: SharedRandom,
+    tasks: Supervisor,
+    share_states: Arc<dyn ShareStates>,
     sweeper: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
@@ -132,6 +138,8 @@ impl GroupCoordinator {
             partitions,
             ground,
             random: parts.random,
+            tasks: parts.tasks.clone(),
+            share_states: parts.share_states,
             sweeper: Mutex::default(),
         });
         let sweeping = parts
@@ -598,10 +606,14 @@ impl GroupCoordinator {
         cell.read(Group::describe)
     }
 
-    /// Deletes a group without members and its offsets; the answer comes when that is durable.
+    /// Deletes a group without members and its offsets, or what it knows of its place in share partitions; the answer comes when
+    /// that is durable.
     #[must_use]
     pub fn delete(&self, group_id: &str) -> Waiting<()> {
         let deleted = || {
+            if let Some(deleting) = self.delete_share(group_id)? {
+                return Ok(deleting);
+            }
             let shard = self.shard(group_id)?;
             let cell = shard.cell(group_id)?.ok_or(GroupError::GroupIdNotFound)?;
             let (reply, answer) = oneshot::channel();
@@ -664,6 +676,7 @@ impl GroupCoordinator {
             Some(behind_all(turn))
         });
         join_all(forgotten.into_iter().flatten()).await;
+        self.share_topics_deleted(topics);
     }
 
     /// All groups that are served here.
@@ -758,6 +771,8 @@ async fn sweep_for_ever(coordinator: Weak<Inner>) {
         }
     }
 }
+
+pub use share::ShareStateResults;
 
 #[cfg(test)]
 pub(crate) mod tests;

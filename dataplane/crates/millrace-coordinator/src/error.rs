@@ -46,7 +46,7 @@ pub enum GroupError {
     #[error("join again with the member id {0}")]
     MemberIdRequired(String),
     /// The group has as many members as the broker allows.
-    #[error("the group has reached group.max.size")]
+    #[error("the group has as many members as the broker allows")]
     GroupMaxSizeReached,
     /// The broker holds as many groups as it can.
     #[error("the broker holds as many groups as it can; delete unused ones")]

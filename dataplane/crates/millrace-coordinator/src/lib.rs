@@ -1,10 +1,13 @@
-//! Consumer groups: Kafka's classic protocol and the one of KIP-848, kept in `__consumer_offsets`; transactions, kept
-//! in `__transaction_state`; and the state of share partitions, kept in `__share_group_state`. Knows nothing of sockets nor of the wire's versions.
+//! Consumer groups: Kafka's classic protocol and the one of KIP-848; share groups (KIP-932); both kept in
+//! `__consumer_offsets`; transactions, kept in `__transaction_state`; and the state of share partitions, kept in
+//! `__share_group_state`. Knows nothing of sockets nor of the wire's versions.
 //!
 //! | part | what it is |
 //! |---|---|
 //! | `group` | the pure state machine of one group; classic unless it has a consumer group |
 //! | `consumer` | the pure state machine of a consumer group (KIP-848), and its assignors |
+//! | `share` | the pure state machine of a share group (KIP-932), and its assignor |
+//! | `stored` | what the log holds of a consumer group or a share group |
 //! | `topics` | the seam to the topics that assignors see |
 //! | `records` | Kafka's record formats |
 //! | `log` | the seam to the partitions that keep the records |
@@ -39,8 +42,10 @@ mod partitions;
 mod pattern;
 mod records;
 mod shard;
+mod share;
 mod share_coordinator;
 mod share_state;
+mod stored;
 mod subscription;
 mod topics;
 mod transaction;
@@ -48,7 +53,7 @@ mod writer;
 
 pub use config::GroupConfig;
 pub use consumer::Assignor;
-pub use coordinator::{CoordinatorParts, GroupCoordinator, Waiting};
+pub use coordinator::{CoordinatorParts, GroupCoordinator, ShareStateResults, Waiting};
 pub use error::GroupError;
 pub use group_configs::{
     AllowedTime, GroupConfigDefinition, GroupConfigKind, GroupConfigLimits, GroupConfigs,
@@ -68,7 +73,9 @@ pub use share_coordinator::{
         ShareStateMetrics,
     },
 };
-pub use share_state::{SharePartition, ShareState, ShareStateBatch, ShareStateError, ShareStates};
+pub use share_state::{
+    NoShareStates, SharePartition, ShareState, ShareStateBatch, ShareStateError, ShareStates,
+};
 pub use topics::Topics;
 pub use transaction::{
     MarkerOutcome, MarkerWriter, ProducerIdSource, TransactionCoordinator, TransactionParts,

@@ -180,6 +180,8 @@ pub enum GroupKind {
     Classic,
     /// The broker assigns (KIP-848).
     Consumer,
+    /// The members share partitions, and the broker assigns (KIP-932).
+    Share,
 }
 
 impl GroupKind {
@@ -189,6 +191,7 @@ impl GroupKind {
         match self {
             Self::Classic => "classic",
             Self::Consumer => "consumer",
+            Self::Share => "share",
         }
     }
 }
@@ -314,7 +317,7 @@ pub const LEAVE_EPOCH: i32 = -1;
 /// The epoch with which a static member leaves for a while.
 pub const LEAVE_STATIC_EPOCH: i32 = -2;
 
-/// The answer to a ConsumerGroupHeartbeat.
+/// The answer to a ConsumerGroupHeartbeat or ShareGroupHeartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerHeartbeatAnswer {
     /// The member's id from now on.
@@ -370,6 +373,59 @@ pub struct ConsumerDescription {
     pub target: Vec<NamedPartitions>,
     /// Whether it uses the classic protocol.
     pub is_classic: bool,
+}
+
+/// A ShareGroupHeartbeat request. What is `None` has not changed since the member's last one.
+#[derive(Debug, Clone, Default)]
+pub struct ShareHeartbeat {
+    /// The member's group.
+    pub group_id: String,
+    /// The id that the member has given itself.
+    pub member_id: String,
+    /// 0 to join, −1 to leave.
+    pub member_epoch: i32,
+    /// `client.rack`
+    pub rack_id: Option<String>,
+    /// The topics that it subscribes to.
+    pub names: Option<Vec<String>>,
+    /// The client's own name.
+    pub client_id: String,
+    /// Where the client connects from, for display.
+    pub client_host: String,
+}
+
+/// All that is shown of a share group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareGroupDescription {
+    /// Its state.
+    pub state: GroupState,
+    /// Counts the changes of its members, its topics and the partitions that can be assigned.
+    pub group_epoch: i32,
+    /// The group epoch that the target assignment was made for.
+    pub assignment_epoch: i32,
+    /// The assignor that made it.
+    pub assignor: &'static str,
+    /// Its members, by id.
+    pub members: Vec<ShareMemberDescription>,
+}
+
+/// All that is shown of a member of a share group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareMemberDescription {
+    /// The member's id.
+    pub member_id: String,
+    /// Its rack.
+    pub rack_id: Option<String>,
+    /// Its epoch.
+    pub member_epoch: i32,
+    /// The client's own name.
+    pub client_id: String,
+    /// Where it connects from.
+    pub client_host: String,
+    /// The topics that it subscribes to.
+    pub names: Vec<String>,
+    /// What it has.
+    pub assignment: Vec<NamedPartitions>,
 }
 
 /// Offsets to be committed in a producer's transaction.

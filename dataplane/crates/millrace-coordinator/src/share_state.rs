@@ -126,3 +126,49 @@ pub trait ShareStates: fmt::Debug + Send + Sync + 'static {
     /// Deletes the state. Deleting what is not there succeeds.
     fn delete(&self, partition: SharePartition) -> BoxFuture<'_, Result<(), ShareStateError>>;
 }
+
+/// No share coordinator: nothing is ever available.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoShareStates;
+
+fn not_available<T: Send + 'static>() -> BoxFuture<'static, Result<T, ShareStateError>> {
+    Box::pin(std::future::ready(Err(ShareStateError::NotAvailable)))
+}
+
+impl ShareStates for NoShareStates {
+    fn initialize(
+        &self,
+        _: SharePartition,
+        _: i32,
+        _: Option<Offset>,
+    ) -> BoxFuture<'_, Result<(), ShareStateError>> {
+        not_available()
+    }
+
+    fn read(
+        &self,
+        _: SharePartition,
+        _: i32,
+    ) -> BoxFuture<'_, Result<ShareState, ShareStateError>> {
+        not_available()
+    }
+
+    fn write(
+        &self,
+        _: SharePartition,
+        _: ShareState,
+    ) -> BoxFuture<'_, Result<(), ShareStateError>> {
+        not_available()
+    }
+
+    fn read_summary(
+        &self,
+        _: SharePartition,
+    ) -> BoxFuture<'_, Result<ShareState, ShareStateError>> {
+        not_available()
+    }
+
+    fn delete(&self, _: SharePartition) -> BoxFuture<'_, Result<(), ShareStateError>> {
+        not_available()
+    }
+}

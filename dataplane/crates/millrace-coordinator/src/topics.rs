@@ -1,6 +1,6 @@
 //! The seam to the topics of the cluster, as consumer groups see them.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use millrace_log::LogManager;
 use millrace_model::{TopicId, TopicName};
@@ -38,6 +38,35 @@ impl Topics for LogManager {
     fn names(&self) -> Vec<TopicName> {
         let topics = Self::topics(self);
         topics.iter().map(|topic| topic.name.clone()).collect()
+    }
+}
+
+/// A number that is another one whenever one of these topics is created, deleted or gets partitions; 0 where there are none.
+pub(crate) fn hash_of(topics: &dyn Topics, names: &BTreeSet<&String>) -> i64 {
+    let mut hash = Fnv::new();
+    let mut any = false;
+    for name in names {
+        if let Some((id, partitions)) = topics.find(name) {
+            any = true;
+            hash.add(id.0.as_bytes());
+            hash.add(&partitions.to_be_bytes());
+        }
+    }
+    if any { hash.0.cast_signed() } else { 0 }
+}
+
+/// The 64-bit FNV-1a hash: the same on every broker and in every version.
+struct Fnv(u64);
+
+impl Fnv {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
     }
 }
 

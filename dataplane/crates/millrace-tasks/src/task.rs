@@ -91,6 +91,8 @@ tasks! {
     MetadataFeed = "metadata-feed",
     /// Changes access control lists, client quotas, credentials and delegation tokens.
     SecurityChanges = "security-changes",
+    /// Has the states of a share group's partitions initialized or deleted.
+    ShareStates = "share-states",
     /// Acknowledges the appends of one stream.
     StreamAcknowledge = "stream-acknowledge",
     /// Opens partitions once the bucket answers that was down at startup.

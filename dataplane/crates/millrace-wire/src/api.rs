@@ -98,6 +98,11 @@ pub const SUPPORTED: &[ApiSupport] = &[
     serve(ApiKey::WriteShareGroupState, 0, 0),
     serve(ApiKey::DeleteShareGroupState, 0, 0),
     serve(ApiKey::ReadShareGroupStateSummary, 0, 0),
+    serve(ApiKey::ShareGroupHeartbeat, 1, 1),
+    serve(ApiKey::ShareGroupDescribe, 1, 1),
+    serve(ApiKey::DescribeShareGroupOffsets, 0, 0),
+    serve(ApiKey::AlterShareGroupOffsets, 0, 0),
+    serve(ApiKey::DeleteShareGroupOffsets, 0, 0),
 ];
 
 /// The version that the codec knows and that is written as this one: some versions differ from the one before only in
@@ -145,8 +150,10 @@ mod tests {
         };
     }
 
+    type Codec = (ApiKey, fn() -> VersionRange);
+
     /// The versions that the codec can both read and answer.
-    static CODECS: &[(ApiKey, fn() -> VersionRange)] = by_key! {
+    static CODECS: &[Codec] = by_key! {
             Produce => ProduceRequest, ProduceResponse;
             Fetch => FetchRequest, FetchResponse;
             ListOffsets => ListOffsetsRequest, ListOffsetsResponse;
@@ -212,6 +219,11 @@ mod tests {
             WriteShareGroupState => WriteShareGroupStateRequest, WriteShareGroupStateResponse;
             DeleteShareGroupState => DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
             ReadShareGroupStateSummary => ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
+            ShareGroupHeartbeat => ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse;
+            ShareGroupDescribe => ShareGroupDescribeRequest, ShareGroupDescribeResponse;
+            DescribeShareGroupOffsets => DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse;
+            AlterShareGroupOffsets => AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse;
+            DeleteShareGroupOffsets => DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse;
     };
 
     fn codec_of(api_key: ApiKey) -> (i16, i16) {

@@ -13,6 +13,7 @@ mod producers;
 mod reader;
 mod requests;
 mod responses;
+mod share_groups;
 mod share_states;
 mod telemetry;
 mod transactions;

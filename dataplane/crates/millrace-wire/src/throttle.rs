@@ -59,6 +59,11 @@ const fn place(api_key: ApiKey) -> Option<(i16, Place)> {
         | ApiKey::ConsumerGroupDescribe
         | ApiKey::GetTelemetrySubscriptions
         | ApiKey::PushTelemetry
+        | ApiKey::ShareGroupHeartbeat
+        | ApiKey::ShareGroupDescribe
+        | ApiKey::DescribeShareGroupOffsets
+        | ApiKey::AlterShareGroupOffsets
+        | ApiKey::DeleteShareGroupOffsets
         | ApiKey::ListConfigResources
         | ApiKey::DescribeTopicPartitions => 0,
         ApiKey::Fetch
@@ -229,6 +234,11 @@ mod tests {
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatResponse,
             GetTelemetrySubscriptions GetTelemetrySubscriptionsResponse, PushTelemetry PushTelemetryResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeResponse,
+            ShareGroupHeartbeat ShareGroupHeartbeatResponse,
+            ShareGroupDescribe ShareGroupDescribeResponse,
+            DescribeShareGroupOffsets DescribeShareGroupOffsetsResponse,
+            AlterShareGroupOffsets AlterShareGroupOffsetsResponse,
+            DeleteShareGroupOffsets DeleteShareGroupOffsetsResponse,
             CreateDelegationToken CreateDelegationTokenResponse,
             RenewDelegationToken RenewDelegationTokenResponse,
             ExpireDelegationToken ExpireDelegationTokenResponse,

@@ -38,8 +38,8 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
             return dead(id, code.code());
         }
         match context.groups.describe(&id) {
-            // ConsumerGroupDescribe shows them.
-            Ok(group) if group.kind == GroupKind::Consumer => {
+            // ConsumerGroupDescribe and ShareGroupDescribe show the others.
+            Ok(group) if group.kind != GroupKind::Classic => {
                 unknown(id, &GroupError::GroupIdNotFound, call.version())
             }
             Ok(group) => {

@@ -515,8 +515,9 @@ async fn start(
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let producer_ids = Arc::new(ProducerIds::new(shared.clone()));
     let seams = (random, clock, &timers);
-    let (groups, transactions) = coordinators(&logs, &producer_ids, seams, settings).await;
     let (share_coordinator, share_states) = share_coordinator(&logs, clock, &timers).await;
+    let (groups, transactions) =
+        coordinators(&logs, &producer_ids, seams, settings, &share_states).await;
     let network = Network::new(clock.clone(), Supervisor::new(), settings.network);
     let service = ApiService::new(ApiParts {
         tasks: Supervisor::new(),
@@ -555,11 +556,13 @@ async fn coordinators(
     producer_ids: &Arc<ProducerIds>,
     (random, clock, timers): (&SharedRandom, &SharedClock, &Timers),
     settings: &Settings,
+    share_states: &Arc<dyn ShareStates>,
 ) -> (GroupCoordinator, TransactionCoordinator) {
     let groups = GroupCoordinator::open(CoordinatorParts {
         tasks: Supervisor::new(),
         topic: millrace_coordinator::consumer_offsets(logs),
         topics: Arc::new(logs.clone()),
+        share_states: Arc::clone(share_states),
         clock: clock.clone(),
         random: random.clone(),
         timers: timers.clone(),

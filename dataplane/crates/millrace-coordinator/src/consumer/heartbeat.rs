@@ -227,7 +227,7 @@ impl ConsumerGroup {
         }
         self.subscribe(id, subscription);
         let is_unchanged = self.members.get(id).is_none_or(|m| m.stored() == before);
-        if !is_unchanged || self.stored.lacks_member(id) {
+        if !is_unchanged || self.stored.lacks(&ConsumerPart::Member(id.to_owned())) {
             self.store_member(id);
         }
         let now = self.members.get(id).map(|member| &member.subscription);

@@ -43,12 +43,11 @@ pub(crate) use self::{
     classic::CONSUMER,
     convert::ClassicMember,
     pattern::MayDescribe,
-    stored::{COPIES, Parts, bytes_of, subscription_bytes},
+    stored::{Parts, bytes_of, partitions_bytes, subscription_bytes, texts_bytes},
 };
 use self::{
     member::{Member, parts_of},
     pattern::Patterns,
-    stored::Stored,
 };
 use crate::{
     GroupConfig, GroupError,
@@ -57,6 +56,7 @@ use crate::{
         ConsumerDescription, ConsumerGroupDescription, GroupState, NamedPartitions, TopicPartitions,
     },
     records::{ConsumerPart, ConsumerValue, MemberState, StoredCurrent},
+    stored::Stored,
     topics::SharedTopics,
 };
 
@@ -78,7 +78,7 @@ pub(crate) struct ConsumerGroup {
     patterns: Patterns,
     /// The topics' revision when the hash was computed last.
     seen_topics: Option<u64>,
-    stored: Stored,
+    stored: Stored<ConsumerPart>,
     wake_at: Option<Duration>,
 }
 

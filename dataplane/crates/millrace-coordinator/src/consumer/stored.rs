@@ -1,6 +1,6 @@
 //! What the log holds of a consumer group: what it will hold once all is written, and what is durable.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use super::{ConsumerGroup, Member};
 use crate::{
@@ -11,52 +11,18 @@ use crate::{
     records::{
         ConsumerPart, ConsumerValue, GroupRecord, Key, MemberState, StoredConsumer, StoredPattern,
     },
+    stored::{self, Part, Stored},
     topics::SharedTopics,
 };
 
 /// Values by what they are about.
-pub(crate) type Parts = BTreeMap<ConsumerPart, ConsumerValue>;
+pub(crate) type Parts = stored::Parts<ConsumerPart>;
 
-/// What a value costs in memory for each copy: in the group itself, and in both tables below.
-pub(crate) const COPIES: u64 = 3;
+impl Part for ConsumerPart {
+    type Value = ConsumerValue;
 
-/// See the module.
-#[derive(Debug, Default)]
-pub(super) struct Stored {
-    /// What the log holds once all that was pushed is written.
-    latest: Parts,
-    /// What is durable.
-    durable: Parts,
-    /// What was pushed and not taken yet.
-    pending: Vec<(ConsumerPart, Option<ConsumerValue>)>,
-    /// A write failed: the log lacks something that will not come by itself.
-    lacks: bool,
-    bytes: u64,
-}
-
-impl Stored {
-    /// A new value for the log; none deletes.
-    pub(super) fn push(&mut self, part: ConsumerPart, value: Option<ConsumerValue>) {
-        let before = match &value {
-            Some(value) => {
-                self.bytes += bytes_of(&part, value);
-                self.latest.insert(part.clone(), value.clone())
-            }
-            None => self.latest.remove(&part),
-        };
-        if let Some(before) = &before {
-            self.bytes -= bytes_of(&part, before);
-        }
-        if before.is_some() || value.is_some() {
-            self.pending.push((part, value));
-        }
-    }
-
-    /// Whether a member was never written.
-    pub(super) fn lacks_member(&self, id: &str) -> bool {
-        !self
-            .latest
-            .contains_key(&ConsumerPart::Member(id.to_owned()))
+    fn bytes(&self, value: &ConsumerValue) -> u64 {
+        bytes_of(self, value)
     }
 }
 
@@ -64,40 +30,27 @@ impl ConsumerGroup {
     /// What has to be written since this was last asked, oldest first.
     /// `is_settled` where no write is on its way.
     pub(crate) fn take_records(&mut self, is_settled: bool) -> Vec<GroupRecord> {
-        let stored = &mut self.stored;
-        let mut pending = std::mem::take(&mut stored.pending);
-        if stored.lacks && is_settled {
-            stored.lacks = false;
-            pending = missing(&stored.latest, &stored.durable);
-        }
+        let changes = self.stored.take(is_settled).into_iter();
         let record = |(part, value)| {
             let group = self.id.clone();
             GroupRecord::Consumer(Key::Consumer { group, part }, value)
         };
-        pending.into_iter().map(record).collect()
+        changes.map(record).collect()
     }
 
     /// A write has reached the log, or could not.
     pub(crate) fn write_finished(&mut self, records: Vec<GroupRecord>, durable: bool) {
-        let stored = &mut self.stored;
-        stored.lacks |= !durable;
-        let records = records.into_iter().filter(|_| durable);
-        for record in records {
-            match record {
-                GroupRecord::Consumer(Key::Consumer { part, .. }, Some(value)) => {
-                    stored.durable.insert(part, value);
-                }
-                GroupRecord::Consumer(Key::Consumer { part, .. }, None) => {
-                    stored.durable.remove(&part);
-                }
-                _ => {}
-            }
-        }
+        let change = |record| match record {
+            GroupRecord::Consumer(Key::Consumer { part, .. }, value) => Some((part, value)),
+            _ => None,
+        };
+        let changes = records.into_iter().filter_map(change);
+        self.stored.write_finished(changes, durable);
     }
 
     /// The live records of the group.
     pub(crate) fn durable_records(&self) -> impl Iterator<Item = GroupRecord> + '_ {
-        self.stored.durable.iter().map(|(part, value)| {
+        self.stored.durable().iter().map(|(part, value)| {
             let key = Key::Consumer {
                 group: self.id.clone(),
                 part: part.clone(),
@@ -109,24 +62,22 @@ impl ConsumerGroup {
     /// What the log will hold.
     #[cfg(test)]
     pub(super) fn stored_parts(&self) -> impl Iterator<Item = &ConsumerPart> {
-        self.stored.latest.keys()
+        self.stored.latest().keys()
     }
 
     /// How many live records there are.
     pub(crate) fn durable_count(&self) -> usize {
-        self.stored.durable.len()
+        self.stored.durable().len()
     }
 
     /// What the group costs, in bytes.
     pub(crate) const fn memory_bytes(&self) -> u64 {
-        COPIES * self.stored.bytes
+        self.stored.memory_bytes()
     }
 
     /// The records that delete all that the log will hold of the group.
     pub(crate) fn delete_all(&mut self) {
-        for part in self.stored.latest.keys().cloned().collect::<Vec<_>>() {
-            self.stored.push(part, None);
-        }
+        self.stored.delete_all();
     }
 
     /// The group as the log holds it; none where it holds no group, only leftovers of one. Sessions
@@ -157,13 +108,7 @@ impl ConsumerGroup {
         for (part, value) in &parts {
             group.restore_part(part, value, now);
         }
-        group.stored.bytes = parts
-            .iter()
-            .map(|(part, value)| bytes_of(part, value))
-            .sum();
-        group.stored.latest.clone_from(&parts);
-        group.stored.durable = parts;
-        group.stored.pending.clear();
+        group.stored = Stored::restored(parts);
         Some(group)
     }
 
@@ -199,17 +144,6 @@ impl ConsumerGroup {
             _ => {}
         }
     }
-}
-
-/// What turns `durable` into `latest`.
-fn missing(latest: &Parts, durable: &Parts) -> Vec<(ConsumerPart, Option<ConsumerValue>)> {
-    let gone = durable.keys().filter(|part| !latest.contains_key(part));
-    let new = latest
-        .iter()
-        .filter(|(part, value)| durable.get(part) != Some(value));
-    let gone = gone.map(|part| (part.clone(), None));
-    gone.chain(new.map(|(part, value)| (part.clone(), Some(value.clone()))))
-        .collect()
 }
 
 /// What a record costs in memory, in bytes.
@@ -254,7 +188,7 @@ fn names_bytes(member: &StoredConsumer) -> usize {
     named + protocols + texts_bytes(&member.names)
 }
 
-fn texts_bytes(texts: &[String]) -> usize {
+pub(crate) fn texts_bytes(texts: &[String]) -> usize {
     texts
         .iter()
         .map(|text| size_of::<String>() + text.len())
@@ -262,7 +196,7 @@ fn texts_bytes(texts: &[String]) -> usize {
 }
 
 /// A topic with its table, and a partition in it, its place among those that are owned and in the target.
-fn partitions_bytes(partitions: &TopicPartitions) -> usize {
+pub(crate) fn partitions_bytes(partitions: &TopicPartitions) -> usize {
     const TOPIC_BYTES: usize = 64;
     const PARTITION_BYTES: usize = 32;
     let count: usize = partitions

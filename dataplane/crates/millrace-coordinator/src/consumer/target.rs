@@ -13,7 +13,7 @@ use super::{
     assignor::{Spec, SpecMember},
     member::Subscription,
 };
-use crate::messages::TopicPartitions;
+use crate::{messages::TopicPartitions, topics::hash_of};
 
 /// What distinct subscriptions name.
 type Resolved = HashMap<Arc<Subscription>, BTreeSet<TopicId>>;
@@ -82,17 +82,7 @@ impl ConsumerGroup {
     pub(super) fn hash_topics(&self) -> i64 {
         let subscriptions = self.subscriptions();
         let names = subscriptions.into_iter().flat_map(|of| self.names_of(of));
-        let names: BTreeSet<&String> = names.collect();
-        let mut hash = Fnv::new();
-        let mut any = false;
-        for name in names {
-            if let Some((id, partitions)) = self.topics.find(name) {
-                any = true;
-                hash.add(id.0.as_bytes());
-                hash.add(&partitions.to_be_bytes());
-            }
-        }
-        if any { hash.0.cast_signed() } else { 0 }
+        hash_of(&*self.topics, &names.collect())
     }
 
     /// The assignor that most members vote for; the broker's first where nobody votes.
@@ -163,20 +153,5 @@ impl ConsumerGroup {
         });
         let members = members.collect();
         self.assignor().assign(&Spec { members, topics })
-    }
-}
-
-/// The 64-bit FNV-1a hash: the same on every broker and in every version.
-struct Fnv(u64);
-
-impl Fnv {
-    const fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
     }
 }

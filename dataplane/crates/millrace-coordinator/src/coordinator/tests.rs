@@ -1,6 +1,7 @@
 mod bounds;
 mod consumers;
 mod partitions;
+mod share;
 mod transactional;
 
 use std::{pin::pin, sync::atomic::Ordering, time::Duration};
@@ -10,6 +11,7 @@ use millrace_log::TransactionMarker;
 use millrace_tasks::Supervisor;
 use millrace_time::{ManualClock, SeededRandom};
 
+use self::share::MemoryShareStates;
 use super::*;
 use crate::{
     config::ID_BYTES_MAX, log::memory::MemoryTopic, messages::Protocol, partitions::partition_of,
@@ -21,15 +23,25 @@ struct World {
     clock: Arc<ManualClock>,
     timers: Timers,
     coordinator: GroupCoordinator,
+    states: Arc<MemoryShareStates>,
 }
 
 async fn open(topic: &Arc<MemoryTopic>, config: GroupConfig) -> World {
+    open_with(topic, config, Arc::default()).await
+}
+
+async fn open_with(
+    topic: &Arc<MemoryTopic>,
+    config: GroupConfig,
+    states: Arc<MemoryShareStates>,
+) -> World {
     let clock = ManualClock::shared();
     let timers = Timers::new(clock.clone(), Supervisor::new());
     let parts = CoordinatorParts {
         tasks: Supervisor::new(),
         topic: topic.clone(),
         topics: MemoryTopics::with(&[("t", 4)]),
+        share_states: states.clone(),
         clock: clock.clone(),
         random: SeededRandom::shared(1),
         timers: timers.clone(),
@@ -41,6 +53,7 @@ async fn open(topic: &Arc<MemoryTopic>, config: GroupConfig) -> World {
         clock,
         timers,
         coordinator,
+        states,
     }
 }
 

@@ -9,21 +9,23 @@ use super::{Effect, Group, Member, Now, Then, answer, member::Reply};
 use crate::{
     GroupError,
     config::{MEMBER_BYTES, OFFSET_BYTES},
-    consumer::{COPIES, ClassicMember, ConsumerGroup, MayDescribe, bytes_of, subscription_bytes},
+    consumer::{ClassicMember, ConsumerGroup, MayDescribe, bytes_of, subscription_bytes},
     messages::{
         Caller, ConsumerGroupDescription, ConsumerHeartbeat, ConsumerHeartbeatAnswer,
         GroupDescription, GroupKind, GroupState, JOIN_EPOCH, JoinRequest, Joined, LEAVE_EPOCH,
         LEAVE_STATIC_EPOCH, Leaving, MemberDescription, SyncRequest, Synced,
     },
     records::{GroupRecord, Key},
+    share,
+    stored::COPIES,
     subscription,
     topics::SharedTopics,
 };
 
 /// What happens once a write is durable, or could not be written.
-type Settled = Box<dyn FnOnce(Result<(), GroupError>) + Send>;
+pub(super) type Settled = Box<dyn FnOnce(Result<(), GroupError>) + Send>;
 
-/// Records of a consumer group on their way to the log.
+/// Records of a consumer group or a share group on their way to the log.
 pub(crate) struct ConsumerWrite {
     pub(super) records: Vec<GroupRecord>,
     then: Option<Settled>,
@@ -42,6 +44,9 @@ impl ConsumerWrite {
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |record: &GroupRecord| match record {
             GroupRecord::Consumer(Key::Consumer { part, .. }, Some(value)) => bytes_of(part, value),
+            GroupRecord::Share(Key::Share { part, .. }, Some(value)) => {
+                share::bytes_of(part, value)
+            }
             _ => OFFSET_BYTES,
         };
         self.records.iter().map(bytes).sum()
@@ -56,7 +61,7 @@ impl ConsumerWrite {
 }
 
 /// Hands a result to who waits for it, once what it depends on is durable.
-fn reply_with<T: Send + 'static>(reply: Reply<T>, value: T) -> Option<Settled> {
+pub(super) fn reply_with<T: Send + 'static>(reply: Reply<T>, value: T) -> Option<Settled> {
     Some(Box::new(move |result: Result<(), GroupError>| {
         answer(reply, result.map(|()| value));
     }))
@@ -65,9 +70,10 @@ fn reply_with<T: Send + 'static>(reply: Reply<T>, value: T) -> Option<Settled> {
 impl Group {
     /// The group's protocol.
     pub(crate) const fn kind(&self) -> GroupKind {
-        match self.consumer {
-            Some(_) => GroupKind::Consumer,
-            None => GroupKind::Classic,
+        match (&self.consumer, &self.share) {
+            (Some(_), _) => GroupKind::Consumer,
+            (None, Some(_)) => GroupKind::Share,
+            (None, None) => GroupKind::Classic,
         }
     }
 
@@ -88,6 +94,7 @@ impl Group {
         let (reply, answered) = oneshot::channel();
         let heard = match &mut self.consumer {
             _ if self.state == GroupState::Dead => Err(GroupError::CoordinatorNotAvailable),
+            _ if self.share.is_some() => Err(GroupError::GroupIdNotFound),
             Some(consumer) => consumer.heartbeat(request, may_describe, now),
             None => self.convert_and_hear(request, topics, may_describe, now),
         };
@@ -204,7 +211,7 @@ impl Group {
         self.push_write(records, then);
     }
 
-    fn push_write(&mut self, records: Vec<GroupRecord>, then: Option<Settled>) {
+    pub(super) fn push_write(&mut self, records: Vec<GroupRecord>, then: Option<Settled>) {
         if records.is_empty() && then.is_none() {
             return;
         }
@@ -245,6 +252,8 @@ impl Group {
         }
         if let Some(consumer) = &mut self.consumer {
             consumer.write_finished(records, result.is_ok());
+        } else if let Some(share) = &mut self.share {
+            share.write_finished(records, result.is_ok());
         }
         if let Some(then) = then {
             then(result);

@@ -10,6 +10,7 @@ use crate::{
     consumer::CONSUMER,
     messages::{GroupDescription, GroupKind, GroupListing, GroupState, MemberDescription},
     records::{GroupRecord, Key},
+    share::SHARE,
 };
 
 impl Group {
@@ -21,6 +22,7 @@ impl Group {
             protocol_type: match self.kind() {
                 GroupKind::Classic => self.protocol_type.clone().unwrap_or_default(),
                 GroupKind::Consumer => CONSUMER.to_owned(),
+                GroupKind::Share => SHARE.to_owned(),
             },
             state: self.state(),
         }
@@ -30,6 +32,9 @@ impl Group {
     pub(crate) fn describe(&self) -> GroupDescription {
         if let Some(consumer) = &self.consumer {
             return self.describe_as_classic(consumer);
+        }
+        if let Some(share) = &self.share {
+            return self.describe_share_as_classic(share);
         }
         let protocol = match self.state {
             GroupState::Stable => self.protocol.clone().unwrap_or_default(),
@@ -79,9 +84,12 @@ impl Group {
         });
         let consumer = self.consumer.iter();
         let consumer = consumer.flat_map(|consumer| consumer.durable_records());
+        let share = self.share.iter();
+        let share = share.flat_map(|share| share.durable_records());
         generation
             .into_iter()
             .chain(consumer)
+            .chain(share)
             .chain(offsets)
             .collect()
     }
@@ -90,7 +98,9 @@ impl Group {
     pub(crate) fn durable_count(&self) -> usize {
         let consumer = self.consumer.as_ref();
         let consumer = consumer.map_or(0, |consumer| consumer.durable_count());
-        usize::from(self.stored.is_some()) + consumer + self.offsets.len()
+        let share = self.share.as_ref();
+        let share = share.map_or(0, |share| share.durable_count());
+        usize::from(self.stored.is_some()) + consumer + share + self.offsets.len()
     }
 
     /// The records that delete all that the log holds of the group.
@@ -99,6 +109,7 @@ impl Group {
             GroupRecord::Offset(key, _) => GroupRecord::Offset(key, None),
             GroupRecord::Group(key, _) => GroupRecord::Group(key, None),
             GroupRecord::Consumer(key, _) => GroupRecord::Consumer(key, None),
+            GroupRecord::Share(key, _) => GroupRecord::Share(key, None),
         };
         let pending: BTreeSet<TopicPartition> = self.pending_partitions().cloned().collect();
         let only_pending: Vec<_> = { pending.into_iter() }

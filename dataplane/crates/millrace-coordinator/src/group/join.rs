@@ -39,6 +39,9 @@ impl Group {
         if self.state == GroupState::Dead {
             return Err(GroupError::CoordinatorNotAvailable);
         }
+        if self.share.is_some() {
+            return Err(GroupError::InconsistentGroupProtocol);
+        }
         if !self.has_room(&request.member_id) {
             self.no_longer_expect(&request.member_id);
             return Err(GroupError::GroupMaxSizeReached);

@@ -20,6 +20,7 @@ use crate::{
     kept::{Found, Kept, Names, Now, ProducerEpoch, Unserved, Written},
     messages::{CommittedOffset, GroupState, PartitionOffsets},
     records::{ConsumerPart, GroupMetadata, GroupRecord, Key, MalformedRecord},
+    share::{self, ShareGroup},
     topics::SharedTopics,
 };
 
@@ -27,7 +28,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct GroupGround {
     pub(crate) config: Arc<GroupConfig>,
-    /// What consumer groups subscribe to.
+    /// What consumer groups and share groups subscribe to.
     pub(crate) topics: SharedTopics,
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct GroupGround {
 pub(crate) enum Outcome {
     /// A generation.
     Generation(Box<(GroupMetadata, Then)>),
-    /// Records of a consumer group, and who waits for them.
+    /// Records of a consumer group or a share group, and who waits for them.
     Consumer(ConsumerWrite),
     /// A commit of offsets, and who waits for it.
     Commit(PartitionOffsets, Reply<()>),
@@ -282,6 +283,8 @@ struct Loaded {
     metadata: Option<GroupMetadata>,
     /// Of a consumer group.
     parts: Parts,
+    /// Of a share group.
+    share_parts: share::Parts,
     offsets: HashMap<TopicPartition, CommittedOffset>,
     pending: BTreeMap<ProducerEpoch, PartitionOffsets>,
 }
@@ -307,6 +310,14 @@ impl LoadedGroups {
             GroupRecord::Consumer(Key::Consumer { group, part }, None) => {
                 self.groups.entry(group).or_default().parts.remove(&part);
             }
+            GroupRecord::Share(Key::Share { group, part }, Some(value)) => {
+                let loaded = self.groups.entry(group).or_default();
+                loaded.share_parts.insert(part, value);
+            }
+            GroupRecord::Share(Key::Share { group, part }, None) => {
+                let loaded = self.groups.entry(group).or_default();
+                loaded.share_parts.remove(&part);
+            }
             GroupRecord::Offset(Key::Offset { group, partition }, committed) => {
                 let loaded = self.groups.entry(group.clone()).or_default();
                 match (producer, committed) {
@@ -325,7 +336,10 @@ impl LoadedGroups {
                     }
                 }
             }
-            GroupRecord::Group(..) | GroupRecord::Offset(..) | GroupRecord::Consumer(..) => {}
+            GroupRecord::Group(..)
+            | GroupRecord::Offset(..)
+            | GroupRecord::Consumer(..)
+            | GroupRecord::Share(..) => {}
         }
     }
 
@@ -356,15 +370,21 @@ impl Loaded {
 
     fn group(self, id: String, ground: &GroupGround, now: Now) -> Option<Group> {
         let (config, topics) = (ground.config.clone(), ground.topics.clone());
-        let consumer = ConsumerGroup::restore(id.clone(), config, topics, self.parts, now);
+        let consumer =
+            ConsumerGroup::restore(id.clone(), config.clone(), topics.clone(), self.parts, now);
         let is_pending = self.pending.values().any(|offsets| !offsets.is_empty());
         let is_known = self.metadata.is_some() || consumer.is_some();
+        let share = ShareGroup::restore(id.clone(), config, topics, self.share_parts, now);
+        let is_known = is_known || share.is_some();
         if !is_known && self.offsets.is_empty() && !is_pending {
             return None;
         }
         let mut group = Group::new(id, ground.config.clone(), now);
         if let Some(consumer) = consumer {
             group.restore_consumer(consumer);
+        }
+        if let Some(share) = share {
+            group.restore_share(share);
         }
         if let Some(metadata) = self.metadata {
             group.restore(metadata, now);

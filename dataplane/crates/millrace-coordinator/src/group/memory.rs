@@ -42,7 +42,15 @@ impl Group {
         } = self.memory;
         let consumer = self.consumer.as_ref();
         let consumer = consumer.map_or(0, |consumer| consumer.memory_bytes());
-        empty_bytes(&self.id) + consumer + members + pending + offsets + stored + transactional
+        let share = self.share.as_ref().map_or(0, |share| share.memory_bytes());
+        empty_bytes(&self.id)
+            + consumer
+            + share
+            + members
+            + pending
+            + offsets
+            + stored
+            + transactional
     }
 
     /// What a JoinGroup would add, in bytes. A member that joins again with what it had adds nothing.

@@ -21,6 +21,7 @@ mod member;
 mod memory;
 mod offsets;
 mod rebalance;
+mod share;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ use crate::{
     kept::Now,
     messages::{Caller, CommittedOffset, GroupState, Joined, Protocol},
     records::{GroupMetadata, StoredMember},
+    share::ShareGroup,
 };
 
 /// Something that the group's owner must write to the log, in this order.
@@ -116,6 +118,8 @@ pub(crate) struct Group {
     effects: Vec<Effect>,
     /// There while the group uses the consumer protocol; the classic fields are empty then.
     consumer: Option<Box<ConsumerGroup>>,
+    /// There while the group is a share group; the classic fields are empty then.
+    share: Option<Box<ShareGroup>>,
     consumer_writes: Vec<ConsumerWrite>,
     consumer_writes_in_flight: usize,
     wake_at: Option<Duration>,
@@ -149,6 +153,7 @@ impl Group {
             stored: None,
             effects: Vec::new(),
             consumer: None,
+            share: None,
             consumer_writes: Vec::new(),
             consumer_writes_in_flight: 0,
             wake_at: None,
@@ -221,8 +226,9 @@ impl Group {
 
     pub(crate) fn state(&self) -> GroupState {
         match &self.consumer {
-            Some(consumer) if self.state != GroupState::Dead => consumer.state(),
-            _ => self.state,
+            _ if self.state == GroupState::Dead => self.state,
+            Some(consumer) => consumer.state(),
+            None => { self.share.as_ref() }.map_or(self.state, |share| share.state()),
         }
     }
 
@@ -244,6 +250,7 @@ impl Group {
     /// Does what is due: ends sessions, gives up who does not join or sync.
     pub(crate) fn expire(&mut self, now: Now) {
         self.expire_consumer(now);
+        self.expire_share(now);
         self.no_longer_expect_late(now.at);
         let silent: Vec<String> = self
             .members
@@ -277,9 +284,11 @@ impl Group {
             .consumer
             .as_ref()
             .and_then(|consumer| consumer.wake_at());
+        let share = self.share.as_ref().and_then(|share| share.wake_at());
         sessions
             .chain(pending)
             .chain(consumer)
+            .chain(share)
             .chain(phases.into_iter().flatten())
             .min()
     }

@@ -20,6 +20,9 @@ impl Group {
         if let Some(consumer) = &self.consumer {
             return consumer.assigned(max);
         }
+        if let Some(share) = &self.share {
+            return share.assigned(max);
+        }
         let mut partitions = Vec::new();
         for (number, member) in self.members.values().enumerate() {
             let left = max.saturating_sub(partitions.len());
@@ -36,6 +39,9 @@ impl Group {
         }
         if self.consumer.is_some() {
             return self.check_consumer_commit(caller);
+        }
+        if self.share.is_some() {
+            return Err(GroupError::GroupIdNotFound);
         }
         // An administrator, or a consumer that assigns itself and only keeps its offsets here.
         if caller.generation < 0 && self.state == GroupState::Empty {
@@ -91,8 +97,10 @@ impl Group {
     pub(crate) fn counts(&self) -> (usize, usize) {
         let consumer = self.consumer.as_ref();
         let consumers = consumer.map_or(0, |consumer| consumer.members_count());
+        let share = self.share.as_ref();
+        let sharing = share.map_or(0, |share| share.members_count());
         (
-            consumers + self.members.len() + self.pending_members.len(),
+            consumers + sharing + self.members.len() + self.pending_members.len(),
             self.offsets.len(),
         )
     }
@@ -125,6 +133,8 @@ impl Group {
     /// Whether nothing is left of the group that anybody could want.
     pub(crate) fn is_unused(&self) -> bool {
         self.state() == GroupState::Empty
+            // Only an administrator deletes share groups: their states say where they go on.
+            && self.share.is_none()
             && self.consumer_writes_in_flight == 0
             && self.offsets.is_empty()
             && self.pending_members.is_empty()
@@ -136,6 +146,10 @@ impl Group {
     pub(crate) fn begin_delete(&mut self, now: Now) -> Result<Vec<GroupRecord>, GroupError> {
         match self.state() {
             GroupState::Dead => Err(GroupError::GroupIdNotFound),
+            // Its states may be there again in a moment.
+            _ if self.share.as_ref().is_some_and(|share| share.is_asking()) => {
+                Err(GroupError::CoordinatorNotAvailable)
+            }
             GroupState::Empty
                 if self.commits_in_flight == 0 && self.consumer_writes_in_flight == 0 =>
             {
@@ -189,6 +203,9 @@ impl Group {
         &self,
         topics: impl Iterator<Item = &'a TopicName>,
     ) -> Result<BTreeSet<TopicName>, GroupError> {
+        if self.share.is_some() {
+            return Err(GroupError::GroupIdNotFound);
+        }
         if let Some(consumer) = &self.consumer
             && self.state != GroupState::Dead
         {

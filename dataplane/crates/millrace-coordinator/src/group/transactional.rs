@@ -28,6 +28,7 @@ impl Group {
             caller.generation < 0 && caller.member_id.is_empty() && caller.instance_id.is_none();
         match self.state {
             GroupState::Dead => Err(GroupError::CoordinatorNotAvailable),
+            _ if self.share.is_some() => Err(GroupError::GroupIdNotFound),
             _ if is_anonymous => Ok(()),
             GroupState::CompletingRebalance => self.check_generation(caller),
             _ => match self.check_commit(caller, now) {

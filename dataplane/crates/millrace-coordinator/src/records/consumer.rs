@@ -388,19 +388,19 @@ impl StoredPattern {
     }
 }
 
-fn put_texts(out: &mut BytesMut, texts: &[String]) {
+pub(super) fn put_texts(out: &mut BytesMut, texts: &[String]) {
     put_count(out, texts.len());
     for text in texts {
         put_compact_text(out, Some(text));
     }
 }
 
-fn read_texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, MalformedRecord> {
+pub(super) fn read_texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, MalformedRecord> {
     let count = cursor.count(Form::Compact)?;
     (0..count).map(|_| cursor.text(Form::Compact)).collect()
 }
 
-fn put_partitions(out: &mut BytesMut, partitions: &TopicPartitions) {
+pub(super) fn put_partitions(out: &mut BytesMut, partitions: &TopicPartitions) {
     put_count(out, partitions.len());
     for (topic, numbers) in partitions {
         out.put_slice(topic.0.as_bytes());
@@ -412,7 +412,7 @@ fn put_partitions(out: &mut BytesMut, partitions: &TopicPartitions) {
     }
 }
 
-fn read_partitions(cursor: &mut Cursor<'_>) -> Result<TopicPartitions, MalformedRecord> {
+pub(super) fn read_partitions(cursor: &mut Cursor<'_>) -> Result<TopicPartitions, MalformedRecord> {
     let mut partitions = TopicPartitions::new();
     for _ in 0..cursor.count(Form::Compact)? {
         let topic = TopicId(Uuid::from_bytes(cursor.array()?));

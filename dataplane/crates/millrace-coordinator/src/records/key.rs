@@ -7,6 +7,7 @@ use super::{
     MalformedRecord,
     consumer::ConsumerPart,
     cursor::{Cursor, Form, put_text},
+    share::SharePart,
 };
 
 /// Kind of a key that names an offset. 0 has the same fields.
@@ -36,6 +37,13 @@ pub(crate) enum Key {
         /// Which part.
         part: ConsumerPart,
     },
+    /// A part of a share group.
+    Share {
+        /// The group's id.
+        group: String,
+        /// Which part.
+        part: SharePart,
+    },
 }
 
 impl Key {
@@ -53,6 +61,7 @@ impl Key {
                 put_text(&mut out, Some(group));
             }
             Self::Consumer { group, part } => part.encode(group, &mut out),
+            Self::Share { group, part } => part.encode(group, &mut out),
         }
         out.freeze()
     }
@@ -75,8 +84,11 @@ impl Key {
                 group: cursor.text(Form::Fixed)?,
             })),
             kind => {
-                let consumer = ConsumerPart::decode(kind, &mut cursor)?;
-                Ok(consumer.map(|(group, part)| Self::Consumer { group, part }))
+                if let Some((group, part)) = ConsumerPart::decode(kind, &mut cursor)? {
+                    return Ok(Some(Self::Consumer { group, part }));
+                }
+                let share = SharePart::decode(kind, &mut cursor)?;
+                Ok(share.map(|(group, part)| Self::Share { group, part }))
             }
         }
     }

@@ -2,7 +2,7 @@
 //! a log copied from Kafka loads here.
 //!
 //! A key starts with a 16-bit number that tells its kind: 0 and 1 an offset, 2 a classic group, 3, 5 to 8 and 16
-//! the records of a consumer group (KIP-848). Kinds that are not known are skipped, as Kafka does. A value starts
+//! the records of a consumer group (KIP-848), 10 to 15 those of a share group (KIP-932). Kinds that are not known are skipped, as Kafka does. A value starts
 //! with its own version. A record without a value deletes what its key names.
 
 mod consumer;
@@ -10,6 +10,7 @@ mod cursor;
 mod group_metadata;
 mod key;
 mod offset_commit;
+mod share;
 
 use bytes::Bytes;
 
@@ -20,6 +21,9 @@ pub(crate) use consumer::{
 pub(crate) use cursor::{Cursor, Form, put_compact_text, put_count, put_text, put_varint};
 pub(crate) use group_metadata::{GroupMetadata, StoredMember};
 pub(crate) use key::Key;
+pub(crate) use share::{
+    SharePart, ShareValue, StoredPartitions, StoredShareCurrent, StoredShareMember, StoredStates,
+};
 
 use crate::messages::CommittedOffset;
 
@@ -32,6 +36,8 @@ pub(crate) enum GroupRecord {
     Group(Key, Option<GroupMetadata>),
     /// A part of a consumer group.
     Consumer(Key, Option<ConsumerValue>),
+    /// A part of a share group.
+    Share(Key, Option<ShareValue>),
 }
 
 /// The bytes are not a record in Kafka's format.
@@ -62,6 +68,7 @@ impl GroupRecord {
             Self::Offset(key, value) => (key.encode(), value.as_ref().map(offset_commit::encode)),
             Self::Group(key, value) => (key.encode(), value.as_ref().map(GroupMetadata::encode)),
             Self::Consumer(key, value) => (key.encode(), value.as_ref().map(ConsumerValue::encode)),
+            Self::Share(key, value) => (key.encode(), value.as_ref().map(ShareValue::encode)),
         }
     }
 
@@ -83,6 +90,11 @@ impl GroupRecord {
                 let value = value.map(|value| ConsumerValue::decode(part, value));
                 let value = value.transpose()?;
                 Self::Consumer(key, value)
+            }
+            Key::Share { part, .. } => {
+                let value = value.map(|value| ShareValue::decode(part, value));
+                let value = value.transpose()?;
+                Self::Share(key, value)
             }
         }))
     }

@@ -91,11 +91,7 @@ macro_rules! for_messages {
             AlterReplicaLogDirs AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse,
             ConsumerGroupHeartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse,
             ConsumerGroupDescribe ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse,
-            InitializeShareGroupState InitializeShareGroupStateRequest InitializeShareGroupStateResponse,
-            ReadShareGroupState ReadShareGroupStateRequest ReadShareGroupStateResponse,
-            WriteShareGroupState WriteShareGroupStateRequest WriteShareGroupStateResponse,
-            DeleteShareGroupState DeleteShareGroupStateRequest DeleteShareGroupStateResponse,
-            ReadShareGroupStateSummary ReadShareGroupStateSummaryRequest ReadShareGroupStateSummaryResponse,
+    InitializeShareGroupState InitializeShareGroupStateRequest InitializeShareGroupStateResponse, ReadShareGroupState ReadShareGroupStateRequest ReadShareGroupStateResponse, WriteShareGroupState WriteShareGroupStateRequest WriteShareGroupStateResponse, DeleteShareGroupState DeleteShareGroupStateRequest DeleteShareGroupStateResponse, ReadShareGroupStateSummary ReadShareGroupStateSummaryRequest ReadShareGroupStateSummaryResponse, ShareGroupHeartbeat ShareGroupHeartbeatRequest ShareGroupHeartbeatResponse, ShareGroupDescribe ShareGroupDescribeRequest ShareGroupDescribeResponse, DescribeShareGroupOffsets DescribeShareGroupOffsetsRequest DescribeShareGroupOffsetsResponse, AlterShareGroupOffsets AlterShareGroupOffsetsRequest AlterShareGroupOffsetsResponse, DeleteShareGroupOffsets DeleteShareGroupOffsetsRequest DeleteShareGroupOffsetsResponse,
         }
     };
 }
