@@ -38,7 +38,9 @@ use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
 use millrace_properties::{Origin, Properties};
 use millrace_record::TimestampType;
-use millrace_security::{acl::AuthorizerConfig, delegation::TokenConfig, sasl::Mechanism};
+use millrace_security::{
+    acl::AuthorizerConfig, delegation::TokenConfig, quota::Windows, sasl::Mechanism,
+};
 use millrace_tasks::{Task, UnknownTask};
 
 use self::{
@@ -264,10 +266,7 @@ impl BrokerConfig {
         let memory = read_memory(r);
         let storage = read_storage(r, &data_dir);
         let quotas = read_quotas(r);
-        let net = NetConfig {
-            limits: read_limits(r, quotas.windows),
-            ..read_net(r)
-        };
+        let net = read_net(r, quotas.windows);
         let listener_limits = read_listener_limits(r, &listeners);
         let requests = read_request_limits(r);
         let log = read_log(r);
@@ -473,7 +472,7 @@ fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {
     (listeners, advertised)
 }
 
-fn read_net(r: &mut Reader<'_>) -> NetConfig {
+fn read_net(r: &mut Reader<'_>, windows: Windows) -> NetConfig {
     let default = NetConfig::default();
     let depth_max = i64::try_from(default.pipeline_depth).unwrap_or(i64::MAX);
     let frame_max = i64::from(i32::MAX);
@@ -497,7 +496,7 @@ fn read_net(r: &mut Reader<'_>) -> NetConfig {
             1_000..=MILLIS_MAX,
         ),
         connections_max: count(r.number("max.connections", 16_384, 1..=i64::from(i32::MAX))),
-        limits: default.limits,
+        limits: read_limits(r, windows),
     }
 }
 
