@@ -78,8 +78,15 @@ async fn what_clients_push_is_shown() {
         json!([{"name": "g", "labels": {}, "kind": "gauge", "value": 1.5}])
     );
     assert_eq!(one["interval_ms"], 60_000);
-    let instance = one["client_instance_id"].as_str().expect("a text").to_owned();
-    let found = shown(&broker, &format!("?client_instance_id={instance}&metric=other")).await;
+    let instance = one["client_instance_id"]
+        .as_str()
+        .expect("a text")
+        .to_owned();
+    let found = shown(
+        &broker,
+        &format!("?client_instance_id={instance}&metric=other"),
+    )
+    .await;
     assert_eq!(found["clients"][0]["metrics"], json!([]));
     assert_eq!(shown(&broker, "?client_id=nobody").await, nothing);
     for illegal in ["?limit=0", "?limit=1001", "?colour=red"] {
@@ -91,6 +98,9 @@ async fn what_clients_push_is_shown() {
     let (_, metrics) = get(&broker, "/metrics", Some(TOKEN)).await;
     let accepted = "millrace_client_metrics_pushes_total{result=\"accepted\"} 1";
     assert!(metrics.contains(accepted), "{metrics}");
-    assert!(metrics.contains("millrace_client_metrics_clients 1"), "{metrics}");
+    assert!(
+        metrics.contains("millrace_client_metrics_clients 1"),
+        "{metrics}"
+    );
     broker.stop().await;
 }
