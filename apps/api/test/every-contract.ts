@@ -188,6 +188,10 @@ export const CASES: Record<string, Case> = {
     kind: "by_id",
     path: (ids) => `/v1/clusters/${ids.clusterId}/prometheus`,
   },
+  "clientMetrics.list": {
+    kind: "by_id",
+    path: (ids) => `/v1/clusters/${ids.clusterId}/client-metrics`,
+  },
   "catchUp.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/catch-up` },
   "tuning.get": { kind: "by_id", path: (ids) => `/v1/clusters/${ids.clusterId}/tuning` },
   "tuning.update": {

@@ -35,6 +35,7 @@ import {
   type ConsumerGroup,
   type DescribedTopic,
   type Environment,
+  type MeasuredClients,
   newId,
   type Operation,
   type Organization,
@@ -356,6 +357,7 @@ export class FakeKafka {
   /** Quotas by address and entity. */
   readonly quotas = new Map<string, Map<string, ClientQuota>>();
   readonly quotaUsages = new Map<string, QuotaUsage[]>();
+  readonly measuredClients = new Map<string, MeasuredClients>();
   /** Addresses of brokers that stop answering once a quota was changed. */
   readonly silentAfterQuota = new Set<string>();
   readonly settings = new Map<string, Map<string, string>>();
@@ -488,6 +490,8 @@ export class FakeKafka {
       ...this.#quotas(address),
       storage: async () => this.storages.get(address) ?? IDLE_STORAGE,
       quotaUsage: async () => this.quotaUsages.get(address) ?? [],
+      clientMetrics: async () =>
+        this.measuredClients.get(address) ?? { clients: [], isTruncated: false },
       catchUp: async () => {
         const answer = this.catchUps.get(address);
         if (answer === undefined) throw new BrokerError("malformed_answer", "nothing was set");

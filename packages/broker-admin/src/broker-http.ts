@@ -3,9 +3,11 @@ import type {
   AclFilter,
   BrokerReport,
   BrokerStorage,
+  ClientMetricsFilter,
   ClientQuota,
   ClusterMembers,
   ClusterUser,
+  MeasuredClients,
   QuotaChanges,
   QuotaEntity,
   QuotaUsage,
@@ -23,6 +25,7 @@ import { StorageAnswer, storageOf } from "./broker-storage.ts";
 import { BrokerTopics } from "./broker-topics.ts";
 import { credentialOf, UserAnswer, UsersAnswer, userOf } from "./broker-users.ts";
 import { CatchUpAnswer } from "./catch-up.ts";
+import { ClientMetricsAnswer, measuredClientsOf } from "./client-metrics.ts";
 import { type BrokerMetrics, parseFamilies } from "./open-metrics.ts";
 import {
   type LineFilter,
@@ -232,6 +235,13 @@ export class BrokerHttp {
   /** How far each group is behind, and what its reads cost. */
   async catchUp(): Promise<CatchUpAnswer> {
     return await this.#transport.json("/v1/catch-up", CatchUpAnswer, this.#bounds);
+  }
+
+  /** What clients pushed last of their own metrics. */
+  async clientMetrics({ clientId, metric, limit }: ClientMetricsFilter): Promise<MeasuredClients> {
+    const fields = { client_id: clientId, metric, limit: String(limit) };
+    const path = withQuery("/v1/client-metrics", fields);
+    return measuredClientsOf(await this.#transport.json(path, ClientMetricsAnswer, this.#bounds));
   }
 
   /** What clients with quotas used lately. */

@@ -2,9 +2,11 @@
 import type {
   BrokerReport,
   BrokerStorage,
+  ClientMetricsFilter,
   ConsumerGroup,
   ConsumerGroupSummary,
   DescribedConsumerGroup,
+  MeasuredClients,
   QuotaUsage,
 } from "@millrace/domain";
 import { BrokerError } from "./broker-error.ts";
@@ -14,6 +16,7 @@ import type { BrokerRecords } from "./broker-records.ts";
 import type { BrokerSettings } from "./broker-setting.ts";
 import type { BrokerTopics } from "./broker-topics.ts";
 import type { CatchUpAnswer } from "./catch-up.ts";
+import { mergeMeasuredClients } from "./client-metrics.ts";
 import { mergeCatchUp } from "./merge-catch-up.ts";
 import { mergeSettings } from "./merge-settings.ts";
 import type { BrokerMetrics } from "./open-metrics.ts";
@@ -30,6 +33,7 @@ export interface ClusterHttp
     | "catchUp"
     | "storage"
     | "quotaUsage"
+    | "clientMetrics"
     | "brokerMetrics"
     | "brokerReports"
     | "cluster"
@@ -131,6 +135,12 @@ class SeveralBrokers implements ClusterHttp {
       if (known === undefined || usage.rate > known.rate) used.set(key, usage);
     }
     return [...used.values()];
+  }
+
+  /** Each client pushes to one broker. */
+  async clientMetrics(filter: ClientMetricsFilter): Promise<MeasuredClients> {
+    const answers = await answersOf(this.#all, (broker) => broker.clientMetrics(filter));
+    return mergeMeasuredClients(answers, filter.limit);
   }
 
   /** Of the brokers that answer. */

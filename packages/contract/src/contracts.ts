@@ -21,6 +21,7 @@ import { listRegions } from "./catalog/list-regions.ts";
 import { listSizes } from "./catalog/list-sizes.ts";
 import { listVersions } from "./catalog/list-versions.ts";
 import { getCatchUp } from "./catch-up/get-catch-up.ts";
+import { listClientMetrics } from "./client-metrics/list-client-metrics.ts";
 import { acceptDrift } from "./cluster/accept-drift.ts";
 import { checkDrift } from "./cluster/check-drift.ts";
 import { createCluster } from "./cluster/create-cluster.ts";
@@ -155,6 +156,7 @@ export const contracts: readonly Contract[] = [
   deleteQuota,
   getQuotaUsage,
   getCatchUp,
+  listClientMetrics,
   getTuning,
   updateTuning,
   listTuningChanges,

@@ -26,6 +26,7 @@ export { listRegions } from "./catalog/list-regions.ts";
 export { listSizes, Size } from "./catalog/list-sizes.ts";
 export { listVersions } from "./catalog/list-versions.ts";
 export { CatchUp, getCatchUp } from "./catch-up/get-catch-up.ts";
+export { listClientMetrics, MeasuredClient } from "./client-metrics/list-client-metrics.ts";
 export { acceptDrift } from "./cluster/accept-drift.ts";
 export type { NetworkInput, WalInput } from "./cluster/aws-spec.ts";
 export { checkDrift } from "./cluster/check-drift.ts";

@@ -24,6 +24,7 @@ export {
 } from "./broker-access.ts";
 export { BrokerCalls } from "./broker-calls.ts";
 export { getCatchUp } from "./catch-up/get-catch-up.ts";
+export { listClientMetrics } from "./client-metrics/list-client-metrics.ts";
 export { acceptDrift } from "./cluster/accept-drift.ts";
 export type { ChangePreview } from "./cluster/change-preview.ts";
 export { checkDrift } from "./cluster/check-drift.ts";

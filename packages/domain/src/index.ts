@@ -16,6 +16,7 @@ export * from "./broker-version.ts";
 export * from "./byte-text.ts";
 export * from "./catch-up.ts";
 export * from "./catch-up-cause.ts";
+export * from "./client-metrics.ts";
 export * from "./client-quota.ts";
 export * from "./clock.ts";
 export * from "./cluster.ts";

@@ -21,6 +21,7 @@ import { listRegionsProcedure } from "./catalog/list-regions.ts";
 import { listSizesProcedure } from "./catalog/list-sizes.ts";
 import { listVersionsProcedure } from "./catalog/list-versions.ts";
 import { getCatchUpProcedure } from "./catch-up/get-catch-up.ts";
+import { listClientMetricsProcedure } from "./client-metrics/list-client-metrics.ts";
 import { acceptDriftProcedure } from "./cluster/accept-drift.ts";
 import { checkDriftProcedure } from "./cluster/check-drift.ts";
 import { createClusterProcedure } from "./cluster/create-cluster.ts";
@@ -130,6 +131,7 @@ export const appRouter = router({
     get: getBenchmarkProcedure,
   }),
   catchUp: router({ get: getCatchUpProcedure }),
+  clientMetrics: router({ list: listClientMetricsProcedure }),
   cluster: router({
     create: createClusterProcedure,
     list: listClustersProcedure,

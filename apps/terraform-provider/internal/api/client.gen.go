@@ -1455,6 +1455,27 @@ func (e CatchUpPartitionMode) Valid() bool {
 	}
 }
 
+// Defines values for ClientMetricKind.
+const (
+	ClientMetricKindGauge     ClientMetricKind = "gauge"
+	ClientMetricKindHistogram ClientMetricKind = "histogram"
+	ClientMetricKindSum       ClientMetricKind = "sum"
+)
+
+// Valid indicates whether the value is a known member of the ClientMetricKind enum.
+func (e ClientMetricKind) Valid() bool {
+	switch e {
+	case ClientMetricKindGauge:
+		return true
+	case ClientMetricKindHistogram:
+		return true
+	case ClientMetricKindSum:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ClusterCreateRequestRegion.
 const (
 	ClusterCreateRequestRegionApNortheast1 ClusterCreateRequestRegion = "ap-northeast-1"
@@ -4915,6 +4936,29 @@ type ChangeSummary struct {
 	Update  int `json:"update"`
 }
 
+// ClientMetric defines model for ClientMetric.
+type ClientMetric struct {
+	// Count Values of a histogram
+	Count  *float64          `json:"count"`
+	Kind   ClientMetricKind  `json:"kind"`
+	Labels map[string]string `json:"labels"`
+	Name   string            `json:"name"`
+
+	// Value Of a histogram, the sum of its values. Null if it is unknown or not a number
+	Value *float64 `json:"value"`
+}
+
+// ClientMetricKind defines model for ClientMetric.Kind.
+type ClientMetricKind string
+
+// ClientMetricsList defines model for ClientMetricsList.
+type ClientMetricsList struct {
+	Items []MeasuredClient `json:"items"`
+
+	// Truncated Clients or values were left out: use a filter
+	Truncated bool `json:"truncated"`
+}
+
 // ClientQuota defines model for ClientQuota.
 type ClientQuota struct {
 	ClientId *string `json:"client_id"`
@@ -5550,6 +5594,27 @@ type MePermissions string
 
 // MeRole defines model for Me.Role.
 type MeRole string
+
+// MeasuredClient defines model for MeasuredClient.
+type MeasuredClient struct {
+	Address  string `json:"address"`
+	ClientId string `json:"client_id"`
+
+	// ClientInstanceId The client's id of its own
+	ClientInstanceId string `json:"client_instance_id"`
+
+	// IntervalMs How often the client pushes
+	IntervalMs float64        `json:"interval_ms"`
+	Metrics    []ClientMetric `json:"metrics"`
+
+	// PushedAt RFC 3339, UTC
+	PushedAt        time.Time `json:"pushed_at"`
+	SoftwareName    *string   `json:"software_name"`
+	SoftwareVersion *string   `json:"software_version"`
+
+	// Terminating The client has said that it stops
+	Terminating bool `json:"terminating"`
+}
 
 // Member defines model for Member.
 type Member struct {
@@ -6809,6 +6874,17 @@ type ClusterCheckDriftParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ClientMetricsListParams defines parameters for ClientMetricsList.
+type ClientMetricsListParams struct {
+	ClientId *string `form:"client_id,omitempty" json:"client_id,omitempty"`
+
+	// Metric What the names of metrics begin with
+	Metric *string `form:"metric,omitempty" json:"metric,omitempty"`
+
+	// Limit Clients at most
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ConsumerGroupListParams defines parameters for ConsumerGroupList.
 type ConsumerGroupListParams struct {
 	// PageSize Items per page, 50 by default
@@ -7850,6 +7926,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/clusters/{cluster_id}/check-drift (the `ClusterCheckDrift` operationId).
 	ClusterCheckDrift(ctx context.Context, clusterId string, params *ClusterCheckDriftParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ClientMetricsList List client metrics
+	//
+	// What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/client-metrics (the `ClientMetricsList` operationId).
+	ClientMetricsList(ctx context.Context, clusterId string, params *ClientMetricsListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ConsumerGroupList List consumer groups
 	//
@@ -9328,6 +9411,23 @@ func (c *Client) CatchUpGet(ctx context.Context, clusterId string, reqEditors ..
 // Corresponds with POST /v1/clusters/{cluster_id}/check-drift (the `ClusterCheckDrift` operationId).
 func (c *Client) ClusterCheckDrift(ctx context.Context, clusterId string, params *ClusterCheckDriftParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewClusterCheckDriftRequest(c.Server, clusterId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ClientMetricsList List client metrics
+//
+// What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/client-metrics (the `ClientMetricsList` operationId).
+func (c *Client) ClientMetricsList(ctx context.Context, clusterId string, params *ClientMetricsListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewClientMetricsListRequest(c.Server, clusterId, params)
 	if err != nil {
 		return nil, err
 	}
@@ -13098,6 +13198,91 @@ func NewClusterCheckDriftRequest(server string, clusterId string, params *Cluste
 			req.Header.Set("Idempotency-Key", headerParam1)
 		}
 
+	}
+
+	return req, nil
+}
+
+// NewClientMetricsListRequest constructs an http.Request for the ClientMetricsList method
+func NewClientMetricsListRequest(server string, clusterId string, params *ClientMetricsListParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "cluster_id", clusterId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/clusters/%s/client-metrics", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.ClientId != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "client_id", *params.ClientId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Metric != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "metric", *params.Metric, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
 	}
 
 	return req, nil
@@ -18009,6 +18194,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/clusters/{cluster_id}/check-drift (the `ClusterCheckDrift` operationId).
 	ClusterCheckDriftWithResponse(ctx context.Context, clusterId string, params *ClusterCheckDriftParams, reqEditors ...RequestEditorFn) (*ClusterCheckDriftResponse, error)
 
+	// ClientMetricsListWithResponse List client metrics
+	//
+	// What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/clusters/{cluster_id}/client-metrics (the `ClientMetricsList` operationId).
+	ClientMetricsListWithResponse(ctx context.Context, clusterId string, params *ClientMetricsListParams, reqEditors ...RequestEditorFn) (*ClientMetricsListResponse, error)
+
 	// ConsumerGroupListWithResponse List consumer groups
 	//
 	// With members, committed offsets and lag per partition. A page ends early with the group that brings it to 10,000 partitions.
@@ -20291,6 +20485,54 @@ func (r ClusterCheckDriftResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ClusterCheckDriftResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ClientMetricsListResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ClientMetricsList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ClientMetricsListResponse) GetJSON200() *ClientMetricsList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ClientMetricsListResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ClientMetricsListResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ClientMetricsListResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ClientMetricsListResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ClientMetricsListResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -24563,6 +24805,21 @@ func (c *ClientWithResponses) ClusterCheckDriftWithResponse(ctx context.Context,
 	return ParseClusterCheckDriftResponse(rsp)
 }
 
+// ClientMetricsListWithResponse List client metrics
+//
+// What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/clusters/{cluster_id}/client-metrics (the `ClientMetricsList` operationId).
+func (c *ClientWithResponses) ClientMetricsListWithResponse(ctx context.Context, clusterId string, params *ClientMetricsListParams, reqEditors ...RequestEditorFn) (*ClientMetricsListResponse, error) {
+	rsp, err := c.ClientMetricsList(ctx, clusterId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseClientMetricsListResponse(rsp)
+}
+
 // ConsumerGroupListWithResponse List consumer groups
 //
 // With members, committed offsets and lag per partition. A page ends early with the group that brings it to 10,000 partitions.
@@ -27097,6 +27354,39 @@ func ParseClusterCheckDriftResponse(rsp *http.Response) (*ClusterCheckDriftRespo
 			headers.Location = value
 		}
 		response.Headers202 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseClientMetricsListResponse parses an HTTP response from a ClientMetricsListWithResponse call
+func ParseClientMetricsListResponse(rsp *http.Response) (*ClientMetricsListResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ClientMetricsListResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ClientMetricsList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
 	}
 
 	return response, nil

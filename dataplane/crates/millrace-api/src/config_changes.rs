@@ -275,13 +275,15 @@ async fn change_topic(
     }
 }
 
-/// Changes one of the configurations that a resource sets. `default` is what a list has where it is not set; none for what
-/// is no list.
+/// What a list has where it is not set; none for a configuration that is no list.
+pub(crate) type ListDefault = fn(&str) -> Option<&'static str>;
+
+/// Changes one of the configurations that a resource sets.
 pub(crate) fn apply(
     overrides: &mut BTreeMap<String, String>,
     name: String,
     operation: ConfigOperation,
-    default: fn(&str) -> Option<&'static str>,
+    default: ListDefault,
 ) -> Result<(), Refused> {
     let value = match operation {
         ConfigOperation::Set(value) => value,
@@ -309,7 +311,7 @@ pub(crate) fn apply(
 
 /// What a list has now.
 fn elements(
-    (overrides, default): (&BTreeMap<String, String>, fn(&str) -> Option<&'static str>),
+    (overrides, default): (&BTreeMap<String, String>, ListDefault),
     name: &str,
     operation: &str,
 ) -> Result<Vec<String>, Refused> {

@@ -166,6 +166,13 @@ fn name_of(key: ApiKey) -> &'static str {
         ApiKey::DescribeQuorum => "DescribeQuorum",
         ApiKey::DescribeTopicPartitions => "DescribeTopicPartitions",
         ApiKey::AlterReplicaLogDirs => "AlterReplicaLogDirs",
+        other => newer_name_of(other),
+    }
+}
+
+/// The label of an API of share groups, client metrics, or configurations.
+fn newer_name_of(key: ApiKey) -> &'static str {
+    match key {
         ApiKey::GetTelemetrySubscriptions => "GetTelemetrySubscriptions",
         ApiKey::PushTelemetry => "PushTelemetry",
         ApiKey::ListConfigResources => "ListConfigResources",

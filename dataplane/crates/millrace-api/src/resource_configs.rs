@@ -16,7 +16,7 @@ use crate::{
         subscription::{self, Subscription},
     },
     code,
-    config_changes::{Asked, apply},
+    config_changes::{Asked, ListDefault, apply},
     config_resource::{CLIENT_METRICS, GROUP},
     topics::Refused,
 };
@@ -296,7 +296,7 @@ fn known_names(kind: ResourceKind) -> Box<dyn Iterator<Item = &'static str>> {
 }
 
 /// What a list of this kind of resource has where nobody sets it.
-fn list_default(kind: ResourceKind) -> fn(&str) -> Option<&'static str> {
+fn list_default(kind: ResourceKind) -> ListDefault {
     match kind {
         ResourceKind::ClientMetrics => subscription::list_default,
         ResourceKind::Group => |_| None,

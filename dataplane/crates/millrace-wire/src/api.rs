@@ -138,10 +138,7 @@ pub fn advertised_versions() -> Vec<ApiVersion> {
 
 #[cfg(test)]
 mod tests {
-    use kafka_protocol::{
-        messages::*,
-        protocol::{Message, VersionRange},
-    };
+    use kafka_protocol::{messages::*, protocol::Message};
 
     use super::*;
     use crate::topic_ids;

@@ -230,7 +230,7 @@ impl Instances {
             }
             check()
         });
-        instance.is_terminating = pushing.is_terminating;
+        instance.is_terminating |= pushing.is_terminating;
         instance.last_error = checked.err();
         checked
     }

@@ -202,7 +202,7 @@ impl ClientMetrics {
         let compression = compression(push.compression)?;
         let decompressed = compression.decompress(push.metrics, self.bytes_max);
         let bytes = decompressed.map_err(|error| match error {
-            InvalidBatch::DecompressedTooLarge { .. } => ErrorCode::TelemetryTooLarge,
+            InvalidBatch::DecompressedTooLarge => ErrorCode::TelemetryTooLarge,
             _ => ErrorCode::InvalidRecord,
         })?;
         otlp::parse(&bytes).map_err(|_| ErrorCode::InvalidRecord)

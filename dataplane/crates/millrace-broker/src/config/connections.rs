@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, net::IpAddr, time::Duration};
 
-use millrace_api::QuotaConfig;
+use millrace_api::{FETCH_BYTES_MAX, QuotaConfig, TELEMETRY_BYTES_MAX};
 use millrace_net::{ConnectionLimits, ListenerLimits};
 use millrace_security::quota::Windows;
 
@@ -20,6 +20,27 @@ const WINDOWS_MAX: i64 = 100;
 
 /// An hour.
 const WINDOW_SECONDS_MAX: i64 = 3_600;
+
+/// The most that `telemetry.max.bytes` may be: what is pushed is in memory, and takes several times as much there while it is
+/// read.
+const TELEMETRY_BYTES_LIMIT: i64 = 16 << 20;
+
+/// What one request may ask for or bring, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// `fetch.max.bytes`: the most that one fetch answers, whatever the client allows.
+    pub fetch_bytes_max: usize,
+    /// `telemetry.max.bytes`: the most that a client may push of its metrics at a time.
+    pub telemetry_bytes_max: usize,
+}
+
+pub(super) fn read_request_limits(r: &mut Reader<'_>) -> RequestLimits {
+    let (key, pushed) = ("telemetry.max.bytes", 1..=TELEMETRY_BYTES_LIMIT);
+    RequestLimits {
+        fetch_bytes_max: r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30),
+        telemetry_bytes_max: r.bytes(key, TELEMETRY_BYTES_MAX, pushed),
+    }
+}
 
 /// Kafka's names of the byte rates and its default of no bound. Kafka itself dropped these two from its file
 /// in 3.0 in favour of quotas that are changed at run time; here they are what clients have without those.

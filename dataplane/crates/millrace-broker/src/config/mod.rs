@@ -32,23 +32,24 @@ use std::{
     time::Duration,
 };
 
-use millrace_api::{
-    FETCH_BYTES_MAX, QuotaConfig, ReplicaSelector, ShareConfig, TELEMETRY_BYTES_MAX,
-    settings::SettingKind,
-};
+use millrace_api::{QuotaConfig, ReplicaSelector, ShareConfig, settings::SettingKind};
 use millrace_coordinator::{GroupConfig, GroupConfigs, ShareStateConfig, TransactionConfig};
 use millrace_log::LogDefaults;
 use millrace_model::{NodeId, limits::CLUSTER_ID_BYTES_MAX};
 use millrace_net::{ListenerLimits, NetConfig};
 use millrace_properties::{Origin, Properties};
 use millrace_record::TimestampType;
-use millrace_security::{acl::AuthorizerConfig, delegation::TokenConfig, sasl::Mechanism};
+use millrace_security::{
+    acl::AuthorizerConfig, delegation::TokenConfig, quota::Windows, sasl::Mechanism,
+};
 use millrace_tasks::{Task, UnknownTask};
 
 use self::{
     authorization::read_authorizer,
     cluster::{add_listener, read_cluster, read_replica_selector},
-    connections::{read_limits, read_listener_limits, read_quotas},
+    connections::{
+        RequestLimits, read_limits, read_listener_limits, read_quotas, read_request_limits,
+    },
     control_link::read_control_link,
     delegation::read_delegation,
     listeners::Endpoints,
@@ -82,10 +83,6 @@ pub use self::{
 const MIB: usize = 1 << 20;
 /// An upper bound for sizes that only has to catch slips: 1 PiB.
 pub(crate) const BYTES_MAX: i64 = 1 << 50;
-/// The most that `telemetry.max.bytes` may be: what is pushed at a time is in memory, and takes several times as much there while it is
-/// read.
-const TELEMETRY_BYTES_LIMIT: i64 = 16 << 20;
-
 /// An upper bound for times that only has to catch slips: ten years, in milliseconds.
 const MILLIS_MAX: i64 = 10 * 366 * 24 * 3_600 * 1_000;
 
@@ -140,10 +137,8 @@ pub struct BrokerConfig {
     pub storage: StorageConfig,
     /// The network layer.
     pub net: NetConfig,
-    /// `fetch.max.bytes`: the most that one fetch answers, in bytes, whatever the client allows.
-    pub fetch_bytes_max: usize,
-    /// `telemetry.max.bytes`: the most that a client may push of its metrics at a time, in bytes.
-    pub telemetry_bytes_max: usize,
+    /// What one request may ask for or bring.
+    pub requests: RequestLimits,
     /// What clients may use where nobody set a quota, and how use is measured.
     pub quotas: QuotaConfig,
     /// The logs.
@@ -274,17 +269,9 @@ impl BrokerConfig {
         let memory = read_memory(r);
         let storage = read_storage(r, &data_dir);
         let quotas = read_quotas(r);
-        let net = NetConfig {
-            limits: read_limits(r, quotas.windows),
-            ..read_net(r)
-        };
+        let net = read_net(r, quotas.windows);
         let listener_limits = read_listener_limits(r, &listeners);
-        let fetch_bytes_max = r.bytes("fetch.max.bytes", FETCH_BYTES_MAX, 1_024..=1 << 30);
-        let telemetry_bytes_max = r.bytes(
-            "telemetry.max.bytes",
-            TELEMETRY_BYTES_MAX,
-            1..=TELEMETRY_BYTES_LIMIT,
-        );
+        let requests = read_request_limits(r);
         let (log, group) = (read_log(r), read_group(r));
         let (transactions, share_states) = (read_transactions(r), read_share_states(r));
         let record_lock = group.of_groups.limits().share_record_lock_duration.default;
@@ -318,8 +305,7 @@ impl BrokerConfig {
             memory,
             storage,
             net,
-            fetch_bytes_max,
-            telemetry_bytes_max,
+            requests,
             quotas,
             log,
             group,
@@ -490,7 +476,7 @@ fn read_listeners(r: &mut Reader<'_>) -> (Vec<Endpoint>, Vec<Endpoint>) {
     (listeners, advertised)
 }
 
-fn read_net(r: &mut Reader<'_>) -> NetConfig {
+fn read_net(r: &mut Reader<'_>, windows: Windows) -> NetConfig {
     let default = NetConfig::default();
     let depth_max = i64::try_from(default.pipeline_depth).unwrap_or(i64::MAX);
     let frame_max = i64::from(i32::MAX);
@@ -514,7 +500,7 @@ fn read_net(r: &mut Reader<'_>) -> NetConfig {
             1_000..=MILLIS_MAX,
         ),
         connections_max: count(r.number("max.connections", 16_384, 1..=i64::from(i32::MAX))),
-        limits: default.limits,
+        limits: read_limits(r, windows),
     }
 }
 

@@ -37,6 +37,30 @@ fn an_empty_file_is_a_broker_for_this_machine() {
 }
 
 #[test]
+fn what_clients_push_of_their_metrics_is_bounded() {
+    assert_eq!(legal("").requests.telemetry_bytes_max, MIB);
+    let set = legal("telemetry.max.bytes=2097152").requests;
+    assert_eq!(set.telemetry_bytes_max, 2 * MIB);
+    assert_eq!(errors("telemetry.max.bytes=1073741824").len(), 1);
+}
+
+/// Groups may set what lies between them.
+#[test]
+fn groups_have_the_brokers_bounds() {
+    let set = legal(
+        "group.consumer.min.session.timeout.ms=1000\ngroup.consumer.max.heartbeat.interval.ms=20000",
+    );
+    let limits = set.group.of_groups.limits();
+    let (session, interval) = (
+        limits.consumer_session_timeout,
+        limits.consumer_heartbeat_interval,
+    );
+    assert_eq!(session.min, Duration::from_secs(1));
+    assert_eq!(session.default, Duration::from_secs(45));
+    assert_eq!(interval.max, Duration::from_secs(20));
+}
+
+#[test]
 fn what_the_provisioner_writes() {
     let config = legal(
         "node.id=3\ncluster.id=clu_1\nlisteners=PLAINTEXT://127.0.0.1:0\n\

@@ -7,6 +7,7 @@ mod catch_up;
 mod client;
 mod client_consumer;
 mod client_faults;
+mod client_metrics;
 mod control_link;
 mod control_plane;
 mod data;

@@ -66,21 +66,28 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeQuorum => (0, &DESCRIBE_QUORUM),
         ApiKey::DescribeTopicPartitions => (0, &DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &ALTER_REPLICA_LOG_DIRS),
-        ApiKey::GetTelemetrySubscriptions => (0, &telemetry::GET_SUBSCRIPTIONS_REQUEST),
-        ApiKey::PushTelemetry => (0, &telemetry::PUSH_REQUEST),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &CONSUMER_GROUP_DESCRIBE),
+        other => newer(other)?,
+    };
+    Some(MessageShape {
+        flexible_from,
+        schema,
+    })
+}
+
+/// The same for APIs of share groups and of client metrics.
+fn newer(api_key: ApiKey) -> Option<(i16, &'static Schema)> {
+    Some(match api_key {
+        ApiKey::GetTelemetrySubscriptions => (0, &telemetry::GET_SUBSCRIPTIONS_REQUEST),
+        ApiKey::PushTelemetry => (0, &telemetry::PUSH_REQUEST),
         ApiKey::ShareGroupHeartbeat => (0, &share_groups::HEARTBEAT_REQUEST),
         ApiKey::ShareGroupDescribe => (0, &share_groups::DESCRIBE_REQUEST),
         ApiKey::DescribeShareGroupOffsets => (0, &share_groups::DESCRIBE_OFFSETS_REQUEST),
         ApiKey::AlterShareGroupOffsets => (0, &share_groups::ALTER_OFFSETS_REQUEST),
         ApiKey::DeleteShareGroupOffsets => (0, &share_groups::DELETE_OFFSETS_REQUEST),
         _ => share_fetch::request_of(api_key).or_else(|| share_states::request_of(api_key))?,
-    };
-    Some(MessageShape {
-        flexible_from,
-        schema,
     })
 }
 

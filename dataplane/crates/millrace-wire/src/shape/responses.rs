@@ -65,21 +65,28 @@ pub(super) fn shape_of(api_key: ApiKey) -> Option<MessageShape> {
         ApiKey::DescribeQuorum => (0, &brokers::DESCRIBE_QUORUM),
         ApiKey::DescribeTopicPartitions => (0, &brokers::DESCRIBE_TOPIC_PARTITIONS),
         ApiKey::AlterReplicaLogDirs => (2, &brokers::ALTER_REPLICA_LOG_DIRS),
-        ApiKey::GetTelemetrySubscriptions => (0, &telemetry::GET_SUBSCRIPTIONS_RESPONSE),
-        ApiKey::PushTelemetry => (0, &telemetry::PUSH_RESPONSE),
         ApiKey::ListConfigResources => (0, &LIST_CONFIG_RESOURCES),
         ApiKey::ConsumerGroupHeartbeat => (0, &groups::CONSUMER_GROUP_HEARTBEAT),
         ApiKey::ConsumerGroupDescribe => (0, &groups::CONSUMER_GROUP_DESCRIBE),
+        other => newer(other)?,
+    };
+    Some(MessageShape {
+        flexible_from,
+        schema,
+    })
+}
+
+/// The same for APIs of share groups and of client metrics.
+fn newer(api_key: ApiKey) -> Option<(i16, &'static Schema)> {
+    Some(match api_key {
+        ApiKey::GetTelemetrySubscriptions => (0, &telemetry::GET_SUBSCRIPTIONS_RESPONSE),
+        ApiKey::PushTelemetry => (0, &telemetry::PUSH_RESPONSE),
         ApiKey::ShareGroupHeartbeat => (0, &share_groups::HEARTBEAT_RESPONSE),
         ApiKey::ShareGroupDescribe => (0, &share_groups::DESCRIBE_RESPONSE),
         ApiKey::DescribeShareGroupOffsets => (0, &share_groups::DESCRIBE_OFFSETS_RESPONSE),
         ApiKey::AlterShareGroupOffsets => (0, &share_groups::ALTER_OFFSETS_RESPONSE),
         ApiKey::DeleteShareGroupOffsets => (0, &share_groups::DELETE_OFFSETS_RESPONSE),
         _ => share_fetch::response_of(api_key).or_else(|| share_states::response_of(api_key))?,
-    };
-    Some(MessageShape {
-        flexible_from,
-        schema,
     })
 }
 

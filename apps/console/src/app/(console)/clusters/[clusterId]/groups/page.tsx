@@ -1,4 +1,5 @@
 import { ClusterTitle } from "../../../../../cluster/cluster-title.tsx";
+import { ClientMetrics } from "../../../../../consumer-group/client-metrics.tsx";
 import { GroupList } from "../../../../../consumer-group/group-list.tsx";
 
 export default async function GroupsPage(props: { params: Promise<{ clusterId: string }> }) {
@@ -7,6 +8,7 @@ export default async function GroupsPage(props: { params: Promise<{ clusterId: s
     <>
       <ClusterTitle clusterId={clusterId} page="Consumer groups" />
       <GroupList clusterId={clusterId} />
+      <ClientMetrics clusterId={clusterId} />
     </>
   );
 }

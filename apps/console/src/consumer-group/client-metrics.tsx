@@ -1,0 +1,126 @@
+"use client";
+
+import {
+  Badge,
+  Card,
+  Collapse,
+  Group,
+  Stack,
+  Table,
+  Text,
+  Title,
+  UnstyledButton,
+} from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import type { MeasuredClient } from "@millrace/contract";
+import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useTRPC } from "../api/client.tsx";
+import { ago } from "../format/time.ts";
+import { WideTable } from "../shell/wide-table.tsx";
+
+const POLL_MS = 10_000;
+/** Metrics of one client that are listed. */
+const SHOWN_MAX = 500;
+
+/** What clients push of their own metrics; nothing where none does. */
+export function ClientMetrics({ clusterId }: { clusterId: string }) {
+  const trpc = useTRPC();
+  const { data } = useQuery(
+    trpc.clientMetrics.list.queryOptions(
+      { cluster_id: clusterId },
+      { refetchInterval: POLL_MS, retry: false },
+    ),
+  );
+  if (data === undefined || data.items.length === 0) return null;
+  return (
+    <Stack gap="xs" component="section" aria-label="Client metrics">
+      <Title order={2} fz="h4">
+        Client metrics
+      </Title>
+      {data.items.map((client) => (
+        <ClientCard key={client.client_instance_id} client={client} />
+      ))}
+      {data.truncated && (
+        <Text fz="sm" className="quiet">
+          Some clients or metrics are not shown. The API lists them with a filter.
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+function ClientCard({ client }: { client: MeasuredClient }) {
+  const [opened, { toggle }] = useDisclosure(false);
+  const Chevron = opened ? IconChevronDown : IconChevronRight;
+  const software = [client.software_name, client.software_version].filter(Boolean).join(" ");
+  return (
+    <Card padding="md">
+      <UnstyledButton onClick={toggle} aria-expanded={opened} w="100%">
+        <Group justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Chevron size={16} />
+            <Text ff="monospace" fz="sm" fw={600} style={{ overflowWrap: "anywhere" }}>
+              {client.client_id === "" ? "(no client ID)" : client.client_id}
+            </Text>
+            {client.terminating && (
+              <Badge variant="default" tt="none" fw={500}>
+                stopped
+              </Badge>
+            )}
+            <Text fz="sm" className="quiet">
+              {software}
+            </Text>
+          </Group>
+          <Group gap="xl" wrap="nowrap">
+            <Text fz="sm" className="quiet">
+              {client.address}
+            </Text>
+            <Text fz="sm" className="quiet">
+              {ago(client.pushed_at)}
+            </Text>
+          </Group>
+        </Group>
+      </UnstyledButton>
+      <Collapse expanded={opened}>{opened && <Metrics client={client} />}</Collapse>
+    </Card>
+  );
+}
+
+function Metrics({ client }: { client: MeasuredClient }) {
+  return (
+    <>
+      <WideTable label={`Metrics of ${client.client_id}`} minWidth={560}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Metric</Table.Th>
+            <Table.Th>Labels</Table.Th>
+            <Table.Th ta="right">Value</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {client.metrics.slice(0, SHOWN_MAX).map(({ name, labels, value }) => (
+            <Table.Tr key={JSON.stringify([name, labels])}>
+              <Table.Td style={{ overflowWrap: "anywhere" }}>{name}</Table.Td>
+              <Table.Td style={{ overflowWrap: "anywhere" }}>{labelsText(labels)}</Table.Td>
+              <Table.Td ta="right" className="number">
+                {value === null ? "–" : value.toLocaleString("en-US")}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </WideTable>
+      {client.metrics.length > SHOWN_MAX && (
+        <Text fz="sm" className="quiet" mt="xs">
+          {client.metrics.length - SHOWN_MAX} more metrics
+        </Text>
+      )}
+    </>
+  );
+}
+
+function labelsText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(", ");
+}
