@@ -387,17 +387,22 @@ impl Producers {
         if !batch.is_transactional || is_open {
             return Ok(());
         }
-        let from = known.map_or(0, |known| known.verifiable_from);
-        let from = from.max(self.verifiable_from);
         let is_good = |guard: &VerificationGuard| {
             let is_its_own = (guard.producer_id, guard.epoch) == (batch.producer_id, batch.epoch);
-            is_its_own && guard.at >= from
+            is_its_own && self.is_valid(guard)
         };
         if guard.is_some_and(is_good) {
             return Ok(());
         }
         let producer_id = batch.producer_id;
         Err(AppendError::NotVerified { producer_id })
+    }
+
+    /// Whether no marker has been written for its producer since the guard was taken.
+    pub(crate) fn is_valid(&self, guard: &VerificationGuard) -> bool {
+        let known = self.by_id.get(&guard.producer_id);
+        let from = known.map_or(0, |known| known.verifiable_from);
+        guard.at >= from.max(self.verifiable_from)
     }
 
     /// Checks a marker against what has been written.

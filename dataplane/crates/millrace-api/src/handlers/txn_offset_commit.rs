@@ -111,10 +111,8 @@ async fn commit(
         FIRST_WITH_ABORTABLE => Joining::VerifyAbortable,
         _ => Joining::Verify,
     };
-    let joined = join(context, &producer, joining, vec![partition]).await;
-    for result in joined.into_values() {
-        result.map_err(|refused| of_group_clients(refused.code))?;
-    }
+    let joined = join(context, &producer, joining, partition).await;
+    joined.map_err(|refused| of_group_clients(refused.code))?;
     // No offset may outlive a topic that was deleted meanwhile. The next attempt tells which one it is.
     if !{ commit.offsets.iter() }.all(|(partition, _)| context.logs.exists(partition)) {
         return Err(ErrorCode::UnknownTopicOrPartition);

@@ -5,9 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use millrace_log::{AppendOrigin, PartitionLog, Topic, Verification, VerificationGuard};
 use millrace_record::Batch;
 use millrace_wire::error_code::ErrorCode;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{Joining, TransactionProducer, join};
+use super::{
+    Joining, TransactionProducer,
+    verification::{RETRIES_MAX, RETRY_PAUSE, Verified, is_busy, join_once},
+};
 use crate::{context::Context, topics::Refused};
 
 /// The first Produce version whose clients know the error that asks them to abort.
@@ -76,27 +79,64 @@ pub(crate) async fn verify<'a>(
             producer_id,
             producer_epoch,
         };
+        verify_producer(context, &producer, (joining, deadline), candidates).await;
+    }
+}
+
+/// The same for one producer. While the coordinator ends the producer's previous transaction, it is asked again; so it is where
+/// the marker of that transaction came after a guard was taken.
+async fn verify_producer(
+    context: &Context,
+    producer: &TransactionProducer,
+    (joining, deadline): (Joining, Instant),
+    mut candidates: Opening<'_>,
+) {
+    for _ in 0..=RETRIES_MAX {
         let logs = candidates
             .iter()
             .filter_map(|(batch, _)| batch.as_ref().ok());
         let partitions = logs.map(|batch| batch.log.id().clone()).collect();
-        let joined = join(context, &producer, joining, partitions);
+        let joined = join_once(context, producer, joining, partitions);
         // The connection's next requests wait as well.
         let mut joined = timeout_at(deadline, joined).await.unwrap_or_default();
-        for (batch, guard) in candidates {
-            let Ok(candidate) = batch else { continue };
-            match joined.remove(candidate.log.id()) {
-                Some(Ok(())) => {
-                    // With an epoch for each transaction, a producer's sequence starts at 0.
-                    let guard = match joining {
-                        Joining::Add => guard.with_epoch_bump(),
-                        Joining::Verify | Joining::VerifyAbortable => guard,
-                    };
-                    candidate.origin = AppendOrigin::Verified(guard);
-                }
-                Some(Err(refused)) => *batch = Err(refused),
-                None => *batch = Err(ErrorCode::NotEnoughReplicas.into()),
-            }
+        candidates.retain_mut(|(batch, guard)| !settle(&mut joined, joining, batch, *guard));
+        if candidates.is_empty() {
+            return;
         }
+        sleep(RETRY_PAUSE).await;
+        candidates.retain_mut(|(batch, guard)| {
+            let opens = batch.as_ref().ok().and_then(Candidate::opens);
+            opens.is_some_and(|(_, taken_again)| {
+                *guard = taken_again;
+                true
+            })
+        });
     }
+    for (batch, _) in candidates {
+        *batch = Err(ErrorCode::ConcurrentTransactions.into());
+    }
+}
+
+/// Applies the coordinator's answer to a batch. False where the coordinator has to be asked again.
+fn settle(
+    joined: &mut Verified,
+    joining: Joining,
+    batch: &mut Result<Candidate, Refused>,
+    guard: VerificationGuard,
+) -> bool {
+    let Ok(candidate) = batch else { return true };
+    match joined.remove(candidate.log.id()) {
+        Some(result) if is_busy(&result, joining) => return false,
+        Some(Ok(())) if joining == Joining::Add => {
+            if !candidate.log.is_valid(&guard) {
+                return false;
+            }
+            // With an epoch for each transaction, a producer's sequence starts at 0.
+            candidate.origin = AppendOrigin::Verified(guard.with_epoch_bump());
+        }
+        Some(Ok(())) => candidate.origin = AppendOrigin::Verified(guard),
+        Some(Err(refused)) => *batch = Err(refused),
+        None => *batch = Err(ErrorCode::NotEnoughReplicas.into()),
+    }
+    true
 }

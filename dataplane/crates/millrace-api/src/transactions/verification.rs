@@ -12,8 +12,8 @@ use crate::{code, context::Context, topics::Refused};
 
 /// How often and in which intervals an addition is tried again while the coordinator ends the producer's previous
 /// transaction: Kafka's `add.partitions.to.txn.retry.backoff.ms` and `.max.ms`.
-const RETRY_PAUSE: Duration = Duration::from_millis(20);
-const RETRIES_MAX: usize = 5;
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(20);
+pub(super) const RETRIES_MAX: usize = 5;
 
 /// What the client expects of a partition that it writes to in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,29 +27,44 @@ pub(crate) enum Joining {
 }
 
 /// What the coordinator says, by partition.
-pub(crate) type Verified = HashMap<TopicPartition, Result<(), Refused>>;
+pub(super) type Verified = HashMap<TopicPartition, Result<(), Refused>>;
 
-/// Asks the coordinator, here or at another broker, whether these partitions are in the producer's transaction.
+/// Asks the coordinator, here or at another broker, whether this partition is in the producer's transaction. Tries again while
+/// the coordinator ends the previous one.
 pub(crate) async fn join(
+    context: &Context,
+    producer: &TransactionProducer,
+    joining: Joining,
+    partition: TopicPartition,
+) -> Result<(), Refused> {
+    let mut tries = 0;
+    loop {
+        let asked = vec![partition.clone()];
+        let joined = join_once(context, producer, joining, asked).await;
+        let result = joined.into_values().next().unwrap_or(Ok(()));
+        let is_busy = is_busy(&result, joining);
+        if !is_busy || tries == RETRIES_MAX {
+            return result;
+        }
+        tries += 1;
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+}
+
+/// Whether the coordinator still ends the producer's previous transaction, and is to be asked again.
+pub(super) fn is_busy(result: &Result<(), Refused>, joining: Joining) -> bool {
+    let is_concurrent = |refused: &Refused| refused.code == ErrorCode::ConcurrentTransactions;
+    joining == Joining::Add && result.as_ref().is_err_and(is_concurrent)
+}
+
+/// Asks once whether these partitions are in the producer's transaction.
+pub(super) async fn join_once(
     context: &Context,
     producer: &TransactionProducer,
     joining: Joining,
     partitions: Vec<TopicPartition>,
 ) -> Verified {
-    let mut results = ask(context, producer, joining, partitions).await;
-    for _ in 0..RETRIES_MAX {
-        let busy = |(_, result): &(_, Result<(), ErrorCode>)| {
-            *result == Err(ErrorCode::ConcurrentTransactions)
-        };
-        if joining != Joining::Add || !results.iter().any(busy) {
-            break;
-        }
-        tokio::time::sleep(RETRY_PAUSE).await;
-        let (again, settled): (Vec<_>, Vec<_>) = results.into_iter().partition(busy);
-        results = settled;
-        let again = again.into_iter().map(|(partition, _)| partition).collect();
-        results.extend(ask(context, producer, joining, again).await);
-    }
+    let results = ask(context, producer, joining, partitions).await;
     let told = |(partition, result): (_, Result<(), ErrorCode>)| {
         (partition, result.map_err(|code| refusal(code, joining)))
     };

@@ -71,6 +71,12 @@ impl PartitionLog {
         Verification::Needed(VerificationGuard::new(producer_id, epoch, at))
     }
 
+    /// Whether no marker has been written for its producer since the guard was taken.
+    #[must_use]
+    pub fn is_valid(&self, guard: &VerificationGuard) -> bool {
+        self.state.lock().producers.is_valid(guard)
+    }
+
     /// Where records that consumers of committed records may read end: at the first record of the oldest transaction that is
     /// open, or has ended with a marker that is not durable, or else at the high watermark. Never moves back.
     #[must_use]
