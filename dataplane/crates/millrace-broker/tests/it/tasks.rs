@@ -10,9 +10,10 @@ use millrace_testkit::KafkaClient;
 use millrace_wire::{
     StrBytes,
     messages::{
-        FindCoordinatorRequest, GroupId, IncrementalAlterConfigsRequest,
-        ShareGroupHeartbeatRequest, TopicName,
+        FindCoordinatorRequest, GroupId, IncrementalAlterConfigsRequest, MetadataRequest,
+        ShareFetchRequest, ShareGroupHeartbeatRequest, TopicName,
         incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig},
+        share_fetch_request::{FetchPartition, FetchTopic},
     },
 };
 use parking_lot::Mutex;
@@ -160,14 +161,12 @@ async fn provoke(broker: std::net::SocketAddr, task: Task) {
         Task::GroupLoad => start_coordinator(broker, GROUPS).await,
         Task::TransactionLoad => start_coordinator(broker, TRANSACTIONS).await,
         Task::ShareStateLoad => start_coordinator(broker, SHARES).await,
-        Task::ShareGroupStates => {
-            let topics = vec![TopicName(StrBytes::from_static_str("t"))];
-            let joining = ShareGroupHeartbeatRequest::default()
-                .with_group_id(GroupId(StrBytes::from_static_str("share")))
-                .with_member_id(StrBytes::from_static_str("m"))
-                .with_subscribed_topic_names(Some(topics));
-            client.call(1, &joining).await;
-        }
+        Task::ShareGroupStates => join_share_group(&mut client).await,
+        Task::SharePartitionLoad | Task::SharePartitionWriter => loop {
+            join_share_group(&mut client).await;
+            share_fetch(&mut client).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        },
         Task::CacheResize => {
             let text = |text: &str| StrBytes::from_string(text.to_owned());
             let config = |(name, value): (&str, &str)| {
@@ -191,6 +190,41 @@ async fn provoke(broker: std::net::SocketAddr, task: Task) {
             client.fetch("t", 0, 0, Duration::from_millis(100)).await;
         },
     }
+}
+
+const SHARE_GROUP: StrBytes = StrBytes::from_static_str("share");
+const SHARE_MEMBER: StrBytes = StrBytes::from_static_str("m");
+
+/// The coordinator has the state of the topic's partition initialized then.
+async fn join_share_group(client: &mut KafkaClient) {
+    let topics = vec![TopicName(StrBytes::from_static_str("t"))];
+    let joining = ShareGroupHeartbeatRequest::default()
+        .with_group_id(GroupId(SHARE_GROUP))
+        .with_member_id(SHARE_MEMBER)
+        .with_subscribed_topic_names(Some(topics));
+    client.call(1, &joining).await;
+}
+
+/// The leader of the partition reads its state then, and stores where it begins.
+async fn share_fetch(client: &mut KafkaClient) {
+    let metadata = client
+        .call(12, &MetadataRequest::default().with_topics(None))
+        .await;
+    let mut topics = metadata.topics.into_iter();
+    let topic = topics.find(|topic| topic.name.as_ref().is_some_and(|name| name.as_str() == "t"));
+    let topic = FetchTopic::default()
+        .with_topic_id(topic.expect("it was created").topic_id)
+        .with_partitions(vec![FetchPartition::default()]);
+    let request = ShareFetchRequest::default()
+        .with_group_id(Some(GroupId(SHARE_GROUP)))
+        .with_member_id(Some(SHARE_MEMBER))
+        .with_min_bytes(1)
+        .with_max_wait_ms(100)
+        .with_max_bytes(1 << 20)
+        .with_max_records(10)
+        .with_batch_size(10)
+        .with_topics(vec![topic]);
+    client.call(1, &request).await;
 }
 
 /// What FindCoordinator asks for.
