@@ -155,7 +155,9 @@ async fn create(admin: &Admin, arguments: &Arguments) -> Result<(), String> {
 
 /// A record for each topic, so that partitions have something to recover.
 async fn write(client: &Client, arguments: &Arguments) -> Result<(), String> {
-    let producer = Producer::new(client, ProducerConfig::default());
+    let mut config = ProducerConfig::default();
+    config.delivery_timeout = 2 * PATIENCE;
+    let producer = Producer::new(client, config);
     let producer = producer.map_err(|error| error.to_string())?;
     let mut sent = Vec::with_capacity(arguments.topics);
     for number in 0..arguments.topics {
