@@ -187,14 +187,25 @@ impl InFlightRecords {
         self.advance_start();
     }
 
-    /// Makes everything available again that a member holds. Returns whether it held anything.
+    /// Makes everything available again that a member holds whose share session has ended. As in Kafka, these deliveries do not
+    /// count: the member may not have seen the records. Returns whether it held anything.
     pub fn release(&mut self, member: &str) -> bool {
-        self.release_where(|lock| &*lock.member == member)
+        self.change_acquired(
+            |lock| &*lock.member == member,
+            |batch| {
+                batch.deliveries -= 1;
+                batch.change(State::Available);
+            },
+        )
     }
 
     /// Makes everything available again whose acquisition lock has timed out. Returns whether there was any.
     pub fn expire(&mut self, now: Duration) -> bool {
-        self.release_where(|lock| lock.until <= now)
+        let limit = self.limits.delivery_count;
+        self.change_acquired(
+            |lock| lock.until <= now,
+            |batch| batch.change(Settled::Available.within(limit, batch.deliveries).into()),
+        )
     }
 
     /// When the next acquisition lock times out.
@@ -210,12 +221,15 @@ impl InFlightRecords {
         locks.min()
     }
 
-    fn release_where(&mut self, is_released: impl Fn(&Lock) -> bool) -> bool {
-        let limit = self.limits.delivery_count;
+    fn change_acquired(
+        &mut self,
+        is_changed: impl Fn(&Lock) -> bool,
+        change: impl Fn(&mut Batch),
+    ) -> bool {
         let mut any = false;
         for batch in self.batches.values_mut() {
-            if matches!(&batch.state, State::Acquired(lock) if is_released(lock)) {
-                batch.change(Settled::Available.within(limit, batch.deliveries).into());
+            if matches!(&batch.state, State::Acquired(lock) if is_changed(lock)) {
+                change(batch);
                 any = true;
             }
         }

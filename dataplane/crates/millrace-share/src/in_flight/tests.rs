@@ -333,7 +333,7 @@ fn a_member_that_goes_leaves_its_records_to_others() {
     assert_eq!(records.next_fetch_offset(), Some(2));
     assert_eq!(
         write(&mut records),
-        Some((2, vec![(2, 4, Settled::Available, 1)]))
+        Some((2, vec![(2, 4, Settled::Available, 0)]))
     );
     assert!(!records.is_settled(), "b holds some");
     assert!(records.release("b"));

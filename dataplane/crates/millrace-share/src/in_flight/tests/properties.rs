@@ -108,7 +108,10 @@ impl World {
                     record.holder == Some(MEMBERS[who]) && acquired.contains(at)
                 };
                 let released = self.model.iter_mut().filter(own);
-                released.for_each(|(_, record)| record.release());
+                released.for_each(|(_, record)| {
+                    record.holder = None;
+                    record.deliveries -= 1;
+                });
             }
             Step::Pass(seconds) => {
                 self.now += seconds;
@@ -119,7 +122,7 @@ impl World {
                     record.until <= now && acquired.contains(at)
                 };
                 let released = self.model.iter_mut().filter(late);
-                released.for_each(|(_, record)| record.release());
+                released.for_each(|(_, record)| record.expire());
             }
             Step::Begin => {
                 if let Some((_, write)) = self.records.begin_write() {
@@ -302,7 +305,7 @@ fn known(member: &str) -> &'static str {
 }
 
 impl Record {
-    fn release(&mut self) {
+    fn expire(&mut self) {
         self.may_end |= self.deliveries >= LIMITS.delivery_count;
         self.holder = None;
     }
