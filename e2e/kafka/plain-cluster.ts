@@ -13,12 +13,17 @@ export class PlainCluster implements RunningBroker {
   readonly #brokers: PlainBroker[] = [];
   readonly #count: number;
   readonly #chance: () => number;
+  readonly #further: string[];
   #postgres: RunningPostgres | undefined;
   #killed: PlainBroker | undefined;
 
-  /** @param chance says which broker is killed. */
-  constructor(count: number, chance: () => number) {
+  /**
+   * @param chance says which broker is killed.
+   * @param further lines of each broker's properties file.
+   */
+  constructor(count: number, chance: () => number, ...further: string[]) {
     this.#count = count;
+    this.#further = further;
     this.#chance = chance;
   }
 
@@ -46,6 +51,8 @@ export class PlainCluster implements RunningBroker {
       "leader.balance.interval.ms=2000",
       "offsets.topic.num.partitions=6",
       "transaction.state.log.num.partitions=6",
+      "share.coordinator.state.topic.num.partitions=6",
+      ...this.#further,
     ];
     for (let node = 1; node <= this.#count; node++) {
       const broker = new PlainBroker({ node, objects: join(this.#folder, "objects"), further });

@@ -12,6 +12,7 @@ import {
 } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PEERS, type Peer, type RunningBroker, startBroker } from "./plain-broker.ts";
+import { PlainCluster } from "./plain-cluster.ts";
 
 const RECORDS = 300;
 const SETTLE_MS_MAX = 60_000;
@@ -54,19 +55,29 @@ class ShareMember {
   }
 }
 
-describe("share groups", () => {
+const SETTINGS = [
+  "group.share.min.record.lock.duration.ms=1000",
+  `group.share.record.lock.duration.ms=${LOCK_MS}`,
+  `group.share.delivery.count.limit=${DELIVERIES_MAX}`,
+];
+/** With several brokers, leaders of partitions ask coordinators at other brokers. */
+const BROKERS = peer === "kafka" ? [1] : [1, 3];
+
+async function startBrokers(count: number): Promise<RunningBroker> {
+  if (count === 1) return startBroker(peer, ...SETTINGS);
+  const cluster = new PlainCluster(count, () => 0, ...SETTINGS);
+  await cluster.create();
+  return cluster;
+}
+
+describe.each(BROKERS)("share groups, brokers: %d", (count) => {
   const members: ShareMember[] = [];
   let broker: RunningBroker;
   let admin: Admin;
 
   beforeAll(async () => {
-    broker = await startBroker(
-      peer,
-      "group.share.min.record.lock.duration.ms=1000",
-      `group.share.record.lock.duration.ms=${LOCK_MS}`,
-      `group.share.delivery.count.limit=${DELIVERIES_MAX}`,
-    );
-    admin = new Admin({ clientId: "e2e", bootstrapBrokers: [broker.bootstrap] });
+    broker = await startBrokers(count);
+    admin = new Admin({ clientId: "e2e", bootstrapBrokers: broker.bootstrap.split(",") });
   });
   afterAll(async () => {
     await Promise.all(members.map((member) => member.end("SIGKILL")));
@@ -94,7 +105,7 @@ describe("share groups", () => {
   async function send(topic: string, from: number): Promise<void> {
     const producer = new Producer({
       clientId: "e2e",
-      bootstrapBrokers: [broker.bootstrap],
+      bootstrapBrokers: broker.bootstrap.split(","),
       serializers: stringSerializers,
     });
     // Each batch may go to another member.
