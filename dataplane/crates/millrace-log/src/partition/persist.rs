@@ -225,7 +225,7 @@ impl PartitionLog {
             }
         };
         // The checkpoint may be older than the last trim.
-        self.state.lock().trim(self.start_offset());
+        self.trim_state(self.start_offset());
         let replayed = self.replay(from, patience).await;
         replayed.map_err(|source| OpenError::Replay {
             partition: self.id.clone(),
@@ -274,15 +274,14 @@ impl PartitionLog {
             if is_block(&entry.payload) {
                 continue;
             }
-            let mut checkpoint = checkpoint::decode(entry.payload)?;
+            let checkpoint = checkpoint::decode(entry.payload)?;
             let covered = checkpoint.end;
             if covered > data_end {
                 tracing::warn!(partition = %self.id, covered, data_end, "a checkpoint covers lost data");
                 continue;
             }
-            // The checkpoint may be older than the last trim.
-            checkpoint.transactions.trim(self.start_offset());
-            let needs_from = checkpoint.transactions.index().needs_from();
+            let index = checkpoint.transactions.index();
+            let needs_from = index.needs_from(self.start_offset());
             if needs_from.is_none_or(|needed| needed >= start) {
                 return Ok(Some(checkpoint));
             }
@@ -480,7 +479,7 @@ impl PartitionLog {
             end,
             payload: checkpoint::encode(end, since_ms, kept),
             bytes,
-            needs_from: transactions.index().needs_from(),
+            needs_from: transactions.index().needs_from(self.start_offset()),
         })
     }
 
