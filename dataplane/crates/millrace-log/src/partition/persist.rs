@@ -101,6 +101,10 @@ pub(crate) enum CheckpointError {
     Append(#[from] AppendError),
     #[error("older aborted transactions: {0}")]
     Index(#[from] IndexError),
+    #[error(
+        "{0} aborted transactions are in memory, more than a checkpoint may have; a restart replays more"
+    )]
+    TooManyAborted(usize),
     #[error("the old ones were not trimmed: {0}")]
     Trim(#[from] millrace_stream::TrimError),
 }
@@ -400,7 +404,7 @@ impl PartitionLog {
             payload,
             bytes,
             needs_from,
-        }) = self.snapshot(written.covers)
+        }) = self.snapshot(written.covers)?
         else {
             return Ok(());
         };
@@ -438,15 +442,16 @@ impl PartitionLog {
     }
 
     /// What is known now; `None` where the checkpoint at `covered` says it all.
-    fn snapshot(&self, covered: Option<Offset>) -> Option<Snapshot> {
+    fn snapshot(&self, covered: Option<Offset>) -> Result<Option<Snapshot>, CheckpointError> {
         let mut state = self.state.lock();
         let end = self.data.next_offset();
         if covered.unwrap_or(0) == end && !state.cleaner_changed {
-            return None;
+            return Ok(None);
         }
-        if state.transactions.aborted().len() > TRANSACTIONS_MAX {
-            // Could not be read back. Blocks cannot be written now; a restart replays more.
-            return None;
+        let aborted = state.transactions.aborted().len();
+        if aborted > TRANSACTIONS_MAX {
+            // Could not be read back. Blocks cannot be written now.
+            return Err(CheckpointError::TooManyAborted(aborted));
         }
         let since_ms = self
             .clock
@@ -475,12 +480,12 @@ impl PartitionLog {
             leader_epochs,
             first_dirty: *first_dirty,
         };
-        Some(Snapshot {
+        Ok(Some(Snapshot {
             end,
             payload: checkpoint::encode(end, since_ms, kept),
             bytes,
             needs_from: transactions.index().needs_from(self.start_offset()),
-        })
+        }))
     }
 
     /// Refuses further appends and writes the last checkpoint.
