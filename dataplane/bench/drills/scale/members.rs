@@ -9,7 +9,7 @@ use std::{
 };
 
 use millrace_bench::consumer::Consumer;
-use millrace_time::{SharedClock, SystemClock};
+use millrace_time::SystemClock;
 use millrace_wire::{
     StrBytes,
     messages::{
@@ -72,7 +72,7 @@ pub(crate) async fn settle(
             return Ok(clock.now() - started);
         }
         if clock.now() - started > PATIENCE {
-            return Err(unsettled(&board, partitions, &clock));
+            return Err(unsettled(&board, partitions));
         }
     }
 }
@@ -92,13 +92,12 @@ fn is_settled(board: &Board, partitions: usize) -> bool {
     sum == partitions && all.len() == partitions
 }
 
-fn unsettled(board: &Board, partitions: usize, clock: &SharedClock) -> String {
+fn unsettled(board: &Board, partitions: usize) -> String {
     let board = board.lock().expect("no member panics while it writes");
     let sum: usize = board.iter().map(|held| held.partitions.len()).sum();
     let epochs: BTreeSet<i32> = board.iter().map(|held| held.epoch).collect();
     format!(
-        "after {:?} the group has not settled: {sum} of {partitions} partitions are assigned, at epochs {epochs:?}",
-        clock.now()
+        "the group has not settled within {PATIENCE:?}: {sum} of {partitions} partitions are assigned, at epochs {epochs:?}"
     )
 }
 

@@ -30,7 +30,7 @@ const MEMORY_PERCENT: u64 = 80;
 const NETWORK_PART: u64 = 10;
 const GROUP_PART: u64 = 32;
 /// Transactions.
-const TRANSACTION_PART: u64 = 128;
+const TRANSACTION_PART: u64 = 64;
 const TRANSACTION_BYTES_MAX: u64 = 128 << 20;
 /// The state of share partitions.
 const SHARE_STATE_PART: u64 = 256;

@@ -144,9 +144,10 @@ impl AbortedIndex {
         self.blocks.len() >= BLOCKS_MAX
     }
 
-    /// Where the meta stream must begin at the latest; `None` where there is no block.
-    pub(crate) fn needs_from(&self) -> Option<Offset> {
-        self.blocks.iter().map(|block| block.at).min()
+    /// Where the meta stream must begin at the latest, for a log that begins at `start`; `None` where that needs no block.
+    pub(crate) fn needs_from(&self, start: Offset) -> Option<Offset> {
+        let blocks = self.blocks.iter().filter(|block| block.last_max >= start);
+        blocks.map(|block| block.at).min()
     }
 
     /// The largest marker offset of all blocks.
@@ -231,15 +232,11 @@ impl AbortedIndex {
         fits.copied().collect()
     }
 
-    /// Forgets the blocks whose transactions all end below the log's new start.
-    pub(crate) fn trim(&mut self, start: Offset) {
-        while self
-            .blocks
-            .front()
-            .is_some_and(|block| block.last_max < start)
-        {
-            self.blocks.pop_front();
-        }
+    /// Forgets the blocks whose transactions all end below the log's new start. Gives whether there were any.
+    pub(crate) fn trim(&mut self, start: Offset) -> bool {
+        let gone = self.blocks.partition_point(|block| block.last_max < start);
+        self.blocks.drain(..gone);
+        gone > 0
     }
 
     /// What it costs, in bytes.
@@ -463,7 +460,7 @@ mod tests {
         index.replace(&run, Some(merged));
         assert_eq!(index.blocks, [blocks[0], merged, blocks[3]]);
         assert_eq!(index.overlapping(11, 22), [merged]);
-        assert_eq!(index.needs_from(), Some(5));
+        assert_eq!((index.needs_from(0), index.needs_from(41)), (Some(5), None));
         // Trimmed before it is replaced.
         index.trim(31);
         index.replace(&[merged], Some(block(10, 4, (5, 30))));

@@ -11,8 +11,8 @@ use millrace_model::Offset;
 
 use crate::aborted_index::{AbortedBounds, AbortedIndex, Block};
 
-/// Transactions of one partition that are open or were aborted and are in memory: 320 kB. They are written to blocks from half as many
-/// on. A batch that would open one more is refused, which happens only while blocks cannot be written.
+/// Transactions of one partition that are open or were aborted and are in memory: 320 kB. Aborted ones are written to blocks from
+/// [`AbortedBounds::in_memory`] on. A batch that would open one more is refused, which happens only while blocks cannot be written.
 pub(crate) const TRANSACTIONS_MAX: usize = 10_000;
 
 /// Transactions of one partition that are open at once: below half of the producers that a partition remembers, because those
@@ -195,12 +195,13 @@ impl Transactions {
         found
     }
 
-    /// Forgets the aborted transactions that end below the log's new start.
-    pub(crate) fn trim(&mut self, start: Offset) {
-        self.index.trim(start);
+    /// Forgets the aborted transactions that end below the log's new start. Gives whether blocks are not needed any more.
+    pub(crate) fn trim(&mut self, start: Offset) -> bool {
+        let spares_blocks = self.index.trim(start);
         let gone = self.aborted.partition_point(|aborted| aborted.last < start);
         self.aborted.drain(..gone);
         self.shrink();
+        spares_blocks
     }
 
     fn shrink(&mut self) {

@@ -162,7 +162,7 @@ impl PartitionLog {
         Ok(Some(entries))
     }
 
-    /// Offsets of the meta stream mean nothing to who reads records.
+    /// The caller reads records: an offset of the meta stream would mean nothing to it.
     fn block_error(&self, error: FetchError) -> ReadError {
         if self.is_closed() {
             return ReadError::Closed;
@@ -223,7 +223,7 @@ impl PartitionLog {
         }
     }
 
-    /// Writes blocks again that keep too much of the meta stream, or that are small and many. What fails is done with a later checkpoint.
+    /// Writes blocks again that keep too much of the meta stream, or that are small and many. What fails is retried with a later checkpoint.
     pub(super) async fn tidy_blocks(&self, written: &mut Written) {
         match timeout(TIDY_WAIT, self.try_tidy_blocks(written)).await {
             Ok(Ok(())) => {}
@@ -250,7 +250,7 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Forgets aborted transactions of which log compaction has left nothing. A restart may find them again; then the next cleaning does so, too.
+    /// Forgets aborted transactions of which log compaction has left nothing. A restart may find them again; then the next cleaning forgets them again.
     pub(super) async fn forget_aborted(&self, gone: &[Aborted]) -> Result<(), IndexError> {
         let gone: HashSet<Offset> = gone.iter().map(|aborted| aborted.last).collect();
         if gone.is_empty() {

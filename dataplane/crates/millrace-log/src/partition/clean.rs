@@ -66,6 +66,9 @@ pub(crate) enum CleanError {
     /// The partition was closed.
     #[error("the partition is closed")]
     Closed,
+    /// The partition is offline.
+    #[error("the partition is offline: {0}")]
+    Offline(Cause),
     /// What the cleaning before has found is not durable.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -84,6 +87,7 @@ impl Classified for CleanError {
     fn class(&self) -> FailureClass {
         match self {
             Self::Rewrite(error) => error.class(),
+            Self::Offline(cause) => cause.class(),
             Self::Checkpoint(_) => FailureClass::Transient,
             Self::Aborted(error) => error.class(),
             Self::Index(error) => error.class(),
@@ -127,6 +131,10 @@ impl PartitionLog {
     ) -> Result<(), CleanError> {
         // A marker is dropped only once the index of aborted transactions, without its transaction, is durable.
         self.checkpoint().await?;
+        if let Some(cause) = self.offline() {
+            // No checkpoint was written, then.
+            return Err(CleanError::Offline(cause));
+        }
         let log_start = self.start_offset();
         let first = dirty.first;
         let end = self.end_of_aborted((first, dirty.end), DIRTY_ABORTED_MAX);

@@ -101,6 +101,10 @@ pub(crate) enum CheckpointError {
     Append(#[from] AppendError),
     #[error("older aborted transactions: {0}")]
     Index(#[from] IndexError),
+    #[error(
+        "{0} aborted transactions are in memory, more than a checkpoint may have; a restart replays more"
+    )]
+    TooManyAborted(usize),
     #[error("the old ones were not trimmed: {0}")]
     Trim(#[from] millrace_stream::TrimError),
 }
@@ -225,7 +229,7 @@ impl PartitionLog {
             }
         };
         // The checkpoint may be older than the last trim.
-        self.state.lock().trim(self.start_offset());
+        self.trim_state(self.start_offset());
         let replayed = self.replay(from, patience).await;
         replayed.map_err(|source| OpenError::Replay {
             partition: self.id.clone(),
@@ -274,15 +278,14 @@ impl PartitionLog {
             if is_block(&entry.payload) {
                 continue;
             }
-            let mut checkpoint = checkpoint::decode(entry.payload)?;
+            let checkpoint = checkpoint::decode(entry.payload)?;
             let covered = checkpoint.end;
             if covered > data_end {
                 tracing::warn!(partition = %self.id, covered, data_end, "a checkpoint covers lost data");
                 continue;
             }
-            // The checkpoint may be older than the last trim.
-            checkpoint.transactions.trim(self.start_offset());
-            let needs_from = checkpoint.transactions.index().needs_from();
+            let index = checkpoint.transactions.index();
+            let needs_from = index.needs_from(self.start_offset());
             if needs_from.is_none_or(|needed| needed >= start) {
                 return Ok(Some(checkpoint));
             }
@@ -401,7 +404,7 @@ impl PartitionLog {
             payload,
             bytes,
             needs_from,
-        }) = self.snapshot(written.covers)
+        }) = self.snapshot(written.covers)?
         else {
             return Ok(());
         };
@@ -439,15 +442,16 @@ impl PartitionLog {
     }
 
     /// What is known now; `None` where the checkpoint at `covered` says it all.
-    fn snapshot(&self, covered: Option<Offset>) -> Option<Snapshot> {
+    fn snapshot(&self, covered: Option<Offset>) -> Result<Option<Snapshot>, CheckpointError> {
         let mut state = self.state.lock();
         let end = self.data.next_offset();
         if covered.unwrap_or(0) == end && !state.cleaner_changed {
-            return None;
+            return Ok(None);
         }
-        if state.transactions.aborted().len() > TRANSACTIONS_MAX {
-            // Could not be read back. Blocks cannot be written now; a restart replays more.
-            return None;
+        let aborted = state.transactions.aborted().len();
+        if aborted > TRANSACTIONS_MAX {
+            // Could not be read back. Blocks cannot be written now.
+            return Err(CheckpointError::TooManyAborted(aborted));
         }
         let since_ms = self
             .clock
@@ -476,12 +480,12 @@ impl PartitionLog {
             leader_epochs,
             first_dirty: *first_dirty,
         };
-        Some(Snapshot {
+        Ok(Some(Snapshot {
             end,
             payload: checkpoint::encode(end, since_ms, kept),
             bytes,
-            needs_from: transactions.index().needs_from(),
-        })
+            needs_from: transactions.index().needs_from(self.start_offset()),
+        }))
     }
 
     /// Refuses further appends and writes the last checkpoint.

@@ -109,10 +109,21 @@ impl PartitionLog {
         }
         let trimmed = self.data.trim(new_start).await;
         let start = trimmed.map_err(|error| self.trim_error(error))?;
-        if let Some((records, bytes)) = self.state.lock().trim(start) {
+        if let Some((records, bytes)) = self.trim_state(start) {
             self.deletions.count(reason, records, bytes);
         }
         Ok(start)
+    }
+
+    /// Forgets what is below the log's new start, as [`State::trim`] does. Where that leaves blocks of aborted transactions without
+    /// use, a checkpoint is due, for only a checkpoint trims the stream that has them.
+    pub(super) fn trim_state(&self, start: Offset) -> Option<(u64, u64)> {
+        let mut state = self.state.lock();
+        let gone = state.trim(start);
+        if state.cleaner_changed {
+            state.dirty_since.get_or_insert_with(|| self.clock.now());
+        }
+        gone
     }
 
     fn trim_error(&self, error: millrace_stream::TrimError) -> TrimError {
@@ -155,7 +166,7 @@ impl State {
     /// Forgets what is below the log's new start. Gives the records (by offsets) and bytes that are
     /// gone with it, or `None` where the start has not moved.
     pub(super) fn trim(&mut self, start: Offset) -> Option<(u64, u64)> {
-        self.transactions.trim(start);
+        self.cleaner_changed |= self.transactions.trim(start);
         let records = start.checked_sub(self.segments.start())?;
         if records == 0 {
             return None;

@@ -14,10 +14,11 @@ use crate::{
     world::{World, small},
 };
 use millrace_log::{
-    AbortedBounds, AppendOrigin, Isolation, LogDefaults, PartitionLog, TransactionMarker,
+    AbortedBounds, AppendOrigin, CompactionFailure, Isolation, LogDefaults, PartitionLog,
+    TransactionMarker,
 };
 use millrace_meta::{MetaStore, ObjectRange};
-use millrace_model::Offset;
+use millrace_model::{FailureClass, Offset};
 use millrace_objects::{ObjectKey, bucket::Bucket as _};
 use millrace_record::{Batch, BatchBuilder, Compression, header_of, records, split};
 use millrace_testkit::Crash;
@@ -424,6 +425,10 @@ async fn a_partition_that_cannot_be_compacted_holds_up_no_other() {
         .expect("appends");
     compact(&broker).await;
     assert_eq!(read_from(&sound, 0).await.len(), 20);
+    let failures = broker.logs.compaction().failures;
+    let failed = |one: &CompactionFailure| (one.partition.clone(), one.class);
+    let failed: Vec<_> = failures.iter().map(failed).collect();
+    assert_eq!(failed, [(lost.id().clone(), FailureClass::Corrupt)]);
     assert!(
         objects(&world, "lost")
             .await

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -13,7 +13,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use millrace_log::{
     AbortedBounds, AbortedTransaction, AppendOrigin, Isolation, LogDefaults, PartitionLog,
-    TransactionMarker, Verification, error::AppendError,
+    TransactionMarker, Verification,
+    error::{AppendError, ReadError},
 };
 use millrace_meta::MetaStore as _;
 use millrace_model::Offset;
@@ -594,6 +595,15 @@ async fn aborted_transactions_have_no_limit() {
     broker.close().await;
 }
 
+/// Where the meta stream of the only partition begins.
+async fn meta_start(world: &World) -> Offset {
+    let topics = world.meta.topics().await.expect("found");
+    let meta = topics[0].partitions[0].meta;
+    let streams = world.meta.stream_summaries(None, 10).await.expect("found");
+    let meta = streams.into_iter().find(|stream| stream.stream == meta);
+    meta.expect("there").start
+}
+
 /// Blocks keep the checkpoints behind them in the stream.
 #[tokio::test]
 async fn the_meta_stream_is_trimmed_although_it_has_blocks() {
@@ -609,11 +619,7 @@ async fn the_meta_stream_is_trimmed_although_it_has_blocks() {
         }
         broker.logs.checkpoint().await;
     }
-    let topics = world.meta.topics().await.expect("found");
-    let meta = topics[0].partitions[0].meta;
-    let streams = world.meta.stream_summaries(None, 10).await.expect("found");
-    let meta = streams.into_iter().find(|stream| stream.stream == meta);
-    let start = meta.expect("there").start;
+    let start = meta_start(&world).await;
     assert!(start > 80, "120 checkpoints or more, from {start} on");
     let read = log.aborted_transactions(0, log.last_stable_offset()).await;
     let told = read.expect("readable").into_iter();
@@ -625,5 +631,98 @@ async fn the_meta_stream_is_trimmed_although_it_has_blocks() {
     let log = partition(&broker, "t");
     let read = log.aborted_transactions(0, log.last_stable_offset()).await;
     assert_eq!(read.expect("readable").len(), firsts.len());
+    broker.close().await;
+}
+
+/// Retention deletes the records of a partition that nobody writes to any more. Without records, no checkpoint was written, and the
+/// blocks stayed.
+#[tokio::test]
+async fn blocks_of_deleted_transactions_do_not_stay_in_the_meta_stream() {
+    let world = World::new(10, small(), 16 * MIB).await;
+    let broker = open_with(&world, defaults(FEW)).await;
+    let log = create(&broker, "t", &[]).await;
+    for _ in 0..20 {
+        abort_many(&log, 2).await;
+        broker.logs.checkpoint().await;
+    }
+    let before = meta_start(&world).await;
+    log.trim(log.end_offset()).await.expect("trimmed");
+    broker.logs.checkpoint().await;
+    let after = meta_start(&world).await;
+    assert!(after >= before + 10, "{before} to {after}");
+    // The same where the broker stops in between.
+    for _ in 0..20 {
+        abort_many(&log, 2).await;
+        broker.logs.checkpoint().await;
+    }
+    let before = meta_start(&world).await;
+    log.trim(log.end_offset()).await.expect("trimmed");
+    drop(log);
+    world.disk.crash(Crash::Killed);
+    drop(broker);
+    let broker = open_with(&world, defaults(FEW)).await;
+    broker.logs.checkpoint().await;
+    let after = meta_start(&world).await;
+    assert!(after >= before + 10, "{before} to {after}");
+    broker.close().await;
+}
+
+/// Fetches committed records of a log in which every second batch is the marker that aborts the one before it, from many offsets,
+/// until it is told to stop. Gives how many it has read.
+async fn fetch_until(log: Arc<PartitionLog>, stop: Arc<AtomicBool>, step: u64) -> u64 {
+    let (mut reads, mut at) = (0, step);
+    while !stop.load(Ordering::SeqCst) {
+        tokio::task::yield_now().await;
+        let (start, stable) = (log.start_offset(), log.last_stable_offset());
+        if start >= stable {
+            continue;
+        }
+        at = at.wrapping_mul(31).wrapping_add(step);
+        let from = start + at % (stable - start);
+        let read = log.read_isolated(Isolation::ReadCommitted, from, 1_000, true);
+        let read = match read.await {
+            Ok(read) => read,
+            Err(ReadError::OutOfRange { .. }) if from < log.start_offset() => continue,
+            Err(error) => panic!("{from}: {error}"),
+        };
+        let last = header_of(read.batches.last().expect("some")).expect("a batch");
+        let end = u64::try_from(last.next_offset()).expect("not negative");
+        let expected = (from / 2 * 2..end).step_by(2);
+        let expected: Vec<_> = expected.map(|first| aborted(7, first)).collect();
+        assert_eq!(read.aborted_transactions, Some(expected), "{from}..{end}");
+        reads += 1;
+    }
+    reads
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fetches_are_told_of_all_aborted_transactions_while_blocks_are_rewritten_and_trimmed() {
+    let world = World::new(11, small(), 4 * MIB).await;
+    let bounds = AbortedBounds {
+        slack_bytes: 0,
+        ..FEW
+    };
+    let broker = open_with(&world, defaults(bounds)).await;
+    let log = create(&broker, "t", &[]).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let fetching = [7, 11, 13].map(|step| {
+        let fetching = fetch_until(Arc::clone(&log), Arc::clone(&stop), step);
+        AbortOnDropHandle::new(tokio::spawn(fetching))
+    });
+    for round in 0..200 {
+        abort_many(&log, 3).await;
+        broker.logs.checkpoint().await;
+        if round % 10 == 0 {
+            broker.store.flush().await.expect("uploads");
+        }
+        if round % 25 == 24 {
+            let start = log.high_watermark() - 101;
+            log.trim(start).await.expect("trimmed");
+        }
+    }
+    stop.store(true, Ordering::SeqCst);
+    for fetching in fetching {
+        assert!(fetching.await.expect("no panic") > 100);
+    }
     broker.close().await;
 }

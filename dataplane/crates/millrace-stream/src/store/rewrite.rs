@@ -20,7 +20,7 @@ use millrace_meta::{
 };
 use millrace_model::{Cause, Classified, FailureClass, ObjectId, Offset, StreamId, StreamRange};
 use millrace_objects::{
-    BlockRef, InvalidEntry, ObjectBuilder, ObjectKey, ObjectReader, PutError, ReadError,
+    BlockRef, GetError, InvalidEntry, ObjectBuilder, ObjectKey, ObjectReader, PutError, ReadError,
     StreamEntry,
 };
 
@@ -125,6 +125,16 @@ pub enum RewriteError {
     /// Stream-set objects with the stream come up faster than they are split.
     #[error("stream {0} gets new stream-set objects faster than they can be split")]
     Unsettled(StreamId),
+    /// An object is not in the bucket, although the metadata refers to it: report it.
+    #[error(
+        "object {object} of stream {stream} is not in the bucket, although the metadata refers to it"
+    )]
+    Lost {
+        /// The object.
+        object: ObjectId,
+        /// The stream.
+        stream: StreamId,
+    },
     /// The stream has more objects than one rewrite takes.
     #[error("stream {0} has more than {OBJECTS_MAX} objects")]
     TooMany(StreamId),
@@ -140,7 +150,7 @@ impl Classified for RewriteError {
             Self::Read(error) => error.class(),
             Self::Put(error) => error.class(),
             Self::Refused(cause) => cause.class(),
-            Self::Entry(_) => FailureClass::Corrupt,
+            Self::Entry(_) | Self::Lost { .. } => FailureClass::Corrupt,
             Self::Unsettled(_) => FailureClass::Gone,
             Self::TooMany(_) => FailureClass::Rejected,
         }
@@ -201,6 +211,10 @@ impl Rewriter {
                     // Replaced meanwhile: the next round sees what became of them.
                     Err(error) if error.class() == FailureClass::Gone => {
                         self.store.check_compacting()?;
+                        let error = self.or_lost(error.into(), (from, end)).await;
+                        if matches!(error, RewriteError::Lost { .. }) {
+                            return Err(error);
+                        }
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -229,12 +243,43 @@ impl Rewriter {
         Ok(objects)
     }
 
+    /// An error of reading objects of `range`. One that says that an object is not there becomes [`RewriteError::Lost`] where the
+    /// metadata still refers to that object; otherwise it was replaced meanwhile.
+    async fn or_lost(&self, error: RewriteError, range: (Offset, Offset)) -> RewriteError {
+        let Some(key) = not_found(&error) else {
+            return error;
+        };
+        let Ok(objects) = self.objects(range).await else {
+            return error;
+        };
+        let cluster = &self.store.cluster_id;
+        let mut ids = objects.iter().map(|object| object.object);
+        match ids.find(|&id| ObjectKey::of(cluster, id) == *key) {
+            Some(object) => RewriteError::Lost {
+                object,
+                stream: self.state.id,
+            },
+            None => error,
+        }
+    }
+
     /// Shows the entries of `from..end` that are in objects to `visit`, in their order, until it has seen enough.
     /// Returns the bytes of the blocks that were read.
     ///
     /// # Errors
     /// See [`RewriteError`].
     pub async fn scan(
+        &self,
+        range: (Offset, Offset),
+        visit: &mut (dyn FnMut(&Entry) -> Result<ControlFlow<()>, Cause> + Send),
+    ) -> Result<u64, RewriteError> {
+        match self.scan_objects(range, visit).await {
+            Err(error) => Err(self.or_lost(error, range).await),
+            scanned => scanned,
+        }
+    }
+
+    async fn scan_objects(
         &self,
         (from, end): (Offset, Offset),
         visit: &mut (dyn FnMut(&Entry) -> Result<ControlFlow<()>, Cause> + Send),
@@ -271,7 +316,10 @@ impl Rewriter {
         if unused && !outputs.ids.is_empty() {
             self.store.release(&outputs.ids).await;
         }
-        result
+        match result {
+            Err(error) => Err(self.or_lost(error, group.range()).await),
+            rewritten => rewritten,
+        }
     }
 
     async fn write_outputs(
@@ -327,6 +375,17 @@ impl Rewriter {
         self.state.lock().cached.evict_below(end);
         self.store.block_cache.forget_stream(self.state.id);
         Ok(done)
+    }
+}
+
+/// The object that was not there, where that is why something could not be read.
+fn not_found(error: &RewriteError) -> Option<&ObjectKey> {
+    let (RewriteError::Read(read) | RewriteError::Compact(CompactError::Read(read))) = error else {
+        return None;
+    };
+    match read {
+        ReadError::Get(GetError::NotFound { key }) => Some(key),
+        _ => None,
     }
 }
 

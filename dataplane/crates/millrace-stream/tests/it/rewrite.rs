@@ -14,6 +14,7 @@ use crate::world::{World, append, small};
 use bytes::Bytes;
 use millrace_meta::{MetaStore, ObjectKind};
 use millrace_model::{Cause, Classified, FailureClass, Offset, StreamId};
+use millrace_objects::{ObjectKey, bucket::Bucket as _};
 use millrace_stream::{
     Entry, EntryFilter, Outcome, RewriteError, Stream, StreamConfig, StreamStore,
 };
@@ -266,6 +267,41 @@ async fn a_group_that_changed_meanwhile_is_not_replaced() {
     let error = late.expect_err("its inputs were replaced");
     assert_eq!(error.class(), FailureClass::Gone, "{error}");
     run.check(Some((&thinning, true))).await;
+}
+
+/// It passed for an object that was replaced meanwhile, over and over.
+#[tokio::test]
+async fn an_object_that_is_lost_is_told_from_one_that_was_replaced() {
+    for splits_first in [false, true] {
+        let run = Run::filled().await;
+        let (stream, none) = (&run.streams[0], BTreeSet::new());
+        let (rewriter, end) = (stream.rewriter(), stream.committed_offset());
+        let mut groups = Vec::new();
+        if splits_first {
+            groups = rewriter.groups((0, end), &none).await.expect("found");
+        }
+        let objects = run.world.meta.objects_of(run.ids[0], 0, 1_000).await;
+        let lost = objects.expect("found")[0].object;
+        let key = ObjectKey::of("c", lost);
+        run.world.bucket.delete(&[key]).await.expect("deletes");
+        let is_told = |error: RewriteError| {
+            assert_eq!(error.class(), FailureClass::Corrupt, "{error}");
+            let stream = stream.id();
+            matches!(error, RewriteError::Lost { object, stream: of } if object == lost && of == stream)
+        };
+        let mut visit = |_: &Entry| Ok(ControlFlow::Continue(()));
+        let scanned = rewriter.scan((0, end), &mut visit).await;
+        assert!(is_told(scanned.expect_err("it is lost")));
+        let mut thinning = Thinning {
+            keeps: 9,
+            refuses: false,
+        };
+        let told = match groups.first() {
+            Some(group) => rewriter.rewrite(group, &mut thinning).await.map(|_| ()),
+            None => rewriter.groups((0, end), &none).await.map(|_| ()),
+        };
+        assert!(is_told(told.expect_err("it is lost")));
+    }
 }
 
 /// Polls a rewrite so often, and kills the broker then.
