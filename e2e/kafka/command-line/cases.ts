@@ -418,6 +418,7 @@ const transactions: Case[] = [
     "--command-config FILE describe-producers --topic absent --partition 0",
     {
       file: "default.api.timeout.ms=3000\nrequest.timeout.ms=2000\n",
+      removes: [NUMBERS],
     },
   ),
   reads("kafka-transactions", "find-hanging --broker-id 1"),
