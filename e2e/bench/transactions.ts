@@ -36,6 +36,8 @@ const ROUNDS = Number(values.rounds ?? (values.quick ? 1 : 5));
 /** A JVM is slow before its code is compiled. */
 const WARM_UP_SECONDS = values.quick ? 3 : 20;
 const MEASURED_SECONDS = values.quick ? 5 : 30;
+/** Producers initialize their transactional ids; in the end the consumer reads what is left. */
+const START_AND_DRAIN_SECONDS_MAX = 180;
 const PARTITIONS = 16;
 const RECORDS_PER_TRANSACTION = 5;
 const TOPIC = "transactions";
@@ -143,15 +145,20 @@ async function runContender(contender: string, round: number): Promise<void> {
 async function measure(bootstrap: string, load: Load): Promise<Measured> {
   const program = join(import.meta.dirname, "../clients/java/TransactionLoad.java");
   const numbers = [load.producers, load.transactionMs, RECORDS_PER_TRANSACTION];
-  const { stdout } = await run("java", [
-    "-Xmx1G",
-    "-cp",
-    `${jars}/*`,
-    program,
-    bootstrap,
-    TOPIC,
-    ...[...numbers, WARM_UP_SECONDS, MEASURED_SECONDS].map(String),
-  ]);
+  const seconds = [WARM_UP_SECONDS, MEASURED_SECONDS];
+  const { stdout } = await run(
+    "java",
+    [
+      "-Xmx1G",
+      "-cp",
+      `${jars}/*`,
+      program,
+      bootstrap,
+      TOPIC,
+      ...[...numbers, ...seconds].map(String),
+    ],
+    { timeout: (WARM_UP_SECONDS + MEASURED_SECONDS + START_AND_DRAIN_SECONDS_MAX) * 1_000 },
+  );
   const measured = JSON.parse(stdout) as Measured;
   if (measured.errors > 0 || measured.missing !== 0) {
     throw new Error(`the load is not carried out: ${stdout}`);

@@ -30,6 +30,8 @@ import type { SignIn } from "../kafka/clients/signed-in.ts";
 export interface Program {
   name: string;
   command: string[];
+  /** Tries share groups instead of `command`: older versions of the client cannot compile it. */
+  shareCommand?: string[];
 }
 
 /** How a client takes part: it writes the values and returns what it has read. */
@@ -109,6 +111,9 @@ export async function installCapabilityPrograms(): Promise<Program[]> {
   const java = javas.map((version) => ({
     name: `Java kafka-clients ${version}`,
     command: javaProgram(version, "Capability.java"),
+    ...(version.startsWith("3.")
+      ? {}
+      : { shareCommand: javaProgram(version, "ShareCapability.java") }),
   }));
   const go = (await installGo()).map(({ name }) => ({
     name,

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { JavaProgram } from "../kafka/clients/java-program.ts";
 import { freePort } from "../kafka/protected-broker.ts";
-import { JavaProgram } from "./java-program.ts";
 import type { DrillOptions, DrillResult } from "./streams-counts.ts";
 import { checkLines } from "./streams-history.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Admin } from "@platformatic/kafka";
-import { JavaProgram } from "./java-program.ts";
+import { JavaProgram } from "../kafka/clients/java-program.ts";
 import { checkCounts, type Keyed } from "./streams-history.ts";
 
 const [INPUT, OUTPUT] = ["counts-in", "counts-out"];

@@ -15,8 +15,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { PEERS, type Peer, type RunningBroker, startBroker } from "../kafka/plain-broker.ts";
 import { ConnectFiles } from "./connect-files.ts";
-import { fetchJars } from "./java-program.ts";
 import { type DrillResult, StreamsCounts } from "./streams-counts.ts";
+import { fetchJars } from "./streams-jars.ts";
 
 const PARTS = ["streams", "connect"] as const;
 const SHOWN_MAX = 50;
@@ -38,6 +38,7 @@ if (parts.length === 0) throw new Error(`--only is one of ${PARTS.join(", ")}`);
 const minutes = positive("minutes");
 const killEvery = positive("kill-every");
 const rate = positive("rate");
+if (killEvery >= minutes * 60) throw new Error("--kill-every is shorter than --minutes");
 
 const jars = fetchJars();
 // The broker of the comparison comes from the same folder.

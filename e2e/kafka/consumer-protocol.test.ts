@@ -1,10 +1,8 @@
 /** Groups whose partitions the broker assigns (KIP-848), with Kafka's own Java consumer. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { Admin, Producer, stringSerializers } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { JavaProgram } from "./clients/java-program.ts";
 import { ProtectedBroker } from "./protected-broker.ts";
 
 const PARTITIONS = 6;
@@ -13,28 +11,26 @@ const SETTLE_MS_MAX = 60_000;
 const jars = process.env.MILLRACE_KAFKA_JARS ?? "";
 const source = join(import.meta.dirname, "clients/GroupMember.java");
 
-/** A Java process that is a member of a group. */
-class Member {
-  partitions = 0;
-  readonly seen = new Set<string>();
-  readonly #child: ChildProcess;
-  readonly #ended: Promise<unknown>;
-
+class Member extends JavaProgram {
   constructor(bootstrap: string, group: string, topics: string, protocol = "consumer") {
-    const machine = ["-Xmx256M", "-XX:+UseSerialGC", "-cp", `${jars}/*`];
-    this.#child = spawn("java", [...machine, source, bootstrap, group, topics, protocol]);
-    this.#ended = once(this.#child, "close");
-    if (this.#child.stdout === null) throw new Error("a member writes to a pipe");
-    createInterface({ input: this.#child.stdout }).on("line", (line) => {
-      const [word, text] = line.split(" ", 2);
-      if (word === "HAS") this.partitions = Number(text);
-      if (word === "GOT" && text !== undefined) this.seen.add(text);
+    super(`member of ${group}`, {
+      jars,
+      program: source,
+      args: [bootstrap, group, topics, protocol],
     });
   }
 
-  async end(signal: NodeJS.Signals): Promise<void> {
-    this.#child.kill(signal);
-    await this.#ended;
+  get partitions(): number {
+    return Number(this.#said("HAS").at(-1) ?? 0);
+  }
+
+  get seen(): Set<string> {
+    return new Set(this.#said("GOT"));
+  }
+
+  #said(word: string): string[] {
+    const lines = this.lines.filter((line) => line.startsWith(`${word} `));
+    return lines.map((line) => line.split(" ")[1] ?? "");
   }
 }
 
@@ -54,7 +50,7 @@ describe("the consumer protocol", () => {
     bootstrap = broker.bootstrap("PLAINTEXT");
   });
   afterAll(async () => {
-    await Promise.all(members.map((member) => member.end("SIGKILL")));
+    await Promise.all(members.map((member) => member.kill()));
     await broker.remove();
   });
 
@@ -98,12 +94,12 @@ describe("the consumer protocol", () => {
     const three = [start("names", "work"), start("names", "work"), start("names", "work")];
     await settled([2, 2, 2], three);
     await allSeen(RECORDS, three);
-    await three[0]?.end("SIGKILL");
+    await three[0]?.kill();
     await send("work", RECORDS);
     const two = three.slice(1);
     await settled([3, 3], two);
     await allSeen(2 * RECORDS, three);
-    await two[0]?.end("SIGTERM");
+    await two[0]?.kill("SIGTERM");
     await settled([PARTITIONS], two.slice(1));
   });
 
@@ -126,7 +122,7 @@ describe("the consumer protocol", () => {
     await settled([3, 3], [classic, consumer]);
     await send("moving", 0);
     await allSeen(RECORDS, [classic, consumer]);
-    await consumer.end("SIGTERM");
+    await consumer.kill("SIGTERM");
     await settled([PARTITIONS], [classic]);
   });
 });

@@ -1,8 +1,5 @@
 /** Share groups (KIP-932), with Kafka's own Java share consumer. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import {
   Admin,
   ConfigResourceTypes,
@@ -11,6 +8,7 @@ import {
   stringSerializers,
 } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { JavaProgram } from "./clients/java-program.ts";
 import { PEERS, type Peer, type RunningBroker, startBroker } from "./plain-broker.ts";
 import { PlainCluster } from "./plain-cluster.ts";
 
@@ -27,31 +25,27 @@ const peer = PEERS.find((one) => one === process.env.MILLRACE_TEST_PEER) ?? ("mi
 
 type Mode = "accept" | "retry" | "reject" | "hold";
 
-/** A Java process that is a member of a share group. */
-class ShareMember {
-  isReady = false;
-  acknowledged = 0;
-  /** What it has received, each time: the value and its delivery count. */
-  readonly got: [string, number][] = [];
-  readonly #child: ChildProcess;
-  readonly #ended: Promise<unknown>;
-
+class ShareMember extends JavaProgram {
   constructor(bootstrap: string, group: string, topic: string, mode: Mode) {
-    const machine = ["-Xmx256M", "-XX:+UseSerialGC", "-cp", `${jars}/*`];
-    this.#child = spawn("java", [...machine, source, bootstrap, group, topic, mode]);
-    this.#ended = once(this.#child, "close");
-    if (this.#child.stdout === null) throw new Error("a member writes to a pipe");
-    createInterface({ input: this.#child.stdout }).on("line", (line) => {
-      const [word, text, deliveries] = line.split(" ", 3);
-      if (word === "READY") this.isReady = true;
-      if (word === "ACK") this.acknowledged += Number(text);
-      if (word === "GOT" && text !== undefined) this.got.push([text, Number(deliveries)]);
-    });
+    super(`member of ${group}`, { jars, program: source, args: [bootstrap, group, topic, mode] });
   }
 
-  async end(signal: NodeJS.Signals): Promise<void> {
-    this.#child.kill(signal);
-    await this.#ended;
+  get isReady(): boolean {
+    return this.lines.includes("READY");
+  }
+
+  get acknowledged(): number {
+    return this.#said("ACK").reduce((sum, [count]) => sum + Number(count), 0);
+  }
+
+  /** What it has received, each time: the value and its delivery count. */
+  get got(): [string, number][] {
+    return this.#said("GOT").map(([value = "", deliveries]) => [value, Number(deliveries)]);
+  }
+
+  #said(word: string): string[][] {
+    const words = this.lines.map((line) => line.split(" "));
+    return words.filter(([first]) => first === word).map((line) => line.slice(1));
   }
 }
 
@@ -70,7 +64,7 @@ async function startBrokers(count: number): Promise<RunningBroker> {
   return cluster;
 }
 
-describe.each(BROKERS)("share groups, brokers: %d", (count) => {
+describe.skipIf(jars === "").each(BROKERS)("share groups, brokers: %d", (count) => {
   const members: ShareMember[] = [];
   let broker: RunningBroker;
   let admin: Admin;
@@ -80,7 +74,7 @@ describe.each(BROKERS)("share groups, brokers: %d", (count) => {
     admin = new Admin({ clientId: "e2e", bootstrapBrokers: broker.bootstrap.split(",") });
   });
   afterAll(async () => {
-    await Promise.all(members.map((member) => member.end("SIGKILL")));
+    await Promise.all(members.map((member) => member.kill()));
     await admin?.close();
     await broker?.remove();
   });
@@ -162,7 +156,7 @@ describe.each(BROKERS)("share groups, brokers: %d", (count) => {
     const holder = start("held", "hold");
     await expect.poll(() => holder.got.length, { timeout: SETTLE_MS_MAX }).toBeGreaterThan(0);
     const held = new Set(values([holder]));
-    await holder.end("SIGKILL");
+    await holder.kill();
     const other = start("held", "accept");
     await acknowledged(RECORDS, [other]);
     expect([...held].filter((value) => !values([other]).includes(value))).toEqual([]);
@@ -174,7 +168,7 @@ describe.each(BROKERS)("share groups, brokers: %d", (count) => {
     await prepare("durable");
     const first = start("durable", "accept");
     await acknowledged(RECORDS, [first]);
-    await first.end("SIGTERM");
+    await first.kill("SIGTERM");
     await broker.kill();
     await broker.start();
     const second = start("durable", "accept");

@@ -55,6 +55,8 @@ public final class Capability {
                 }
                 group("consumer");
             }
+            // ShareCapability tries it where the client has it.
+            case "share group" -> System.out.println("n/a not supported by the client");
             case "admin" -> admin();
             default -> exchange(Map.of("compression.type", args[0]));
         }

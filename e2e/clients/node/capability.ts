@@ -165,6 +165,7 @@ function ofKafkajs(): Capabilities {
     transactions,
     "classic group": group,
     "consumer group": absent("not supported by the client"),
+    "share group": absent("not supported by the client"),
     admin,
     gzip: exchange(false, CompressionTypes.GZIP),
     snappy: further,
@@ -297,6 +298,7 @@ function ofPlatformatic(): Capabilities {
     transactions,
     "classic group": group({}),
     "consumer group": group({ groupProtocol: "consumer" }),
+    "share group": absent("not supported by the client"),
     admin,
     ...Object.fromEntries(codecs),
   };

@@ -130,6 +130,40 @@ class Confluent:
     def consumer_group(self):
         self.group("consumer")
 
+    def share_group(self):
+        self.produce({}, "first")
+        released, accepted = self.acknowledge(True)
+        expect((RECORDS, RECORDS), (released, len(accepted)), "records released and accepted")
+        self.produce({}, "later")
+        released, accepted = self.acknowledge(False)
+        expect(0, released, "records released")
+        expect([], [value for value in accepted if not value.startswith(b"later")], "records delivered after acceptance")
+
+    def acknowledge(self, releases):
+        """Is a member of the share group until it has accepted RECORDS; may release records at their first delivery."""
+        from confluent_kafka import AcknowledgeType, ShareConsumer
+
+        settings = {"bootstrap.servers": BOOTSTRAP, "group.id": GROUP, "share.acknowledgement.mode": "explicit"}
+        member = ShareConsumer(settings)
+        member.subscribe([TOPIC])
+        released, accepted, deadline = 0, [], time.monotonic() + WAIT_SECONDS_MAX
+        while len(accepted) < RECORDS:
+            if time.monotonic() > deadline:
+                sys.exit(f"{released} released, {len(accepted)} accepted")
+            for record in member.poll(0.2):
+                if record.error():
+                    sys.exit(str(record.error()))
+                if releases and record.delivery_count() == 1:
+                    member.acknowledge(record, AcknowledgeType.RELEASE)
+                    released += 1
+                else:
+                    member.acknowledge(record, AcknowledgeType.ACCEPT)
+                    accepted.append(record.value())
+            failures = [error for error in member.commit_sync(WAIT_SECONDS_MAX).values() if error is not None]
+            expect([], failures, "acknowledgements")
+        member.close()
+        return released, accepted
+
     def admin(self):
         from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
@@ -257,6 +291,9 @@ class KafkaPython:
             absent("not supported by the client")
         self.classic_group(group_protocol="consumer")
 
+    def share_group(self):
+        absent("not supported by the client")
+
     def admin(self):
         from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 
@@ -381,6 +418,9 @@ class AioKafka:
     def consumer_group(self):
         absent("not supported by the client")
 
+    def share_group(self):
+        absent("not supported by the client")
+
     def admin(self):
         self.run(self.administer())
 
@@ -416,6 +456,7 @@ def main():
             "transactions": client.transactions,
             "classic group": client.classic_group,
             "consumer group": client.consumer_group,
+            "share group": client.share_group,
             "admin": client.admin,
         }[capability]()
     # Threads of a client that is not closed would hold the process.

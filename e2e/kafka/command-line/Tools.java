@@ -41,7 +41,8 @@ import org.apache.kafka.common.utils.Exit;
  *   {"end": "name"}                                     closes its producer
  * </pre>
  *
- * <p>and answers each with {@code {"exit": 0, "out": "…", "err": "…"}}. A tool that does not end in time has the exit -1.
+ * <p>and answers each with {@code {"exit": 0, "out": "…", "err": "…"}}. A tool that does not end in time has the exit -1,
+ * a command that cannot be carried out -2.
  */
 public final class Tools {
     private static final ObjectMapper JSON = new ObjectMapper();

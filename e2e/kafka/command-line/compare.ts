@@ -52,7 +52,7 @@ export async function compareTools(options: CompareOptions): Promise<ToolsCompar
   };
   const brokers: Partial<Brokers> = {};
   try {
-    Object.assign(brokers, await startBrokers(brokers));
+    await startBrokers(brokers);
     const found: LineDifference[] = [];
     let steps = 0;
     for (const [part, cases] of Object.entries(CASES)) {
@@ -79,15 +79,10 @@ async function startBrokers(brokers: Partial<Brokers>): Promise<void> {
     "super.users=User:ANONYMOUS",
     "allow.everyone.if.no.acl.found=true",
   ];
-  const shares = [
-    "share.coordinator.state.topic.replication.factor=1",
-    "share.coordinator.state.topic.min.isr=1",
-    "share.coordinator.state.topic.num.partitions=1",
-  ];
   const millrace = new PlainBroker({ further });
   brokers.millrace = millrace;
   await millrace.create();
-  const kafka = new ApacheKafka({ further: [...further.slice(2), ...shares] });
+  const kafka = new ApacheKafka({ further: further.slice(2) });
   brokers.kafka = { bootstrap: "", remove: () => kafka.remove() };
   await kafka.create();
   brokers.kafka = { bootstrap: kafka.bootstrap("PLAINTEXT"), remove: () => kafka.remove() };
@@ -129,8 +124,10 @@ async function outputOf(
     return path;
   };
   const result = await tools.carryOut(one.command(bootstrap, file));
-  if (one.prepares === "all" && result.exit !== 0) {
-    throw new Error(`${peer}: ${one.name}: ${result.err}`);
+  // Two brokers of which nothing was learned would be equal.
+  const isCarriedOut = one.prepares ? result.exit === 0 : result.exit >= 0;
+  if (!isCarriedOut) {
+    throw new Error(`${peer}: ${one.name}: exit ${result.exit}: ${result.out}${result.err}`);
   }
   return linesOf(result, one.removes, bootstrap);
 }

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 
 const MACHINE = ["-Xmx384M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
 
-/** What a tool said, and its exit status: -1 where it did not end in time. */
+/** What a tool said, and its exit status: -1 where it did not end in time, -2 where it could not be run. */
 export interface ToolResult {
   exit: number;
   out: string;

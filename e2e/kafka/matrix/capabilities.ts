@@ -9,6 +9,8 @@
  *   the client can.
  * - classic group: two members have a partition each; after one has left, the other has both.
  * - consumer group: the same with the consumer protocol (KIP-848).
+ * - share group (KIP-932): a member releases each record at its first delivery and accepts it at the second; after it has
+ *   left, another member gets only what is written later. The group CLIENT_GROUP begins at the earliest offset.
  * - admin: creates, configures, grows, describes and deletes a topic; lists groups.
  * - gzip and the other codecs: writes and reads compressed records.
  */
@@ -19,6 +21,7 @@ export const CAPABILITIES = [
   "transactions",
   "classic group",
   "consumer group",
+  "share group",
   "admin",
   "gzip",
   "snappy",

@@ -12,7 +12,11 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Admin } from "@platformatic/kafka";
+import {
+  Admin,
+  ConfigResourceTypes,
+  IncrementalAlterConfigOperationTypes,
+} from "@platformatic/kafka";
 import {
   assertInstallable,
   installCapabilityPrograms,
@@ -101,8 +105,9 @@ async function findClients(): Promise<[string, Attempt][]> {
   ];
 }
 
-function attemptOf({ name, command: [command = "", ...args] }: Program): Attempt {
+function attemptOf({ name, command: usual, shareCommand = usual }: Program): Attempt {
   return async (capability, topic) => {
+    const [command = "", ...args] = capability === "share group" ? shareCommand : usual;
     let reason: string | undefined;
     await runLines(command, [...args, capability], {
       secondsMax: SECONDS_MAX,
@@ -125,7 +130,7 @@ async function check(name: string, attempt: Attempt, capability: Capability): Pr
   const topic = `${name}-${capability}`.replaceAll(/[^\w.-]+/g, "-");
   let outcome: Outcome;
   try {
-    await createTopic(topic);
+    await prepare(topic, capability);
     const reason = await attempt(capability, topic);
     outcome = reason === undefined ? { result: "ok" } : { result: "n/a", reason };
   } catch (error) {
@@ -136,10 +141,20 @@ async function check(name: string, attempt: Attempt, capability: Capability): Pr
   console.error(`${outcome.result}  ${name}: ${capability}`);
 }
 
-async function createTopic(topic: string): Promise<void> {
+/** Creates the topic, and has the share group of its name begin at the earliest offset. */
+async function prepare(topic: string, capability: Capability): Promise<void> {
   const admin = new Admin({ clientId: "matrix", bootstrapBrokers: [broker.bootstrap] });
   try {
     await admin.createTopics({ topics: [topic], partitions: 2, replicas: 1 });
+    if (capability !== "share group") return;
+    const { SET } = IncrementalAlterConfigOperationTypes;
+    const earliest = { name: "share.auto.offset.reset", value: "earliest", configOperation: SET };
+    await admin.incrementalAlterConfigs({
+      resources: [
+        { resourceType: ConfigResourceTypes.GROUP, resourceName: topic, configs: [earliest] },
+      ],
+      validateOnly: false,
+    });
   } finally {
     await admin.close();
   }

@@ -23,7 +23,9 @@ export function kcatVersion(): string | undefined {
 export async function tryKcat(capability: Capability, where: Where): Promise<string | undefined> {
   if (capability === "transactions") return "not offered on its command line";
   if (capability === "admin") return "not offered on its command line";
-  if (capability === "consumer group") return "not in this version of librdkafka";
+  if (capability === "consumer group" || capability === "share group") {
+    return "not in this version of librdkafka";
+  }
   const codec = ["gzip", "snappy", "lz4", "zstd"].includes(capability) ? capability : "none";
   const idempotent = capability === "idempotent produce" ? ["-X", "enable.idempotence=true"] : [];
   await write(where, ["-z", codec, ...idempotent]);

@@ -28,7 +28,7 @@ public final class Batches {
             print(batch(codec, TimestampType.LOG_APPEND_TIME, 7, true));
         }
         for (ControlRecordType type : new ControlRecordType[] {ControlRecordType.ABORT, ControlRecordType.COMMIT}) {
-            print(MemoryRecords.withEndTransactionMarker(7, (short) 3, new EndTransactionMarker(type, 11)).buffer());
+            print(MemoryRecords.withEndTransactionMarker(1_000, 7, (short) 3, new EndTransactionMarker(type, 11)).buffer());
         }
     }
 

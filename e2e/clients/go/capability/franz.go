@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -120,6 +122,76 @@ func (f franz) consumerGroup(ctx context.Context) error {
 		return err
 	}
 	return f.share(ctx, kgo.WithContext(context.WithValue(ctx, optInKey, true)))
+}
+
+func (f franz) shareGroup(ctx context.Context) error {
+	producer, err := kgo.NewClient(f.options()...)
+	if err != nil {
+		return err
+	}
+	defer producer.Close()
+	released, accepted, err := f.acknowledge(ctx, producer, "first", kgo.AckRelease)
+	if err != nil {
+		return err
+	}
+	if err := expect(2*records, len(released)+len(accepted), "records released and accepted"); err != nil {
+		return err
+	}
+	released, accepted, err = f.acknowledge(ctx, producer, "later", kgo.AckAccept)
+	if err != nil {
+		return err
+	}
+	for _, value := range accepted {
+		if !strings.HasPrefix(value, "later") {
+			return fmt.Errorf("%s was delivered after it was accepted", value)
+		}
+	}
+	return expect(0, len(released), "records released")
+}
+
+// acknowledge writes records and is a member of the share group until it has accepted as many: first is what it does with
+// records at their first delivery.
+func (f franz) acknowledge(
+	ctx context.Context, producer *kgo.Client, prefix string, first kgo.AckStatus,
+) (released, accepted []string, err error) {
+	if err := producer.ProduceSync(ctx, f.records(prefix)...).FirstErr(); err != nil {
+		return nil, nil, err
+	}
+	var failure atomic.Value
+	member, err := kgo.NewClient(f.options(kgo.ShareGroup(group), kgo.ConsumeTopics(topic),
+		kgo.ShareAckCallback(func(_ *kgo.Client, results kgo.ShareAckResults) {
+			if err := results.Error(); err != nil {
+				failure.Store(err.Error())
+			}
+		}))...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer member.Close()
+	ctx, cancel := context.WithTimeout(ctx, waitMax)
+	defer cancel()
+	for len(accepted) < records {
+		fetches := member.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return released, accepted, fmt.Errorf("%w; %d released, %d accepted", err, len(released), len(accepted))
+		}
+		fetches.EachRecord(func(record *kgo.Record) {
+			if record.DeliveryCount() == 1 && first == kgo.AckRelease {
+				record.Ack(kgo.AckRelease)
+				released = append(released, string(record.Value))
+			} else {
+				record.Ack(kgo.AckAccept)
+				accepted = append(accepted, string(record.Value))
+			}
+		})
+	}
+	if err := member.FlushAcks(ctx); err != nil {
+		return released, accepted, err
+	}
+	if message := failure.Load(); message != nil {
+		return released, accepted, fmt.Errorf("acknowledgement: %v", message)
+	}
+	return released, accepted, nil
 }
 
 func (f franz) share(ctx context.Context, further ...kgo.Opt) error {

@@ -114,6 +114,8 @@ func (segment) takePart(ctx context.Context, member *kafka.ConsumerGroup, shared
 
 func (segment) consumerGroup(context.Context) error { return absence("not supported by the client") }
 
+func (segment) shareGroup(context.Context) error { return absence("not supported by the client") }
+
 func (segment) admin(ctx context.Context) error {
 	// It answers requests for metadata from what it knows.
 	transport := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}

@@ -30,6 +30,7 @@ type client interface {
 	transactions(ctx context.Context) error
 	classicGroup(ctx context.Context) error
 	consumerGroup(ctx context.Context) error
+	shareGroup(ctx context.Context) error
 	admin(ctx context.Context) error
 }
 
@@ -63,6 +64,8 @@ func try(ctx context.Context, chosen client, capability string) error {
 		return chosen.classicGroup(ctx)
 	case "consumer group":
 		return chosen.consumerGroup(ctx)
+	case "share group":
+		return chosen.shareGroup(ctx)
 	case "admin":
 		return chosen.admin(ctx)
 	}

@@ -177,6 +177,8 @@ func (m *saramaMember) ConsumeClaim(session sarama.ConsumerGroupSession, claim s
 
 func (shopify) consumerGroup(context.Context) error { return absence("not supported by the client") }
 
+func (shopify) shareGroup(context.Context) error { return absence("not supported by the client") }
+
 func (s shopify) admin(context.Context) error {
 	admin, err := sarama.NewClusterAdmin([]string{bootstrap}, s.config())
 	if err != nil {

@@ -1,30 +1,12 @@
-/** Programs of the drill that run in a JVM of their own, and what they are run with. */
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from "node:child_process";
+/** Programs that run in a JVM of their own beside a test or a drill. */
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const LOG_MAX = 8_000;
 const END_SECONDS_MAX = 180;
 const MACHINE = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
-const POM = join(import.meta.dirname, "streams.pom.xml");
-const JARS = join(import.meta.dirname, "../../.millrace-tools/kafka-streams");
-
-/** The folder of Kafka's jars, fetched by Maven unless they are there; `MILLRACE_STREAMS_JARS` names another. */
-export function fetchJars(): string {
-  const own = process.env.MILLRACE_STREAMS_JARS;
-  if (own) return own;
-  const complete = join(JARS, "pom.xml");
-  if (existsSync(complete) && readFileSync(complete).equals(readFileSync(POM))) return JARS;
-  console.log("fetching Kafka Streams and Kafka Connect …");
-  mkdirSync(JARS, { recursive: true });
-  const goal = ["dependency:copy-dependencies", `-DoutputDirectory=${JARS}`];
-  execFileSync("mvn", ["-q", "-B", "-f", POM, ...goal], { stdio: "inherit" });
-  copyFileSync(POM, complete);
-  return JARS;
-}
 
 export interface JavaOptions {
   jars: string;
