@@ -146,6 +146,13 @@ impl Kept for KeptPartition {
 
     fn apply(&mut self, outcome: Outcome, result: Result<(), ShareError>, _now: Now) -> bool {
         let Outcome { change, reply } = outcome;
+        let result = match change {
+            // It was judged by a change that the log does not have.
+            Change::Nothing if self.is_uncertain => {
+                result.and(Err(ShareError::CoordinatorNotAvailable))
+            }
+            _ => result,
+        };
         self.settle(&change, result);
         reply.send(self.durable.as_ref(), result);
         let is_deleted = matches!(change, Change::Delete) && result.is_ok() && self.is_nothing();
