@@ -161,11 +161,12 @@ impl Kept for KeptPartition {
     }
 
     fn answer(outcome: Outcome, result: Result<(), ShareError>) {
-        match outcome.reply {
-            // The state is no longer here.
-            reply @ Reply::State(_) => reply.send(None, Err(ShareError::NotCoordinator)),
-            reply => reply.send(None, result),
-        }
+        let result = match (&outcome.change, &outcome.reply) {
+            // The state is no longer here, nor is it known whether the changes before have failed.
+            (Change::Nothing, _) | (_, Reply::State(_)) => Err(ShareError::NotCoordinator),
+            _ => result,
+        };
+        outcome.reply.send(None, result);
     }
 
     fn refuse_waiting(&mut self, _error: &ShareError, _now: Now) {

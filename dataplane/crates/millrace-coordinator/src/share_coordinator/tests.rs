@@ -454,6 +454,25 @@ fn who_waits_for_a_change_that_fails_is_told_so() {
 }
 
 #[test]
+fn whether_a_change_has_failed_is_unknown_once_the_share_partition_is_elsewhere() {
+    use crate::kept::Kept as _;
+    let mut kept = kept(ShareStateConfig::default());
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        match kept.initialize(1, Some(0), NOW).expect("new") {
+            Step::Written(answer) => answers.push(answer),
+            Step::Done(()) => unreachable!("it is not durable"),
+        }
+    }
+    for (_, outcome) in kept.take_writes() {
+        KeptPartition::answer(outcome, Ok(()));
+    }
+    let told: Vec<_> = answers.iter_mut().map(|answer| answer.try_recv()).collect();
+    // The first one is durable wherever it is now.
+    assert_eq!(told, [Ok(Ok(())), Ok(Err(ShareError::NotCoordinator))]);
+}
+
+#[test]
 fn a_snapshot_has_no_write_that_failed() {
     let config = ShareStateConfig {
         updates_per_snapshot: 0,
