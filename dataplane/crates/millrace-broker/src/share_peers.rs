@@ -37,14 +37,20 @@ impl SharePeers for OtherShareCoordinators {
             let admin = self.0.get().map(Admin::new);
             let admin = admin.ok_or(ErrorCode::CoordinatorNotAvailable)?;
             let node = i32::try_from(coordinator.get()).unwrap_or(i32::MAX);
-            let answer = ask(&admin, node, &partition, request).await;
-            answer.map_err(|error| {
-                tracing::debug!(%error, ?partition, "another broker did not do what a share partition needs");
-                let known = |code: millrace_client::ErrorCode| {
-                    ErrorCode::try_from_code(code.code()).unwrap_or(ErrorCode::UnknownServerError)
-                };
-                error.code().map_or(ErrorCode::NetworkException, known)
-            })
+            match ask(&admin, node, &partition, request).await {
+                Ok(read) => state_of(read).ok_or_else(|| {
+                    tracing::warn!(
+                        node,
+                        ?partition,
+                        "malformed share partition state from another broker"
+                    );
+                    ErrorCode::UnknownServerError
+                }),
+                Err(error) => {
+                    tracing::debug!(%error, node, ?partition, "request to the share coordinator failed");
+                    Err(code_of(&error))
+                }
+            }
         })
     }
 }
@@ -54,7 +60,7 @@ async fn ask(
     node: i32,
     partition: &SharePartition,
     request: ShareRequest,
-) -> Result<ShareState, RequestError> {
+) -> Result<WireState, RequestError> {
     let of = WirePartition {
         group_id: &partition.group_id,
         topic_id: partition.topic_id,
@@ -69,8 +75,7 @@ async fn ask(
             admin.initialize_share_state(node, of, state).await
         }
         ShareRequest::Read(leader_epoch) => {
-            let read = admin.read_share_state(node, of, leader_epoch).await?;
-            return Ok(state_of(read));
+            return admin.read_share_state(node, of, leader_epoch).await;
         }
         ShareRequest::Write(change) => {
             let change = WireState {
@@ -82,27 +87,37 @@ async fn ask(
             admin.write_share_state(node, of, &change).await
         }
         ShareRequest::ReadSummary => {
-            let read = admin.read_share_state_summary(node, of).await?;
-            return Ok(state_of(read));
+            return admin.read_share_state_summary(node, of).await;
         }
         ShareRequest::Delete => admin.delete_share_state(node, of).await,
     };
-    done.map(|()| ShareState::default())
+    done.map(|()| WireState::default())
 }
 
-fn state_of(read: WireState) -> ShareState {
-    let batch = |batch: WireBatch| ShareStateBatch {
-        first_offset: Offset::try_from(batch.first_offset).unwrap_or(0),
-        last_offset: Offset::try_from(batch.last_offset).unwrap_or(0),
-        delivery_state: batch.delivery_state,
-        delivery_count: batch.delivery_count,
+fn code_of(error: &RequestError) -> ErrorCode {
+    let known = |code: millrace_client::ErrorCode| {
+        ErrorCode::try_from_code(code.code()).unwrap_or(ErrorCode::UnknownServerError)
     };
-    ShareState {
+    error.code().map_or(ErrorCode::NetworkException, known)
+}
+
+/// The state of an answer; `None` if it is malformed.
+fn state_of(read: WireState) -> Option<ShareState> {
+    let batch = |batch: WireBatch| {
+        Some(ShareStateBatch {
+            first_offset: Offset::try_from(batch.first_offset).ok()?,
+            last_offset: Offset::try_from(batch.last_offset).ok()?,
+            delivery_state: batch.delivery_state,
+            delivery_count: batch.delivery_count,
+        })
+    };
+    let state = ShareState {
         state_epoch: read.state_epoch,
         leader_epoch: read.leader_epoch,
         start_offset: Offset::try_from(read.start_offset).ok(),
-        batches: read.batches.into_iter().map(batch).collect(),
-    }
+        batches: read.batches.into_iter().map(batch).collect::<Option<_>>()?,
+    };
+    state.check().is_ok().then_some(state)
 }
 
 fn batch_to_wire(batch: &ShareStateBatch) -> WireBatch {

@@ -667,7 +667,7 @@ impl GroupCoordinator {
         let settling = self.each_group(settle).into_iter().flatten();
         join_all(settling).await;
         let forgotten = self.each_group(|turn| {
-            turn.kept.share_topics_deleted(topics);
+            turn.kept.share_topics_deleted();
             let gone = turn.kept.offsets_in(topics);
             if gone.is_empty() {
                 return None;

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use crate::records::GroupRecord;
+
 /// What a record is about.
 pub(crate) trait Part: Ord + Clone + fmt::Debug {
     /// What a record says.
@@ -9,6 +11,12 @@ pub(crate) trait Part: Ord + Clone + fmt::Debug {
 
     /// What a record costs in memory, in bytes.
     fn bytes(&self, value: &Self::Value) -> u64;
+
+    /// The record of a group.
+    fn record(group: &str, change: Change<Self>) -> GroupRecord;
+
+    /// What the record says; `None` where it is of another kind.
+    fn of_record(record: GroupRecord) -> Option<Change<Self>>;
 }
 
 /// What a value costs in memory for each copy: in the group itself, and in both tables of [`Stored`].
@@ -75,14 +83,15 @@ impl<P: Part> Stored<P> {
         !self.latest.contains_key(part)
     }
 
-    /// What has to be written since this was last asked, oldest first. `is_settled` where no write is on its way.
-    pub(crate) fn take(&mut self, is_settled: bool) -> Vec<Change<P>> {
-        let pending = std::mem::take(&mut self.pending);
+    /// The records to be written since the last call, oldest first. `is_settled` where no write is on its way.
+    pub(crate) fn take_records(&mut self, group: &str, is_settled: bool) -> Vec<GroupRecord> {
+        let mut changes = std::mem::take(&mut self.pending);
         if self.lacks && is_settled {
             self.lacks = false;
-            return self.missing();
+            changes = self.missing();
         }
-        pending
+        let record = |change| P::record(group, change);
+        changes.into_iter().map(record).collect()
     }
 
     /// What turns `durable` into `latest`.
@@ -96,12 +105,9 @@ impl<P: Part> Stored<P> {
     }
 
     /// A write has reached the log, or could not.
-    pub(crate) fn write_finished(
-        &mut self,
-        changes: impl Iterator<Item = Change<P>>,
-        durable: bool,
-    ) {
+    pub(crate) fn write_finished(&mut self, records: Vec<GroupRecord>, durable: bool) {
         self.lacks |= !durable;
+        let changes = records.into_iter().filter_map(P::of_record);
         for (part, value) in changes.filter(|_| durable) {
             match value {
                 Some(value) => {
@@ -115,8 +121,14 @@ impl<P: Part> Stored<P> {
     }
 
     /// The live records.
-    pub(crate) const fn durable(&self) -> &Parts<P> {
-        &self.durable
+    pub(crate) fn durable_records(&self, group: &str) -> impl Iterator<Item = GroupRecord> {
+        let durable = self.durable.iter();
+        durable.map(move |(part, value)| P::record(group, (part.clone(), Some(value.clone()))))
+    }
+
+    /// The number of live records.
+    pub(crate) fn durable_count(&self) -> usize {
+        self.durable.len()
     }
 
     /// What the log will hold.

@@ -1,3 +1,5 @@
+mod share_groups;
+
 use millrace_limiter::LimiterMode;
 use millrace_objects::bucket::BucketUri;
 

@@ -11,7 +11,7 @@ use crate::{
     records::{
         ConsumerPart, ConsumerValue, GroupRecord, Key, MemberState, StoredConsumer, StoredPattern,
     },
-    stored::{self, Part, Stored},
+    stored::{self, Change, Part, Stored},
     topics::SharedTopics,
 };
 
@@ -24,39 +24,35 @@ impl Part for ConsumerPart {
     fn bytes(&self, value: &ConsumerValue) -> u64 {
         bytes_of(self, value)
     }
+
+    fn record(group: &str, (part, value): Change<Self>) -> GroupRecord {
+        let group = group.to_owned();
+        GroupRecord::Consumer(Key::Consumer { group, part }, value)
+    }
+
+    fn of_record(record: GroupRecord) -> Option<Change<Self>> {
+        match record {
+            GroupRecord::Consumer(Key::Consumer { part, .. }, value) => Some((part, value)),
+            _ => None,
+        }
+    }
 }
 
 impl ConsumerGroup {
     /// What has to be written since this was last asked, oldest first.
     /// `is_settled` where no write is on its way.
     pub(crate) fn take_records(&mut self, is_settled: bool) -> Vec<GroupRecord> {
-        let changes = self.stored.take(is_settled).into_iter();
-        let record = |(part, value)| {
-            let group = self.id.clone();
-            GroupRecord::Consumer(Key::Consumer { group, part }, value)
-        };
-        changes.map(record).collect()
+        self.stored.take_records(&self.id, is_settled)
     }
 
     /// A write has reached the log, or could not.
     pub(crate) fn write_finished(&mut self, records: Vec<GroupRecord>, durable: bool) {
-        let change = |record| match record {
-            GroupRecord::Consumer(Key::Consumer { part, .. }, value) => Some((part, value)),
-            _ => None,
-        };
-        let changes = records.into_iter().filter_map(change);
-        self.stored.write_finished(changes, durable);
+        self.stored.write_finished(records, durable);
     }
 
     /// The live records of the group.
     pub(crate) fn durable_records(&self) -> impl Iterator<Item = GroupRecord> + '_ {
-        self.stored.durable().iter().map(|(part, value)| {
-            let key = Key::Consumer {
-                group: self.id.clone(),
-                part: part.clone(),
-            };
-            GroupRecord::Consumer(key, Some(value.clone()))
-        })
+        self.stored.durable_records(&self.id)
     }
 
     /// What the log will hold.
@@ -67,7 +63,7 @@ impl ConsumerGroup {
 
     /// How many live records there are.
     pub(crate) fn durable_count(&self) -> usize {
-        self.stored.durable().len()
+        self.stored.durable_count()
     }
 
     /// What the group costs, in bytes.

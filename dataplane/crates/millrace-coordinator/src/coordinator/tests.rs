@@ -20,6 +20,7 @@ use crate::{
 
 struct World {
     topic: Arc<MemoryTopic>,
+    topics: Arc<MemoryTopics>,
     clock: Arc<ManualClock>,
     timers: Timers,
     coordinator: GroupCoordinator,
@@ -37,10 +38,11 @@ async fn open_with(
 ) -> World {
     let clock = ManualClock::shared();
     let timers = Timers::new(clock.clone(), Supervisor::new());
+    let topics = MemoryTopics::with(&[("t", 4)]);
     let parts = CoordinatorParts {
         tasks: Supervisor::new(),
         topic: topic.clone(),
-        topics: MemoryTopics::with(&[("t", 4)]),
+        topics: topics.clone(),
         share_states: states.clone(),
         clock: clock.clone(),
         random: SeededRandom::shared(1),
@@ -50,6 +52,7 @@ async fn open_with(
     let coordinator = GroupCoordinator::open(parts).await.expect("a good log");
     World {
         topic: topic.clone(),
+        topics,
         clock,
         timers,
         coordinator,

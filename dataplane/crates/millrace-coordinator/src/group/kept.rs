@@ -213,7 +213,7 @@ impl Kept for Group {
     }
 
     fn topics_deleted(&mut self, topics: &BTreeSet<TopicName>) -> Vec<(Written, Outcome)> {
-        self.share_topics_deleted(topics);
+        self.share_topics_deleted();
         let gone = self.offsets_in(topics);
         if gone.is_empty() {
             return Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use millrace_model::{Offset, TopicId, TopicName};
+use millrace_model::{Offset, TopicId};
 use tokio::sync::oneshot;
 
 use super::{Group, Now, answer, consumer::reply_with};
@@ -188,9 +188,9 @@ impl Group {
     }
 
     /// Forgets the states of deleted topics. The share coordinators, which keep them, learn of the deletion themselves.
-    pub(crate) fn share_topics_deleted(&mut self, topics: &BTreeSet<TopicName>) {
+    pub(crate) fn share_topics_deleted(&mut self) {
         if let Some(share) = &mut self.share {
-            share.topics_deleted(topics);
+            share.forget_gone_topics();
             self.write_share(None);
         }
     }

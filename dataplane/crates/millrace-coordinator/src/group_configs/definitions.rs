@@ -94,62 +94,94 @@ struct Time {
     place: fn(&mut GroupOverrides) -> &mut Option<Duration>,
 }
 
+impl GroupConfigDefinition {
+    /// A time that overrides a property of the broker, within two others of its properties.
+    const fn time(
+        (name, documentation): (&'static str, &'static str),
+        [broker_property, min_key, max_key]: [&'static str; 3],
+        allowed: fn(&GroupConfigLimits) -> AllowedTime,
+        place: fn(&mut GroupOverrides) -> &mut Option<Duration>,
+    ) -> Self {
+        Self {
+            name,
+            documentation,
+            broker_property: Some(broker_property),
+            value: Value::Time(Time {
+                min_key,
+                max_key,
+                allowed,
+                place,
+            }),
+        }
+    }
+}
+
 static DEFINITIONS: [GroupConfigDefinition; 7] = [
-    GroupConfigDefinition {
-        name: "consumer.session.timeout.ms",
-        documentation: "The time after which a member of a consumer group that sends no heartbeat is removed.",
-        broker_property: Some("group.consumer.session.timeout.ms"),
-        value: Value::Time(Time {
-            min_key: "group.consumer.min.session.timeout.ms",
-            max_key: "group.consumer.max.session.timeout.ms",
-            allowed: |limits| limits.consumer_session_timeout,
-            place: |set| &mut set.consumer_session_timeout,
-        }),
-    },
-    GroupConfigDefinition {
-        name: "consumer.heartbeat.interval.ms",
-        documentation: "How often members of a consumer group are told to send heartbeats.",
-        broker_property: Some("group.consumer.heartbeat.interval.ms"),
-        value: Value::Time(Time {
-            min_key: "group.consumer.min.heartbeat.interval.ms",
-            max_key: "group.consumer.max.heartbeat.interval.ms",
-            allowed: |limits| limits.consumer_heartbeat_interval,
-            place: |set| &mut set.consumer_heartbeat_interval,
-        }),
-    },
-    GroupConfigDefinition {
-        name: "share.session.timeout.ms",
-        documentation: "The time after which a member of a share group that sends no heartbeat is removed.",
-        broker_property: Some("group.share.session.timeout.ms"),
-        value: Value::Time(Time {
-            min_key: "group.share.min.session.timeout.ms",
-            max_key: "group.share.max.session.timeout.ms",
-            allowed: |limits| limits.share_session_timeout,
-            place: |set| &mut set.share_session_timeout,
-        }),
-    },
-    GroupConfigDefinition {
-        name: "share.heartbeat.interval.ms",
-        documentation: "How often members of a share group are told to send heartbeats.",
-        broker_property: Some("group.share.heartbeat.interval.ms"),
-        value: Value::Time(Time {
-            min_key: "group.share.min.heartbeat.interval.ms",
-            max_key: "group.share.max.heartbeat.interval.ms",
-            allowed: |limits| limits.share_heartbeat_interval,
-            place: |set| &mut set.share_heartbeat_interval,
-        }),
-    },
-    GroupConfigDefinition {
-        name: "share.record.lock.duration.ms",
-        documentation: "How long a record that a member of a share group has acquired is locked for the others.",
-        broker_property: Some("group.share.record.lock.duration.ms"),
-        value: Value::Time(Time {
-            min_key: "group.share.min.record.lock.duration.ms",
-            max_key: "group.share.max.record.lock.duration.ms",
-            allowed: |limits| limits.share_record_lock_duration,
-            place: |set| &mut set.share_record_lock_duration,
-        }),
-    },
+    GroupConfigDefinition::time(
+        (
+            "consumer.session.timeout.ms",
+            "The time after which a member of a consumer group that sends no heartbeat is removed.",
+        ),
+        [
+            "group.consumer.session.timeout.ms",
+            "group.consumer.min.session.timeout.ms",
+            "group.consumer.max.session.timeout.ms",
+        ],
+        |limits| limits.consumer_session_timeout,
+        |set| &mut set.consumer_session_timeout,
+    ),
+    GroupConfigDefinition::time(
+        (
+            "consumer.heartbeat.interval.ms",
+            "How often members of a consumer group are told to send heartbeats.",
+        ),
+        [
+            "group.consumer.heartbeat.interval.ms",
+            "group.consumer.min.heartbeat.interval.ms",
+            "group.consumer.max.heartbeat.interval.ms",
+        ],
+        |limits| limits.consumer_heartbeat_interval,
+        |set| &mut set.consumer_heartbeat_interval,
+    ),
+    GroupConfigDefinition::time(
+        (
+            "share.session.timeout.ms",
+            "The time after which a member of a share group that sends no heartbeat is removed.",
+        ),
+        [
+            "group.share.session.timeout.ms",
+            "group.share.min.session.timeout.ms",
+            "group.share.max.session.timeout.ms",
+        ],
+        |limits| limits.share_session_timeout,
+        |set| &mut set.share_session_timeout,
+    ),
+    GroupConfigDefinition::time(
+        (
+            "share.heartbeat.interval.ms",
+            "How often members of a share group are told to send heartbeats.",
+        ),
+        [
+            "group.share.heartbeat.interval.ms",
+            "group.share.min.heartbeat.interval.ms",
+            "group.share.max.heartbeat.interval.ms",
+        ],
+        |limits| limits.share_heartbeat_interval,
+        |set| &mut set.share_heartbeat_interval,
+    ),
+    GroupConfigDefinition::time(
+        (
+            "share.record.lock.duration.ms",
+            "How long a record that a member of a share group has acquired is locked for the others.",
+        ),
+        [
+            "group.share.record.lock.duration.ms",
+            "group.share.min.record.lock.duration.ms",
+            "group.share.max.record.lock.duration.ms",
+        ],
+        |limits| limits.share_record_lock_duration,
+        |set| &mut set.share_record_lock_duration,
+    ),
     GroupConfigDefinition {
         name: "share.auto.offset.reset",
         documentation: "Where a share group begins in a partition that it has not read: earliest, latest, or \

@@ -105,17 +105,13 @@ pub struct GroupOverrides {
     pub share_isolation: Option<ShareIsolation>,
 }
 
-/// What holds for one share group.
+/// The settings of one share group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareGroupSettings {
     /// After this long without a heartbeat, a member is removed.
     pub session_timeout: Duration,
     /// How often members are to send heartbeats.
     pub heartbeat_interval: Duration,
-    /// How long an acquired record is locked.
-    pub record_lock_duration: Duration,
-    /// Where the group begins.
-    pub auto_offset_reset: ShareOffsetReset,
     /// What it reads of transactions.
     pub isolation: ShareIsolation,
 }
@@ -163,13 +159,6 @@ impl GroupConfigs {
                 set.share_heartbeat_interval,
                 limits.share_heartbeat_interval,
             ),
-            record_lock_duration: time(
-                set.share_record_lock_duration,
-                limits.share_record_lock_duration,
-            ),
-            auto_offset_reset: set
-                .share_auto_offset_reset
-                .unwrap_or(ShareOffsetReset::Latest),
             isolation: set
                 .share_isolation
                 .unwrap_or(ShareIsolation::ReadUncommitted),

@@ -41,11 +41,14 @@ fn a_group_has_what_is_set_for_it_over_what_the_broker_sets() {
         Some(Duration::from_secs(50))
     );
     assert_eq!(overrides.consumer_heartbeat_interval, None);
+    assert_eq!(
+        overrides.share_record_lock_duration,
+        Some(Duration::from_secs(20))
+    );
+    let reset = ShareOffsetReset::ByDuration(Duration::from_secs(3_600));
+    assert_eq!(overrides.share_auto_offset_reset, Some(reset));
     let share = groups.share("g");
-    assert_eq!(share.record_lock_duration, Duration::from_secs(20));
     assert_eq!(share.session_timeout, Duration::from_secs(45));
-    let hour = Duration::from_secs(3_600);
-    assert_eq!(share.auto_offset_reset, ShareOffsetReset::ByDuration(hour));
     assert_eq!(share.isolation, ShareIsolation::ReadCommitted);
     assert_eq!(groups.overrides("other"), GroupOverrides::default());
     groups.replace([]);

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use millrace_model::{Offset, TopicId, TopicName};
+use millrace_model::{Offset, TopicId};
 
 use super::ShareGroup;
 use crate::{
@@ -140,29 +140,20 @@ impl ShareGroup {
         known.insert(number)
     }
 
-    /// Forgets the states of topics that are gone.
-    pub(super) fn forget_gone_topics(&mut self) {
-        let topics = self.topics.clone();
-        self.forget_topics(|topic, _| topics.name_of(topic).is_none());
-    }
-
-    /// Forgets the states of deleted topics.
-    pub(crate) fn topics_deleted(&mut self, deleted: &BTreeSet<TopicName>) {
-        self.forget_topics(|_, name| deleted.iter().any(|topic| topic.as_str() == name));
-    }
-
-    /// Forgets the states of topics.
-    fn forget_topics(&mut self, is_gone: impl Fn(TopicId, &str) -> bool) {
+    /// Forgets the states of topics that are gone. A topic of the same name that was created since has another id, and keeps its
+    /// states.
+    pub(crate) fn forget_gone_topics(&mut self) {
+        let topics = &self.topics;
         let states = &mut self.states;
         let count = |states: &StoredStates| {
             let partitions = states.initializing.len() + states.initialized.len();
             partitions + states.deleting.len()
         };
         let known = count(states);
-        states.deleting.retain(|topic, name| !is_gone(*topic, name));
-        for partitions in [&mut states.initializing, &mut states.initialized] {
-            partitions.retain(|topic, (name, _)| !is_gone(*topic, name));
-        }
+        let is_there = |topic: &TopicId| topics.name_of(*topic).is_some();
+        states.deleting.retain(|topic, _| is_there(topic));
+        states.initializing.retain(|topic, _| is_there(topic));
+        states.initialized.retain(|topic, _| is_there(topic));
         if count(states) != known {
             self.complete_as_of = None;
             self.store_states();

@@ -11,7 +11,6 @@ use crate::{
     records::{GroupRecord, Key},
     topics::memory::MemoryTopics,
 };
-use millrace_model::TopicName;
 
 const SESSION: Duration = Duration::from_secs(45);
 
@@ -249,14 +248,30 @@ fn deleted_topics_are_forgotten() {
     let topics = MemoryTopics::with(&[("t", 2), ("u", 1)]);
     let mut group = group(&topics);
     joined(&mut group, "a", &["t", "u"]);
-    let name = TopicName::new("t").expect("legal");
     written(&mut group);
-    group.topics_deleted(&BTreeSet::from([name.clone()]));
+    topics.set("t", 0);
+    group.forget_gone_topics();
     assert_eq!(group.take_records(true).len(), 1);
-    group.topics_deleted(&BTreeSet::from([name]));
+    group.forget_gone_topics();
     assert_eq!(group.take_records(true).len(), 0);
     let known: Vec<_> = group.with_state().values().cloned().collect();
     assert_eq!(known, [("u".to_owned(), BTreeSet::from([0]))]);
+}
+
+/// The group may be told of a deletion after the topic was created again.
+#[test]
+fn a_topic_that_was_created_again_keeps_its_states() {
+    let topics = MemoryTopics::with(&[("t", 2)]);
+    let mut group = group(&topics);
+    joined(&mut group, "a", &["t"]);
+    topics.set("t", 0);
+    topics.set("t", 1);
+    told(&mut group, "a");
+    assert_eq!(initialize(&mut group, 1), 1);
+    group.forget_gone_topics();
+    let known: Vec<_> = group.with_state().clone().into_iter().collect();
+    let again = ("t".to_owned(), BTreeSet::from([0]));
+    assert_eq!(known, [(topics.id("t"), again)]);
 }
 
 #[test]

@@ -231,10 +231,13 @@ impl ShareCoordinator {
         let shard = self.0.partitions.shard(&id)?;
         let cell = shard.cell(&id)?.ok_or(ShareError::Uninitialized)?;
         let step = shard.with(&cell, |turn| {
-            let _room = self.0.ground.room(bytes)?;
-            take(turn.kept, turn.now)
+            let room = self.0.ground.room(bytes)?;
+            // Until the batches are counted, which is when the turn ends.
+            Ok::<_, ShareError>((take(turn.kept, turn.now)?, room))
         })?;
-        self.settle(step?).await
+        let (step, room) = step?;
+        drop(room);
+        self.settle(step).await
     }
 
     async fn settle<T>(&self, step: Step<T>) -> Result<T, ShareError> {

@@ -146,6 +146,13 @@ impl Kept for KeptPartition {
 
     fn apply(&mut self, outcome: Outcome, result: Result<(), ShareError>, _now: Now) -> bool {
         let Outcome { change, reply } = outcome;
+        let result = match change {
+            // It was judged by a change that the log does not have.
+            Change::Nothing if self.is_uncertain => {
+                result.and(Err(ShareError::CoordinatorNotAvailable))
+            }
+            _ => result,
+        };
         self.settle(&change, result);
         reply.send(self.durable.as_ref(), result);
         let is_deleted = matches!(change, Change::Delete) && result.is_ok() && self.is_nothing();
@@ -154,11 +161,12 @@ impl Kept for KeptPartition {
     }
 
     fn answer(outcome: Outcome, result: Result<(), ShareError>) {
-        match outcome.reply {
-            // The state is no longer here.
-            reply @ Reply::State(_) => reply.send(None, Err(ShareError::NotCoordinator)),
-            reply => reply.send(None, result),
-        }
+        let result = match (&outcome.change, &outcome.reply) {
+            // The state is no longer here, nor is it known whether the changes before have failed.
+            (Change::Nothing, _) | (_, Reply::State(_)) => Err(ShareError::NotCoordinator),
+            _ => result,
+        };
+        outcome.reply.send(None, result);
     }
 
     fn refuse_waiting(&mut self, _error: &ShareError, _now: Now) {

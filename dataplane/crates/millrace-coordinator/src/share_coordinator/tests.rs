@@ -408,29 +408,77 @@ async fn a_log_that_does_not_take_writes_is_not_available() {
     assert_eq!(world.read(0).await, Ok(change(0, Some(1), &[])));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_snapshot_has_no_write_that_failed() {
-    let config = ShareStateConfig {
-        updates_per_snapshot: 0,
-        ..ShareStateConfig::default()
-    };
-    let settings = Arc::new(Settings {
+const NOW: Now = Now {
+    at: Duration::ZERO,
+    ms: 0,
+};
+
+/// A share partition without a log.
+fn kept(config: ShareStateConfig) -> KeptPartition {
+    let settings = Settings {
         config,
         topics: MemoryTopics::with(&[]),
-    });
+    };
     let partition = SharePartition {
         group_id: "g".into(),
         topic_id: TopicId(uuid::Uuid::from_u128(1)),
         partition: 0,
     };
-    let now = Now {
-        at: Duration::ZERO,
-        ms: 0,
+    KeptPartition::of(partition, Arc::new(settings))
+}
+
+fn settle(kept: &mut KeptPartition, outcome: Outcome, result: Result<(), ShareError>) {
+    crate::kept::Kept::apply(kept, outcome, result, NOW);
+}
+
+#[test]
+fn who_waits_for_a_change_that_fails_is_told_so() {
+    const FAILED: ShareError = ShareError::CoordinatorNotAvailable;
+    let mut kept = kept(ShareStateConfig::default());
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        match kept.initialize(1, Some(0), NOW).expect("new") {
+            Step::Written(answer) => answers.push(answer),
+            Step::Done(()) => unreachable!("it is not durable"),
+        }
+    }
+    let writes = std::mem::take(&mut kept.writes);
+    // The second one has no record, so the log cannot refuse it.
+    for ((_, outcome), result) in writes.into_iter().zip([Err(FAILED), Ok(())]) {
+        settle(&mut kept, outcome, result);
+    }
+    for mut answer in answers {
+        assert_eq!(answer.try_recv(), Ok(Err(FAILED)));
+    }
+    assert!(kept.is_nothing());
+}
+
+#[test]
+fn whether_a_change_has_failed_is_unknown_once_the_share_partition_is_elsewhere() {
+    use crate::kept::Kept as _;
+    let mut kept = kept(ShareStateConfig::default());
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        match kept.initialize(1, Some(0), NOW).expect("new") {
+            Step::Written(answer) => answers.push(answer),
+            Step::Done(()) => unreachable!("it is not durable"),
+        }
+    }
+    for (_, outcome) in kept.take_writes() {
+        KeptPartition::answer(outcome, Ok(()));
+    }
+    let told: Vec<_> = answers.iter_mut().map(|answer| answer.try_recv()).collect();
+    // The first one is durable wherever it is now.
+    assert_eq!(told, [Ok(Ok(())), Ok(Err(ShareError::NotCoordinator))]);
+}
+
+#[test]
+fn a_snapshot_has_no_write_that_failed() {
+    let config = ShareStateConfig {
+        updates_per_snapshot: 0,
+        ..ShareStateConfig::default()
     };
-    let mut kept = KeptPartition::of(partition, settings);
-    let settle = |kept: &mut KeptPartition, outcome: Outcome, result| {
-        crate::kept::Kept::apply(kept, outcome, result, now);
-    };
+    let (mut kept, now) = (kept(config), NOW);
     let take = |kept: &mut KeptPartition| std::mem::take(&mut kept.writes).remove(0).1;
     kept.initialize(1, Some(0), now).map(drop).expect("new");
     let outcome = take(&mut kept);

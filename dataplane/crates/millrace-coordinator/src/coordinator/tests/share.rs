@@ -401,6 +401,7 @@ async fn states_of_deleted_topics_are_forgotten() {
     let world = ready(1, GroupConfig::default()).await;
     member(&world, "a").await;
     let name = TopicName::new("t").expect("legal");
+    world.topics.set("t", 0);
     world.coordinator.topics_deleted(&[name].into()).await;
     assert_eq!(has_state(&world), 0);
 }
