@@ -87,8 +87,8 @@ async fn a_groups_configurations_change_one_by_one_and_are_durable() {
         value(&world, INTERVAL).await,
         Some(("5000".into(), DEFAULT))
     );
-    let share = world.groups.config().of_groups.share("g");
-    assert_eq!(share.isolation, ShareIsolation::ReadCommitted);
+    let set = world.groups.config().of_groups.overrides("g");
+    assert_eq!(set.share_isolation, Some(ShareIsolation::ReadCommitted));
     assert_eq!(replace(&world, GROUP, "g", &[]).await, 0);
     let world = world.restart().await;
     assert_eq!(list(&world, 1, &[GROUP]).await, []);

@@ -112,8 +112,6 @@ pub struct ShareGroupSettings {
     pub session_timeout: Duration,
     /// How often members are to send heartbeats.
     pub heartbeat_interval: Duration,
-    /// What it reads of transactions.
-    pub isolation: ShareIsolation,
 }
 
 /// The configurations of all groups. Cheap to clone; all clones show the same.
@@ -159,9 +157,6 @@ impl GroupConfigs {
                 set.share_heartbeat_interval,
                 limits.share_heartbeat_interval,
             ),
-            isolation: set
-                .share_isolation
-                .unwrap_or(ShareIsolation::ReadUncommitted),
         }
     }
 

@@ -49,7 +49,8 @@ fn a_group_has_what_is_set_for_it_over_what_the_broker_sets() {
     assert_eq!(overrides.share_auto_offset_reset, Some(reset));
     let share = groups.share("g");
     assert_eq!(share.session_timeout, Duration::from_secs(45));
-    assert_eq!(share.isolation, ShareIsolation::ReadCommitted);
+    let set = groups.overrides("g");
+    assert_eq!(set.share_isolation, Some(ShareIsolation::ReadCommitted));
     assert_eq!(groups.overrides("other"), GroupOverrides::default());
     groups.replace([]);
     assert_eq!(groups.overrides("g"), GroupOverrides::default());
