@@ -24,6 +24,7 @@ use uuid::Uuid;
 pub(crate) use self::instances::Attributes;
 use self::{
     instances::{Instances, Pushing},
+    otlp::Values,
     subscription::Subscriptions,
 };
 pub use self::{
@@ -195,10 +196,7 @@ impl ClientMetrics {
     }
 
     /// The values in what is pushed. Not under the lock: this takes as long as the client likes.
-    fn read(
-        &self,
-        push: &Push<'_>,
-    ) -> Result<Vec<(otlp::SeriesName, ClientMetricValue)>, ErrorCode> {
+    fn read(&self, push: &Push<'_>) -> Result<Values, ErrorCode> {
         let compression = compression(push.compression)?;
         let decompressed = compression.decompress(push.metrics, self.bytes_max);
         let bytes = decompressed.map_err(|error| match error {
