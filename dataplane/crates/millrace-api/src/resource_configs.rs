@@ -257,7 +257,7 @@ impl ResourceConfigs {
         }
         if bytes > RESOURCE_BYTES_MAX {
             return full(format!(
-                "The name and the configurations of a resource may have {RESOURCE_BYTES_MAX} bytes."
+                "The name and the configurations of a resource exceed {RESOURCE_BYTES_MAX} bytes."
             ));
         }
         let (max, things) = match kind {
@@ -265,7 +265,7 @@ impl ResourceConfigs {
             ResourceKind::Group => (GROUPS_MAX, "groups with configurations"),
         };
         if before.is_none() && live.of_kind(kind).count() >= max {
-            return full(format!("There are {max} {things}; no more are possible."));
+            return full(format!("There are already {max} {things}, the maximum."));
         }
         let others = live
             .0
@@ -276,7 +276,7 @@ impl ResourceConfigs {
             .sum();
         if others + bytes > ALL_BYTES_MAX {
             return full(format!(
-                "The configurations of groups and client metrics may have {ALL_BYTES_MAX} bytes together."
+                "The configurations of all groups and client metrics would exceed {ALL_BYTES_MAX} bytes."
             ));
         }
         Ok(())

@@ -52,35 +52,42 @@ impl Attributes {
     }
 }
 
-/// What a client is to push.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a client is to push. The metrics' names are not kept: they may be some kilobytes, and clients are many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Assigned {
     /// Which [`Subscriptions`] it was made from.
     version: u64,
     pub(super) subscription_id: i32,
-    pub(super) metrics: Vec<String>,
     pub(super) interval: Duration,
 }
 
 impl Assigned {
     fn new(subscriptions: &Subscriptions, id: Uuid, client: &Attributes) -> Self {
-        let instance = id_text(id);
-        let (metrics, interval) = subscriptions.of(|attribute| match attribute {
-            Attribute::InstanceId => Some(&instance),
-            Attribute::ClientId => Some(&client.client_id),
-            Attribute::SoftwareName => client.software_name.as_deref(),
-            Attribute::SoftwareVersion => client.software_version.as_deref(),
-            Attribute::SourceAddress => Some(&client.address),
-            Attribute::SourcePort => Some(&client.port),
-        });
+        let (metrics, interval) = asked_of(subscriptions, id, client);
         let text = format!("[{}]{}", metrics.join(", "), interval.as_millis());
         Self {
             version: subscriptions.version,
             subscription_id: subscription_id(&text, id),
-            metrics,
             interval,
         }
     }
+}
+
+/// The metrics that the subscriptions ask of a client, and how often.
+pub(super) fn asked_of(
+    subscriptions: &Subscriptions,
+    id: Uuid,
+    client: &Attributes,
+) -> (Vec<String>, Duration) {
+    let instance = id_text(id);
+    subscriptions.of(|attribute| match attribute {
+        Attribute::InstanceId => Some(&instance),
+        Attribute::ClientId => Some(&client.client_id),
+        Attribute::SoftwareName => client.software_name.as_deref(),
+        Attribute::SoftwareVersion => client.software_version.as_deref(),
+        Attribute::SourceAddress => Some(&client.address),
+        Attribute::SourcePort => Some(&client.port),
+    })
 }
 
 /// The CRC of what is asked for, and the client's id, so that no client's id is good for another one.
@@ -117,16 +124,15 @@ impl Instance {
     /// Whether it may ask what to push.
     fn admit_get(&mut self, now: Duration) -> Result<(), ErrorCode> {
         let last = self.got.max(self.pushed);
-        if self.is_due(last, now) {
-            self.got = Some(now);
-            return Ok(());
+        let has_to_ask = matches!(
+            self.last_error,
+            Some(ErrorCode::UnknownSubscriptionId | ErrorCode::UnsupportedCompressionType)
+        );
+        if !has_to_ask && !self.is_due(last, now) {
+            return Err(ErrorCode::ThrottlingQuotaExceeded);
         }
-        match self.last_error {
-            Some(ErrorCode::UnknownSubscriptionId | ErrorCode::UnsupportedCompressionType) => {
-                Ok(())
-            }
-            _ => Err(ErrorCode::ThrottlingQuotaExceeded),
-        }
+        self.got = Some(now);
+        Ok(())
     }
 
     /// Whether it may push. The first push after it has asked may come early, because clients vary the interval by half.
@@ -202,7 +208,7 @@ impl Instances {
         let instance = self.heard(id, (client, subscriptions), now);
         instance.admit_get(now)?;
         instance.last_error = None;
-        Ok(instance.assigned.clone())
+        Ok(instance.assigned)
     }
 
     /// A client wants to push: nothing of its metrics has been looked at yet. `check` says what is wrong with the request.

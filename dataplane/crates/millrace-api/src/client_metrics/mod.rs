@@ -116,15 +116,18 @@ impl ClientMetrics {
     pub(crate) fn requested(&self, id: Uuid, client: &Attributes) -> Result<Requested, ErrorCode> {
         let subscriptions = Arc::clone(&*self.subscriptions.read());
         let now = self.clock.now();
-        let mut instances = self.instances.lock();
-        instances.expire(now);
-        let id = match id.is_nil() {
-            true => self.new_id(&instances),
-            false => id,
+        let (id, assigned) = {
+            let mut instances = self.instances.lock();
+            instances.expire(now);
+            let id = match id.is_nil() {
+                true => self.new_id(&instances),
+                false => id,
+            };
+            let assigned = instances.get(id, (client, &subscriptions), now);
+            self.measure(&instances);
+            (id, assigned?)
         };
-        let assigned = instances.get(id, (client, &subscriptions), now);
-        self.measure(&instances);
-        let assigned = assigned?;
+        let (metrics, _) = instances::asked_of(&subscriptions, id, client);
         let number = |number: u128| i32::try_from(number).unwrap_or(i32::MAX);
         Ok(Requested {
             id,
@@ -132,7 +135,7 @@ impl ClientMetrics {
             compressions: COMPRESSIONS.map(code).to_vec(),
             interval_ms: number(assigned.interval.as_millis()),
             bytes_max: i32::try_from(self.bytes_max).unwrap_or(i32::MAX),
-            metrics: assigned.metrics,
+            metrics,
         })
     }
 

@@ -203,14 +203,18 @@ fn a_change_of_the_subscriptions_asks_the_client_to_ask_again() {
     world.subscribe(&[&[("metrics", "b.")]]);
     let outdated = world.push(id, subscription_id, &message());
     assert_eq!(outdated, Err(ErrorCode::UnknownSubscriptionId));
+    world.clock.advance(SECOND);
     let requested = world.get(id).expect("at once");
     assert_eq!(requested.metrics, ["b."]);
     assert_ne!(requested.subscription_id, subscription_id);
-    world.clock.advance(300 * SECOND);
+    world.clock.advance(150 * SECOND);
     assert_eq!(
         world.push(id, requested.subscription_id, &message()),
-        Ok(())
+        Ok(()),
+        "the first push comes after half of the interval at the earliest"
     );
+    let early = world.push(id, requested.subscription_id, &message());
+    assert_eq!(early, Err(ErrorCode::ThrottlingQuotaExceeded));
 }
 
 #[test]
