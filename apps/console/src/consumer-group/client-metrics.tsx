@@ -60,10 +60,12 @@ function ClientCard({ client }: { client: MeasuredClient }) {
       <UnstyledButton onClick={toggle} aria-expanded={opened} w="100%">
         <Group justify="space-between" gap="xs">
           <Group gap="sm">
-            <Chevron size={16} />
-            <Text ff="monospace" fz="sm" fw={600} style={{ overflowWrap: "anywhere" }}>
-              {nameOf(client)}
-            </Text>
+            <Group gap="sm" wrap="nowrap">
+              <Chevron size={16} style={{ flex: "none" }} />
+              <Text ff="monospace" fz="sm" fw={600} style={{ overflowWrap: "anywhere" }}>
+                {nameOf(client)}
+              </Text>
+            </Group>
             {client.terminating && (
               <Badge variant="default" tt="none" fw={500}>
                 stopped
