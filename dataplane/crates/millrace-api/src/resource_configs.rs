@@ -180,6 +180,7 @@ impl ResourceConfigs {
                 configs
             }
         };
+        check_text(&name, &after)?;
         self.validate(kind, &after)?;
         self.check_room(kind, &name, &after)?;
         if validate_only || touched.is_empty() {
@@ -280,6 +281,18 @@ impl ResourceConfigs {
             ));
         }
         Ok(())
+    }
+}
+
+/// PostgreSQL stores no NUL; the client would be told to try again.
+fn check_text(name: &str, configs: &Configs) -> Result<(), Refused> {
+    let mut texts = configs.values().map(String::as_str).chain([name]);
+    match !configs.is_empty() && texts.any(|text| text.contains('\0')) {
+        true => Err(Refused::new(
+            ErrorCode::InvalidRequest,
+            "Names and values must not contain the NUL character.",
+        )),
+        false => Ok(()),
     }
 }
 

@@ -98,14 +98,15 @@ impl ClientMetrics {
         }
     }
 
-    /// Replaces the subscriptions. Clients learn of a change when they are heard next.
+    /// Replaces the subscriptions; one call at a time. Clients learn of a change with their next request.
     pub(crate) fn subscribe<'a>(
         &self,
         all: impl IntoIterator<Item = (&'a str, &'a BTreeMap<String, String>)>,
     ) {
-        let mut subscriptions = self.subscriptions.write();
-        if let Some(changed) = subscriptions.changed_to(all) {
-            *subscriptions = Arc::new(changed);
+        let present = Arc::clone(&*self.subscriptions.read());
+        // Compiles hundreds of patterns, and no client waits for that.
+        if let Some(changed) = present.changed_to(all) {
+            *self.subscriptions.write() = Arc::new(changed);
         }
     }
 
