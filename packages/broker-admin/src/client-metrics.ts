@@ -45,7 +45,7 @@ export function measuredClientsOf({
   return { clients: clients.map(client), isTruncated: truncated };
 }
 
-/** What several brokers answer. A client that has moved is shown by the broker that it pushed to last. */
+/** Merges the answers of several brokers. Of a client that changed brokers, the latest push counts. */
 export function mergeMeasuredClients(
   answers: readonly MeasuredClients[],
   limit: number,

@@ -137,7 +137,7 @@ class SeveralBrokers implements ClusterHttp {
     return [...used.values()];
   }
 
-  /** Each client pushes to one broker. */
+  /** A client pushes to one broker at a time. */
   async clientMetrics(filter: ClientMetricsFilter): Promise<MeasuredClients> {
     const answers = await answersOf(this.#all, (broker) => broker.clientMetrics(filter));
     return mergeMeasuredClients(answers, filter.limit);

@@ -1,6 +1,6 @@
-/** Metrics that clients push of themselves (KIP-714). */
+/** Metrics that clients push (KIP-714). */
 
-/** A client at a broker asks which one it pushes to again after a failure, so each client is at one broker. */
+/** The clients that pushed metrics. */
 export interface MeasuredClients {
   /** By client id. */
   readonly clients: readonly MeasuredClient[];
@@ -10,7 +10,7 @@ export interface MeasuredClients {
 
 export interface MeasuredClient {
   readonly clientId: string;
-  /** The client's id of its own. */
+  /** The ID that a broker gave the client when it first asked what to push. */
   readonly instanceId: string;
   readonly softwareName: string | undefined;
   readonly softwareVersion: string | undefined;
@@ -37,9 +37,9 @@ export interface ClientMetric {
 
 export interface ClientMetricsFilter {
   readonly clientId?: string | undefined;
-  /** What the names of metrics begin with. */
+  /** Only metrics whose names start with this. */
   readonly metric?: string | undefined;
-  /** Clients at most. */
+  /** The most clients. */
   readonly limit: number;
 }
 

@@ -19,11 +19,12 @@ import { useTRPC } from "../api/client.tsx";
 import { ago } from "../format/time.ts";
 import { WideTable } from "../shell/wide-table.tsx";
 
-const POLL_MS = 10_000;
-/** Metrics of one client that are listed. */
+/** An answer may have megabytes, and clients push every five minutes by default. */
+const POLL_MS = 30_000;
+/** Values of one client that are listed. */
 const SHOWN_MAX = 500;
 
-/** What clients push of their own metrics; nothing where none does. */
+/** The metrics that clients pushed last. Nothing if no client pushes any. */
 export function ClientMetrics({ clusterId }: { clusterId: string }) {
   const trpc = useTRPC();
   const { data } = useQuery(
@@ -43,7 +44,7 @@ export function ClientMetrics({ clusterId }: { clusterId: string }) {
       ))}
       {data.truncated && (
         <Text fz="sm" className="quiet">
-          Some clients or metrics are not shown. The API lists them with a filter.
+          Some clients or metrics are not shown. To list them, use the API with a filter.
         </Text>
       )}
     </Stack>
@@ -57,12 +58,14 @@ function ClientCard({ client }: { client: MeasuredClient }) {
   return (
     <Card padding="md">
       <UnstyledButton onClick={toggle} aria-expanded={opened} w="100%">
-        <Group justify="space-between" wrap="nowrap">
-          <Group gap="sm" wrap="nowrap">
-            <Chevron size={16} />
-            <Text ff="monospace" fz="sm" fw={600} style={{ overflowWrap: "anywhere" }}>
-              {client.client_id === "" ? "(no client ID)" : client.client_id}
-            </Text>
+        <Group justify="space-between" gap="xs">
+          <Group gap="sm">
+            <Group gap="sm" wrap="nowrap">
+              <Chevron size={16} style={{ flex: "none" }} />
+              <Text ff="monospace" fz="sm" fw={600} style={{ overflowWrap: "anywhere" }}>
+                {nameOf(client)}
+              </Text>
+            </Group>
             {client.terminating && (
               <Badge variant="default" tt="none" fw={500}>
                 stopped
@@ -72,25 +75,25 @@ function ClientCard({ client }: { client: MeasuredClient }) {
               {software}
             </Text>
           </Group>
-          <Group gap="xl" wrap="nowrap">
+          <Group gap="xl">
             <Text fz="sm" className="quiet">
               {client.address}
             </Text>
             <Text fz="sm" className="quiet">
-              {ago(client.pushed_at)}
+              Pushed {ago(client.pushed_at)}
             </Text>
           </Group>
         </Group>
       </UnstyledButton>
-      <Collapse expanded={opened}>{opened && <Metrics client={client} />}</Collapse>
+      <Collapse expanded={opened}>{opened && <MetricsTable client={client} />}</Collapse>
     </Card>
   );
 }
 
-function Metrics({ client }: { client: MeasuredClient }) {
+export function MetricsTable({ client }: { client: MeasuredClient }) {
   return (
     <>
-      <WideTable label={`Metrics of ${client.client_id}`} minWidth={560}>
+      <WideTable label={`Metrics of ${nameOf(client)}`} minWidth={560}>
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Metric</Table.Th>
@@ -99,12 +102,12 @@ function Metrics({ client }: { client: MeasuredClient }) {
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {client.metrics.slice(0, SHOWN_MAX).map(({ name, labels, value }) => (
-            <Table.Tr key={JSON.stringify([name, labels])}>
-              <Table.Td style={{ overflowWrap: "anywhere" }}>{name}</Table.Td>
-              <Table.Td style={{ overflowWrap: "anywhere" }}>{labelsText(labels)}</Table.Td>
+          {client.metrics.slice(0, SHOWN_MAX).map((metric) => (
+            <Table.Tr key={JSON.stringify([metric.name, metric.labels])}>
+              <Table.Td style={{ overflowWrap: "anywhere" }}>{metric.name}</Table.Td>
+              <Table.Td style={{ overflowWrap: "anywhere" }}>{labelsText(metric.labels)}</Table.Td>
               <Table.Td ta="right" className="number">
-                {value === null ? "–" : value.toLocaleString("en-US")}
+                {valueText(metric)}
               </Table.Td>
             </Table.Tr>
           ))}
@@ -112,11 +115,21 @@ function Metrics({ client }: { client: MeasuredClient }) {
       </WideTable>
       {client.metrics.length > SHOWN_MAX && (
         <Text fz="sm" className="quiet" mt="xs">
-          {client.metrics.length - SHOWN_MAX} more metrics
+          The first {SHOWN_MAX} of {client.metrics.length.toLocaleString("en-US")} values are shown.
         </Text>
       )}
     </>
   );
+}
+
+function nameOf(client: MeasuredClient): string {
+  return client.client_id === "" ? "(no client ID)" : client.client_id;
+}
+
+/** The value; of a histogram, how many values it has and their sum. */
+function valueText({ value, count }: MeasuredClient["metrics"][number]): string {
+  const number = value === null ? "–" : value.toLocaleString("en-US");
+  return count === null ? number : `count ${count.toLocaleString("en-US")}, sum ${number}`;
 }
 
 function labelsText(labels: Readonly<Record<string, string>>): string {

@@ -5600,10 +5600,10 @@ type MeasuredClient struct {
 	Address  string `json:"address"`
 	ClientId string `json:"client_id"`
 
-	// ClientInstanceId The client's id of its own
+	// ClientInstanceId The client instance ID
 	ClientInstanceId string `json:"client_instance_id"`
 
-	// IntervalMs How often the client pushes
+	// IntervalMs The client's push interval
 	IntervalMs float64        `json:"interval_ms"`
 	Metrics    []ClientMetric `json:"metrics"`
 
@@ -5612,7 +5612,7 @@ type MeasuredClient struct {
 	SoftwareName    *string   `json:"software_name"`
 	SoftwareVersion *string   `json:"software_version"`
 
-	// Terminating The client has said that it stops
+	// Terminating The client announced that it is stopping
 	Terminating bool `json:"terminating"`
 }
 
@@ -6878,10 +6878,10 @@ type ClusterCheckDriftParams struct {
 type ClientMetricsListParams struct {
 	ClientId *string `form:"client_id,omitempty" json:"client_id,omitempty"`
 
-	// Metric What the names of metrics begin with
+	// Metric Only metrics whose names start with this
 	Metric *string `form:"metric,omitempty" json:"metric,omitempty"`
 
-	// Limit Clients at most
+	// Limit Maximum number of clients
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -7929,7 +7929,7 @@ type ClientInterface interface {
 
 	// ClientMetricsList List client metrics
 	//
-	// What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.
+	// The metrics that clients pushed last (KIP-714), sorted by client ID. Clients push only what a subscription requests: create one with kafka-client-metrics.sh.
 	//
 	// Corresponds with GET /v1/clusters/{cluster_id}/client-metrics (the `ClientMetricsList` operationId).
 	ClientMetricsList(ctx context.Context, clusterId string, params *ClientMetricsListParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9423,7 +9423,7 @@ func (c *Client) ClusterCheckDrift(ctx context.Context, clusterId string, params
 
 // ClientMetricsList List client metrics
 //
-// What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.
+// The metrics that clients pushed last (KIP-714), sorted by client ID. Clients push only what a subscription requests: create one with kafka-client-metrics.sh.
 //
 // Corresponds with GET /v1/clusters/{cluster_id}/client-metrics (the `ClientMetricsList` operationId).
 func (c *Client) ClientMetricsList(ctx context.Context, clusterId string, params *ClientMetricsListParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -18196,7 +18196,7 @@ type ClientWithResponsesInterface interface {
 
 	// ClientMetricsListWithResponse List client metrics
 	//
-	// What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.
+	// The metrics that clients pushed last (KIP-714), sorted by client ID. Clients push only what a subscription requests: create one with kafka-client-metrics.sh.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -24807,7 +24807,7 @@ func (c *ClientWithResponses) ClusterCheckDriftWithResponse(ctx context.Context,
 
 // ClientMetricsListWithResponse List client metrics
 //
-// What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.
+// The metrics that clients pushed last (KIP-714), sorted by client ID. Clients push only what a subscription requests: create one with kafka-client-metrics.sh.
 //
 // Returns a wrapper object for the known response body format(s).
 //

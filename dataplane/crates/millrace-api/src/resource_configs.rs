@@ -180,6 +180,7 @@ impl ResourceConfigs {
                 configs
             }
         };
+        check_text(&name, &after)?;
         self.validate(kind, &after)?;
         self.check_room(kind, &name, &after)?;
         if validate_only || touched.is_empty() {
@@ -257,7 +258,7 @@ impl ResourceConfigs {
         }
         if bytes > RESOURCE_BYTES_MAX {
             return full(format!(
-                "The name and the configurations of a resource may have {RESOURCE_BYTES_MAX} bytes."
+                "The name and the configurations of a resource exceed {RESOURCE_BYTES_MAX} bytes."
             ));
         }
         let (max, things) = match kind {
@@ -265,7 +266,7 @@ impl ResourceConfigs {
             ResourceKind::Group => (GROUPS_MAX, "groups with configurations"),
         };
         if before.is_none() && live.of_kind(kind).count() >= max {
-            return full(format!("There are {max} {things}; no more are possible."));
+            return full(format!("There are already {max} {things}, the maximum."));
         }
         let others = live
             .0
@@ -276,10 +277,22 @@ impl ResourceConfigs {
             .sum();
         if others + bytes > ALL_BYTES_MAX {
             return full(format!(
-                "The configurations of groups and client metrics may have {ALL_BYTES_MAX} bytes together."
+                "The configurations of all groups and client metrics would exceed {ALL_BYTES_MAX} bytes."
             ));
         }
         Ok(())
+    }
+}
+
+/// PostgreSQL stores no NUL; the client would be told to try again.
+fn check_text(name: &str, configs: &Configs) -> Result<(), Refused> {
+    let mut texts = configs.values().map(String::as_str).chain([name]);
+    match !configs.is_empty() && texts.any(|text| text.contains('\0')) {
+        true => Err(Refused::new(
+            ErrorCode::InvalidRequest,
+            "Names and values must not contain the NUL character.",
+        )),
+        false => Ok(()),
     }
 }
 

@@ -22,13 +22,13 @@ const ClientMetric = z
 export const MeasuredClient = z
   .object({
     client_id: z.string(),
-    client_instance_id: z.string().meta({ description: "The client's id of its own" }),
+    client_instance_id: z.string().meta({ description: "The client instance ID" }),
     software_name: z.string().nullable(),
     software_version: z.string().nullable(),
     address: z.string(),
-    interval_ms: z.number().meta({ description: "How often the client pushes" }),
+    interval_ms: z.number().meta({ description: "The client's push interval" }),
     pushed_at: timestamp,
-    terminating: z.boolean().meta({ description: "The client has said that it stops" }),
+    terminating: z.boolean().meta({ description: "The client announced that it is stopping" }),
     metrics: z.array(ClientMetric),
   })
   .meta({ id: "MeasuredClient" });
@@ -40,7 +40,7 @@ export const listClientMetrics = defineContract({
   path: "/v1/clusters/{cluster_id}/client-metrics",
   summary: "List client metrics",
   description:
-    "What clients pushed last of their own metrics (KIP-714), by client id. Nothing is pushed without a subscription, such as one set by kafka-client-metrics.sh.",
+    "The metrics that clients pushed last (KIP-714), sorted by client ID. Clients push only what a subscription requests: create one with kafka-client-metrics.sh.",
   tag: "Metrics",
   permission: "metrics:read",
   successStatus: 200,
@@ -51,14 +51,14 @@ export const listClientMetrics = defineContract({
       .string()
       .max(METRIC_NAME_MAX)
       .optional()
-      .meta({ description: "What the names of metrics begin with" }),
+      .meta({ description: "Only metrics whose names start with this" }),
     limit: z.coerce
       .number()
       .int()
       .min(1)
       .max(MEASURED_CLIENTS_MAX)
       .default(LIMIT_DEFAULT)
-      .meta({ description: "Clients at most" }),
+      .meta({ description: "Maximum number of clients" }),
   },
   response: z
     .object({

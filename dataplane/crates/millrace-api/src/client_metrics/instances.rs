@@ -10,30 +10,21 @@ use millrace_wire::error_code::ErrorCode;
 use uuid::Uuid;
 
 use super::{
-    otlp::{ClientMetricValue, SeriesName},
+    otlp::{ClientMetricValue, SeriesName, Values},
     subscription::{Attribute, Subscriptions},
 };
 
-/// Clients that are known at a time: Kafka's bound. The one that was heard of least recently makes room.
+/// Clients that are known at a time: Kafka's bound. The one that would be forgotten first makes room.
 const INSTANCES_MAX: usize = 16_384;
 
-/// How long a client is known at least that is silent (Kafka's number).
+/// How long a silent client is known at least (Kafka's number).
 const EXPIRY_MIN: Duration = Duration::from_secs(60);
 
 /// After so many intervals without a push, a client is forgotten.
 const EXPIRY_INTERVALS: u32 = 3;
 
-/// Values of one client: of a consumer with some hundred partitions.
-const SERIES_OF_INSTANCE_MAX: usize = 4_096;
-
 /// The values of all clients together, in bytes. What does not fit is left out and counted.
 pub(super) const SERIES_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// What a value costs beside the texts of its name, in bytes.
-const SERIES_BYTES: usize = 160;
-
-/// Bytes of one name with its labels; a series with longer ones is left out.
-const SERIES_NAME_BYTES_MAX: usize = 2_048;
 
 /// What is kept of each text that a client tells of itself, in bytes. Subscriptions are matched with all of it.
 const ATTRIBUTE_BYTES_MAX: usize = 256;
@@ -61,35 +52,42 @@ impl Attributes {
     }
 }
 
-/// What a client is to push.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a client is to push. The metrics' names are not kept: they may be some kilobytes, and clients are many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Assigned {
     /// Which [`Subscriptions`] it was made from.
     version: u64,
     pub(super) subscription_id: i32,
-    pub(super) metrics: Vec<String>,
     pub(super) interval: Duration,
 }
 
 impl Assigned {
     fn new(subscriptions: &Subscriptions, id: Uuid, client: &Attributes) -> Self {
-        let instance = id_text(id);
-        let (metrics, interval) = subscriptions.of(|attribute| match attribute {
-            Attribute::InstanceId => Some(&instance),
-            Attribute::ClientId => Some(&client.client_id),
-            Attribute::SoftwareName => client.software_name.as_deref(),
-            Attribute::SoftwareVersion => client.software_version.as_deref(),
-            Attribute::SourceAddress => Some(&client.address),
-            Attribute::SourcePort => Some(&client.port),
-        });
+        let (metrics, interval) = asked_of(subscriptions, id, client);
         let text = format!("[{}]{}", metrics.join(", "), interval.as_millis());
         Self {
             version: subscriptions.version,
             subscription_id: subscription_id(&text, id),
-            metrics,
             interval,
         }
     }
+}
+
+/// The metrics that the subscriptions ask of a client, and how often.
+pub(super) fn asked_of(
+    subscriptions: &Subscriptions,
+    id: Uuid,
+    client: &Attributes,
+) -> (Vec<String>, Duration) {
+    let instance = id_text(id);
+    subscriptions.of(|attribute| match attribute {
+        Attribute::InstanceId => Some(&instance),
+        Attribute::ClientId => Some(&client.client_id),
+        Attribute::SoftwareName => client.software_name.as_deref(),
+        Attribute::SoftwareVersion => client.software_version.as_deref(),
+        Attribute::SourceAddress => Some(&client.address),
+        Attribute::SourcePort => Some(&client.port),
+    })
 }
 
 /// The CRC of what is asked for, and the client's id, so that no client's id is good for another one.
@@ -126,16 +124,15 @@ impl Instance {
     /// Whether it may ask what to push.
     fn admit_get(&mut self, now: Duration) -> Result<(), ErrorCode> {
         let last = self.got.max(self.pushed);
-        if self.is_due(last, now) {
-            self.got = Some(now);
-            return Ok(());
+        let has_to_ask = matches!(
+            self.last_error,
+            Some(ErrorCode::UnknownSubscriptionId | ErrorCode::UnsupportedCompressionType)
+        );
+        if !has_to_ask && !self.is_due(last, now) {
+            return Err(ErrorCode::ThrottlingQuotaExceeded);
         }
-        match self.last_error {
-            Some(ErrorCode::UnknownSubscriptionId | ErrorCode::UnsupportedCompressionType) => {
-                Ok(())
-            }
-            _ => Err(ErrorCode::ThrottlingQuotaExceeded),
-        }
+        self.got = Some(now);
+        Ok(())
     }
 
     /// Whether it may push. The first push after it has asked may come early, because clients vary the interval by half.
@@ -211,7 +208,7 @@ impl Instances {
         let instance = self.heard(id, (client, subscriptions), now);
         instance.admit_get(now)?;
         instance.last_error = None;
-        Ok(instance.assigned.clone())
+        Ok(instance.assigned)
     }
 
     /// A client wants to push: nothing of its metrics has been looked at yet. `check` says what is wrong with the request.
@@ -235,11 +232,11 @@ impl Instances {
         checked
     }
 
-    /// What a client has pushed replaces what it pushed before. Gives the number of values for which there was no room.
+    /// What a client has pushed replaces what it pushed before. Gives the number of values that were left out.
     pub(super) fn end_push(
         &mut self,
         id: Uuid,
-        pushed: Result<Vec<(SeriesName, ClientMetricValue)>, ErrorCode>,
+        pushed: Result<Values, ErrorCode>,
         now_ms: i64,
     ) -> usize {
         let Some(instance) = self.by_id.get_mut(&id) else {
@@ -253,22 +250,21 @@ impl Instances {
             }
         };
         instance.pushed_ms = Some(now_ms);
-        if values.is_empty() {
-            return 0;
+        let mut left_out = values.left_out;
+        if values.by_name.is_empty() {
+            return left_out;
         }
         let others = self.series_bytes.saturating_sub(instance.series_bytes);
-        let (mut bytes, mut left_out) = (0, 0);
+        let mut bytes = 0;
         instance.series.clear();
-        for (name, value) in values {
-            let cost = name.bytes() + SERIES_BYTES;
-            let is_full = instance.series.len() >= SERIES_OF_INSTANCE_MAX
-                || name.bytes() > SERIES_NAME_BYTES_MAX
-                || others + bytes + cost > SERIES_BYTES_MAX;
-            if is_full {
+        for (name, value) in values.by_name {
+            let needed = name.memory_bytes();
+            if others + bytes + needed > SERIES_BYTES_MAX {
                 left_out += 1;
-            } else if instance.series.insert(name, value).is_none() {
-                bytes += cost;
+                continue;
             }
+            bytes += needed;
+            instance.series.insert(name, value);
         }
         instance.series_bytes = bytes;
         self.series_bytes = others + bytes;

@@ -24,6 +24,7 @@ use uuid::Uuid;
 pub(crate) use self::instances::Attributes;
 use self::{
     instances::{Instances, Pushing},
+    otlp::Values,
     subscription::Subscriptions,
 };
 pub use self::{
@@ -97,14 +98,15 @@ impl ClientMetrics {
         }
     }
 
-    /// Replaces the subscriptions. Clients learn of a change when they are heard next.
+    /// Replaces the subscriptions; one call at a time. Clients learn of a change with their next request.
     pub(crate) fn subscribe<'a>(
         &self,
         all: impl IntoIterator<Item = (&'a str, &'a BTreeMap<String, String>)>,
     ) {
-        let mut subscriptions = self.subscriptions.write();
-        if let Some(changed) = subscriptions.changed_to(all) {
-            *subscriptions = Arc::new(changed);
+        let present = Arc::clone(&*self.subscriptions.read());
+        // Compiles hundreds of patterns, and no client waits for that.
+        if let Some(changed) = present.changed_to(all) {
+            *self.subscriptions.write() = Arc::new(changed);
         }
     }
 
@@ -115,15 +117,18 @@ impl ClientMetrics {
     pub(crate) fn requested(&self, id: Uuid, client: &Attributes) -> Result<Requested, ErrorCode> {
         let subscriptions = Arc::clone(&*self.subscriptions.read());
         let now = self.clock.now();
-        let mut instances = self.instances.lock();
-        instances.expire(now);
-        let id = match id.is_nil() {
-            true => self.new_id(&instances),
-            false => id,
+        let (id, assigned) = {
+            let mut instances = self.instances.lock();
+            instances.expire(now);
+            let id = match id.is_nil() {
+                true => self.new_id(&instances),
+                false => id,
+            };
+            let assigned = instances.get(id, (client, &subscriptions), now);
+            self.measure(&instances);
+            (id, assigned?)
         };
-        let assigned = instances.get(id, (client, &subscriptions), now);
-        self.measure(&instances);
-        let assigned = assigned?;
+        let (metrics, _) = instances::asked_of(&subscriptions, id, client);
         let number = |number: u128| i32::try_from(number).unwrap_or(i32::MAX);
         Ok(Requested {
             id,
@@ -131,7 +136,7 @@ impl ClientMetrics {
             compressions: COMPRESSIONS.map(code).to_vec(),
             interval_ms: number(assigned.interval.as_millis()),
             bytes_max: i32::try_from(self.bytes_max).unwrap_or(i32::MAX),
-            metrics: assigned.metrics,
+            metrics,
         })
     }
 
@@ -195,10 +200,7 @@ impl ClientMetrics {
     }
 
     /// The values in what is pushed. Not under the lock: this takes as long as the client likes.
-    fn read(
-        &self,
-        push: &Push<'_>,
-    ) -> Result<Vec<(otlp::SeriesName, ClientMetricValue)>, ErrorCode> {
+    fn read(&self, push: &Push<'_>) -> Result<Values, ErrorCode> {
         let compression = compression(push.compression)?;
         let decompressed = compression.decompress(push.metrics, self.bytes_max);
         let bytes = decompressed.map_err(|error| match error {

@@ -2,7 +2,21 @@
 //!
 //! The numbers are those of `opentelemetry/proto/metrics/v1/metrics.proto` and of what it imports.
 
+use std::collections::BTreeMap;
+
 use prost::{Message, Oneof};
+
+/// Values that are taken of one message: those of a consumer with some hundred partitions.
+const VALUES_MAX: usize = 4_096;
+
+/// Bytes of one name with its labels; a series with longer ones is left out.
+const NAME_BYTES_MAX: usize = 2_048;
+
+/// What a series takes in memory beside its texts and labels, in bytes.
+const SERIES_BYTES: usize = 160;
+
+/// What a label takes in memory beside its texts, in bytes: two strings and their allocations.
+const LABEL_BYTES: usize = 80;
 
 #[derive(Clone, PartialEq, Message)]
 struct MetricsData {
@@ -114,82 +128,111 @@ pub(super) struct SeriesName {
 
 impl SeriesName {
     /// Bytes of its texts.
-    pub(super) fn bytes(&self) -> usize {
-        let labels = self
-            .labels
-            .iter()
-            .map(|(name, value)| name.len() + value.len());
+    fn text_bytes(&self) -> usize {
+        let labels = self.labels.iter();
+        let labels = labels.map(|(name, value)| name.len() + value.len());
         self.metric.len() + labels.sum::<usize>()
+    }
+
+    /// What the series takes in memory with its value, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        SERIES_BYTES + self.text_bytes() + self.labels.len() * LABEL_BYTES
     }
 }
 
 /// The value of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ClientMetricValue {
-    /// What is now.
+    /// The present value.
     Gauge(f64),
-    /// The sum of all since the client has started.
+    /// The total since the client started.
     Sum(f64),
-    /// The number of all values since the client has started, and their sum.
+    /// The number of values since the client started, and their sum.
     Histogram {
-        /// How many there were.
+        /// How many values there were.
         count: u64,
-        /// Their sum, if the client tells it.
+        /// Their sum, if the client reports it.
         sum: Option<f64>,
     },
 }
 
-/// It is no OTLP message of metrics.
+/// It is not an OTLP message of metrics.
 #[derive(Debug)]
 pub(super) struct Malformed;
 
-/// The newest values in a message, in its order.
-pub(super) fn parse(bytes: &[u8]) -> Result<Vec<(SeriesName, ClientMetricValue)>, Malformed> {
+/// The values in a message: of a series that it has more than once, the last one.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    pub(super) by_name: BTreeMap<SeriesName, ClientMetricValue>,
+    /// Values that are not taken.
+    pub(super) left_out: usize,
+    taken: usize,
+}
+
+impl Values {
+    /// Each value has a copy of the metric's name. The bounds come first: a message of a megabyte would else grow to
+    /// gigabytes.
+    fn add(&mut self, metric: &str, attributes: Vec<KeyValue>, value: ClientMetricValue) {
+        if self.taken >= VALUES_MAX || metric.len() > NAME_BYTES_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let name = series(metric, attributes);
+        if name.text_bytes() > NAME_BYTES_MAX {
+            self.left_out += 1;
+            return;
+        }
+        self.taken += 1;
+        self.by_name.insert(name, value);
+    }
+
+    fn add_numbers(&mut self, metric: &str, numbers: Numbers, value: fn(f64) -> ClientMetricValue) {
+        for point in numbers.points {
+            let number = match point.value {
+                Some(NumberValue::Double(number)) => number,
+                #[expect(clippy::cast_precision_loss, reason = "values are shown to people")]
+                Some(NumberValue::Int(number)) => number as f64,
+                None => continue,
+            };
+            self.add(metric, point.attributes, value(number));
+        }
+    }
+}
+
+/// Reads a message.
+///
+/// # Errors
+/// It is not a message of metrics.
+pub(super) fn parse(bytes: &[u8]) -> Result<Values, Malformed> {
     let data = MetricsData::decode(bytes).map_err(|_| Malformed)?;
     let scopes = data
         .resources
         .into_iter()
         .flat_map(|resource| resource.scopes);
     let metrics = scopes.flat_map(|scope| scope.metrics);
-    let mut values = Vec::new();
+    let mut values = Values::default();
     for Metric { name, data } in metrics {
         match data {
             Some(Data::Gauge(numbers)) => {
-                values.extend(of_numbers(&name, numbers, ClientMetricValue::Gauge))
+                values.add_numbers(&name, numbers, ClientMetricValue::Gauge);
             }
-            Some(Data::Sum(numbers)) => {
-                values.extend(of_numbers(&name, numbers, ClientMetricValue::Sum))
-            }
+            Some(Data::Sum(numbers)) => values.add_numbers(&name, numbers, ClientMetricValue::Sum),
             Some(Data::Histogram(histograms)) => {
-                let points = histograms.points.into_iter();
-                values.extend(points.map(|point| {
-                    let value = ClientMetricValue::Histogram {
-                        count: point.count,
-                        sum: point.sum,
-                    };
-                    (series(&name, point.attributes), value)
-                }));
+                for HistogramPoint {
+                    count,
+                    sum,
+                    attributes,
+                } in histograms.points
+                {
+                    let value = ClientMetricValue::Histogram { count, sum };
+                    values.add(&name, attributes, value);
+                }
             }
             // Kafka's clients send no others.
             None => {}
         }
     }
     Ok(values)
-}
-
-fn of_numbers(
-    name: &str,
-    numbers: Numbers,
-    value: fn(f64) -> ClientMetricValue,
-) -> impl Iterator<Item = (SeriesName, ClientMetricValue)> {
-    numbers.points.into_iter().filter_map(move |point| {
-        let number = match point.value? {
-            NumberValue::Double(number) => number,
-            #[expect(clippy::cast_precision_loss, reason = "values are shown to people")]
-            NumberValue::Int(number) => number as f64,
-        };
-        Some((series(name, point.attributes), value(number)))
-    })
 }
 
 fn series(metric: &str, attributes: Vec<KeyValue>) -> SeriesName {
@@ -205,6 +248,8 @@ fn series(metric: &str, attributes: Vec<KeyValue>) -> SeriesName {
     let mut labels: Vec<_> = attributes.into_iter().filter_map(label).collect();
     labels.sort();
     labels.dedup_by(|a, b| a.0 == b.0);
+    // The attributes' larger allocation may have been reused.
+    labels.shrink_to_fit();
     SeriesName {
         metric: metric.to_owned(),
         labels,
@@ -280,7 +325,6 @@ pub(super) mod tests {
                 name("gauge", &[("partition", "3"), ("topic", "t")]),
                 ClientMetricValue::Gauge(0.5),
             ),
-            (name("sum", &[]), ClientMetricValue::Sum(7.0)),
             (
                 name("histogram", &[]),
                 ClientMetricValue::Histogram {
@@ -288,9 +332,11 @@ pub(super) mod tests {
                     sum: Some(1.5),
                 },
             ),
+            (name("sum", &[]), ClientMetricValue::Sum(7.0)),
         ];
-        assert_eq!(values, expected);
-        assert!(parse(&[]).expect("no metrics").is_empty());
+        assert!(values.by_name.into_iter().eq(expected));
+        assert_eq!(values.left_out, 0);
+        assert!(parse(&[]).expect("no metrics").by_name.is_empty());
     }
 
     #[test]
@@ -304,7 +350,7 @@ pub(super) mod tests {
         let mut longer = message("gauge", 0.5);
         // Field 15, a text.
         longer.extend_from_slice(b"\x7a\x02hi");
-        assert_eq!(parse(&longer).expect("well-formed").len(), 3);
+        assert_eq!(parse(&longer).expect("well-formed").by_name.len(), 3);
     }
 
     /// Written by hand from the specification: the field numbers are those of the official definition.
@@ -330,6 +376,71 @@ pub(super) mod tests {
             metric: "m".to_owned(),
             labels: vec![("k".to_owned(), "v".to_owned())],
         };
-        assert_eq!(values, [(name, ClientMetricValue::Sum(-4.0))]);
+        let expected = [(name, ClientMetricValue::Sum(-4.0))];
+        assert!(values.by_name.into_iter().eq(expected));
+    }
+
+    /// A message with one histogram that has a point for each of the attributes.
+    fn histogram(name: String, attributes: Vec<Vec<KeyValue>>) -> Vec<u8> {
+        let points = attributes.into_iter().map(|attributes| HistogramPoint {
+            attributes,
+            ..HistogramPoint::default()
+        });
+        let histograms = Histograms {
+            points: points.collect(),
+        };
+        let metric = Metric {
+            name,
+            data: Some(Data::Histogram(histograms)),
+        };
+        let scopes = vec![ScopeMetrics {
+            metrics: vec![metric],
+        }];
+        let resources = vec![ResourceMetrics { scopes }];
+        MetricsData { resources }.encode_to_vec()
+    }
+
+    fn label(key: String, value: String) -> KeyValue {
+        KeyValue {
+            key,
+            value: Some(AnyValue {
+                value: Some(AttributeValue::Text(value)),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_not_copied_for_each_of_many_points() {
+        // 200,000 copies of a name of 500,000 bytes are 100 GB.
+        let message = histogram("m".repeat(500_000), vec![Vec::new(); 200_000]);
+        assert!(message.len() < 1024 * 1024);
+        let values = parse(&message).expect("well-formed");
+        assert_eq!((values.by_name.len(), values.left_out), (0, 200_000));
+    }
+
+    #[test]
+    fn values_and_names_have_bounds() {
+        let distinct = |nth: usize| vec![label("k".to_owned(), nth.to_string())];
+        let message = histogram("m".to_owned(), (0..5_000).map(distinct).collect());
+        let values = parse(&message).expect("well-formed");
+        assert_eq!((values.by_name.len(), values.left_out), (4_096, 904));
+        let of = |bytes| vec![label("k".to_owned(), "v".repeat(bytes))];
+        let message = histogram("m".to_owned(), vec![of(2_046), of(2_047)]);
+        let values = parse(&message).expect("well-formed");
+        assert_eq!((values.by_name.len(), values.left_out), (1, 1));
+    }
+
+    #[test]
+    fn labels_without_text_count_as_memory() {
+        let labels = (0..500).map(|nth| label(format!("{nth:03}"), String::new()));
+        let message = histogram("m".to_owned(), vec![labels.collect()]);
+        let values = parse(&message).expect("well-formed");
+        let (name, _) = values.by_name.first_key_value().expect("one series");
+        let held = name.labels.capacity() * size_of::<(String, String)>();
+        assert!(
+            name.memory_bytes() > held,
+            "{} of {held}",
+            name.memory_bytes()
+        );
     }
 }

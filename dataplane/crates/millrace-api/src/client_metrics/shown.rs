@@ -13,11 +13,11 @@ pub const CLIENT_METRICS_SHOWN_MAX: usize = 10_000;
 pub struct ClientMetricsFilter {
     /// Only clients with this client id.
     pub client_id: Option<String>,
-    /// Only the client with this id of its own.
+    /// Only the client with this client instance id.
     pub client_instance_id: Option<String>,
     /// Only metrics whose names begin with this.
     pub metric: Option<String>,
-    /// Clients that are shown at most.
+    /// The most clients that are shown.
     pub limit: usize,
 }
 
@@ -26,7 +26,7 @@ pub struct ClientMetricsFilter {
 pub struct MeasuredClients {
     /// By client id. No more than were asked for, with [`CLIENT_METRICS_SHOWN_MAX`] values together.
     pub clients: Vec<MeasuredClient>,
-    /// How many there are that the filter lets through.
+    /// How many clients match the filter.
     pub total: usize,
     /// Clients or values were left out.
     pub is_truncated: bool,
@@ -35,13 +35,13 @@ pub struct MeasuredClients {
 /// A client that has pushed metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredClient {
-    /// Its id of its own, as Kafka writes it.
+    /// Its client instance id, as Kafka writes it.
     pub client_instance_id: String,
     /// Its `client.id`.
     pub client_id: String,
-    /// The name of its library, if it tells it.
+    /// The name of its library, if it reports it.
     pub software_name: Option<String>,
-    /// The version of its library, if it tells it.
+    /// The version of its library, if it reports it.
     pub software_version: Option<String>,
     /// Its IP address.
     pub address: String,
@@ -49,7 +49,7 @@ pub struct MeasuredClient {
     pub interval_ms: u64,
     /// When it pushed last, in milliseconds since 1970.
     pub pushed_ms: i64,
-    /// That was its last push: it has stopped.
+    /// The client announced that this was its last push.
     pub is_terminating: bool,
     /// What it pushed last.
     pub metrics: Vec<ClientMetric>,
@@ -60,32 +60,30 @@ pub struct MeasuredClient {
 pub struct ClientMetric {
     /// Its name.
     pub name: String,
-    /// Of what, by name.
+    /// Its labels, by name.
     pub labels: Vec<(String, String)>,
     /// The value.
     pub value: ClientMetricValue,
 }
 
 pub(super) fn shown(instances: &Instances, filter: &ClientMetricsFilter) -> MeasuredClients {
-    let is_wanted = |client: &MeasuredClient| {
-        let id = filter.client_id.as_ref();
-        let instance = filter.client_instance_id.as_ref();
-        id.is_none_or(|id| *id == client.client_id)
-            && instance.is_none_or(|id| *id == client.client_instance_id)
-    };
-    let pushed = instances.iter().filter_map(|(id, instance)| {
-        let client = head(id_text(id), instance)?;
-        is_wanted(&client).then_some((client, instance))
+    let wanted = instances.iter().filter_map(|(id, instance)| {
+        let pushed_ms = instance.pushed_ms?;
+        let client_id = &instance.attributes.client_id;
+        let is_asked = |asked: &Option<String>, is: &str| asked.as_ref().is_none_or(|a| a == is);
+        let id = id_text(id);
+        let is_wanted =
+            is_asked(&filter.client_id, client_id) && is_asked(&filter.client_instance_id, &id);
+        is_wanted.then_some((client_id, id, pushed_ms, instance))
     });
-    let mut pushed: Vec<_> = pushed.collect();
-    let total = pushed.len();
-    pushed.sort_by(|(a, _), (b, _)| {
-        (&a.client_id, &a.client_instance_id).cmp(&(&b.client_id, &b.client_instance_id))
-    });
+    let mut wanted: Vec<_> = wanted.collect();
+    let total = wanted.len();
+    wanted.sort_by(|(a, a_id, ..), (b, b_id, ..)| (a, a_id).cmp(&(b, b_id)));
     let mut is_truncated = total > filter.limit;
     let mut room = CLIENT_METRICS_SHOWN_MAX;
-    let clients = pushed.into_iter().take(filter.limit);
-    let clients = clients.map(|(mut client, instance)| {
+    let clients = wanted.into_iter().take(filter.limit);
+    let clients = clients.map(|(_, id, pushed_ms, instance)| {
+        let mut client = head(id, pushed_ms, instance);
         let prefix = filter.metric.as_deref().unwrap_or_default();
         let wanted = instance.series.iter();
         let mut wanted = wanted.filter(|(name, _)| name.metric.starts_with(prefix));
@@ -104,21 +102,21 @@ pub(super) fn shown(instances: &Instances, filter: &ClientMetricsFilter) -> Meas
     }
 }
 
-/// The client without its values; nothing where it has not pushed.
-fn head(client_instance_id: String, instance: &Instance) -> Option<MeasuredClient> {
+/// The client without its values.
+fn head(client_instance_id: String, pushed_ms: i64, instance: &Instance) -> MeasuredClient {
     let attributes = &instance.attributes;
     let interval_ms = instance.assigned.interval.as_millis();
-    Some(MeasuredClient {
+    MeasuredClient {
         client_instance_id,
         client_id: attributes.client_id.clone(),
         software_name: attributes.software_name.clone(),
         software_version: attributes.software_version.clone(),
         address: attributes.address.clone(),
         interval_ms: u64::try_from(interval_ms).unwrap_or(u64::MAX),
-        pushed_ms: instance.pushed_ms?,
+        pushed_ms,
         is_terminating: instance.is_terminating,
         metrics: Vec::new(),
-    })
+    }
 }
 
 fn metric((name, value): (&SeriesName, &ClientMetricValue)) -> ClientMetric {

@@ -26,7 +26,8 @@ const INTERVAL_DEFAULT_MS: u64 = 300_000;
 const INTERVAL_MIN_MS: i32 = 100;
 const INTERVAL_MAX_MS: i32 = 3_600_000;
 
-/// What one compiled pattern may take, in bytes: enough for lists of names, and 8 MB for a hundred subscriptions.
+/// What one compiled pattern may take, in bytes, and each cache for its matches: enough for lists of names. A hundred
+/// subscriptions with a pattern for each of the six attributes take 40 MB.
 const PATTERN_COMPILED_BYTES_MAX: usize = 64 * 1024;
 
 /// One configuration of a subscription.
@@ -229,6 +230,7 @@ fn parse_pattern(text: &str) -> Result<(Attribute, Regex), Refused> {
     let build = |text: &str| {
         let compiled = RegexBuilder::new(text)
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
+            .dfa_size_limit(PATTERN_COMPILED_BYTES_MAX)
             .build();
         compiled.map_err(|_| illegal("it is not a regular expression, or is too large"))
     };

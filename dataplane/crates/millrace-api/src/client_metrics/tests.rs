@@ -203,14 +203,18 @@ fn a_change_of_the_subscriptions_asks_the_client_to_ask_again() {
     world.subscribe(&[&[("metrics", "b.")]]);
     let outdated = world.push(id, subscription_id, &message());
     assert_eq!(outdated, Err(ErrorCode::UnknownSubscriptionId));
+    world.clock.advance(SECOND);
     let requested = world.get(id).expect("at once");
     assert_eq!(requested.metrics, ["b."]);
     assert_ne!(requested.subscription_id, subscription_id);
-    world.clock.advance(300 * SECOND);
+    world.clock.advance(150 * SECOND);
     assert_eq!(
         world.push(id, requested.subscription_id, &message()),
-        Ok(())
+        Ok(()),
+        "the first push comes after half of the interval at the earliest"
     );
+    let early = world.push(id, requested.subscription_id, &message());
+    assert_eq!(early, Err(ErrorCode::ThrottlingQuotaExceeded));
 }
 
 #[test]
@@ -270,28 +274,21 @@ fn clients_and_values_have_bounds() {
     let forgotten = !world.metrics.instances.lock().contains(first.id);
     assert!(forgotten, "the one that was silent for longest");
 
-    let many = (0..5_000).map(|nth| {
-        let name = otlp::SeriesName {
-            metric: format!("m{nth}"),
-            labels: Vec::new(),
-        };
-        (name, ClientMetricValue::Gauge(0.0))
-    });
     let mut instances = world.metrics.instances.lock();
-    let left_out = instances.end_push(Uuid::from_u128(20_000), Ok(many.collect()), 0);
-    assert_eq!(left_out, 5_000 - 4_096);
-    let series = |nth: u128| {
-        let name = otlp::SeriesName {
-            metric: "x".repeat(2_000) + &nth.to_string(),
-            labels: Vec::new(),
-        };
-        (name, ClientMetricValue::Gauge(0.0))
-    };
+    let mut left_out = 0;
     for nth in 10_000..10_020 {
-        let values = (0..1_000).map(series).collect();
-        instances.end_push(Uuid::from_u128(nth), Ok(values), 0);
+        let mut values = Values::default();
+        for series in 0..1_000 {
+            let name = otlp::SeriesName {
+                metric: "x".repeat(2_000) + &series.to_string(),
+                labels: Vec::new(),
+            };
+            values.by_name.insert(name, ClientMetricValue::Gauge(0.0));
+        }
+        left_out += instances.end_push(Uuid::from_u128(nth), Ok(values), 0);
         assert!(instances.series_bytes() <= instances::SERIES_BYTES_MAX);
     }
+    assert!(left_out > 10_000, "of 20,000 in 42 MB");
     instances.expire(Duration::from_secs(1_000));
     assert_eq!((instances.len(), instances.series_bytes()), (0, 0));
 }

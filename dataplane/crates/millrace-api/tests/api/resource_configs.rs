@@ -209,6 +209,8 @@ async fn what_cannot_be_is_refused_and_says_why() {
         ),
         (CLIENT_METRICS, "s", "metrics", &long, Code::PolicyViolation),
         (GROUP, &long, INTERVAL, "6000", Code::PolicyViolation),
+        (GROUP, "g\0", INTERVAL, "6000", Code::InvalidRequest),
+        (CLIENT_METRICS, "s", "metrics", "a\0", Code::InvalidRequest),
     ] {
         let (error, message) = alter(&world, kind, name, &[(config, SET, Some(value))]).await;
         assert_eq!(error, code.code(), "{kind} {config}: {message}");
