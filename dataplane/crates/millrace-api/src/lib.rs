@@ -54,6 +54,7 @@ mod context;
 mod delegation_tokens;
 mod features;
 mod fetch_sessions;
+mod group_descriptions;
 mod handlers;
 mod inspection;
 mod members;

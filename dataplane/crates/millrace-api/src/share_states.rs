@@ -243,6 +243,41 @@ pub(crate) async fn ask_for_peer(
     (answered, error)
 }
 
+/// Defines the handler of an API that asks the share coordinator of this broker for another one. The messages of these APIs have
+/// the same fields and types of their own: `asked` and `told` of the caller translate a partition of them.
+macro_rules! serve_peers {
+    ($request:ident, $response:ident, $result:ident) => {
+        pub(crate) async fn handle(
+            context: &std::sync::Arc<crate::context::Context>,
+            call: crate::call::Call,
+        ) -> crate::call::Outcome {
+            let request: $request = millrace_wire::decode(&call.request)?;
+            let reply = call.reply();
+            let cluster_action = millrace_security::acl::Operation::ClusterAction;
+            let allowed = context.rights(&call).cluster(cluster_action);
+            let context = std::sync::Arc::clone(context);
+            crate::call::Taken::later(async move {
+                let topics = request.topics.into_iter();
+                let topics = topics.map(|topic| {
+                    let asked = topic.partitions.into_iter().map(asked);
+                    (topic.topic_id, asked.collect())
+                });
+                let asker = (allowed, request.group_id.as_str());
+                let asked = crate::share_states::ask_for_peer(&context, asker, topics.collect());
+                let (topics, error) = asked.await;
+                let results = topics.into_iter().map(|(topic_id, partitions)| {
+                    $result::default()
+                        .with_topic_id(topic_id)
+                        .with_partitions(partitions.into_iter().map(told).collect())
+                });
+                let response = $response::default().with_results(results.collect());
+                reply.with(&response, error)
+            })
+        }
+    };
+}
+pub(crate) use serve_peers;
+
 async fn tell(
     context: &Context,
     allowed: Result<(), ErrorCode>,

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use millrace_coordinator::{
-    GroupError,
-    messages::{ConsumerDescription, ConsumerGroupDescription, NamedPartitions},
+use millrace_coordinator::messages::{
+    ConsumerDescription, ConsumerGroupDescription, NamedPartitions,
 };
-use millrace_security::acl::{Operation, ResourceType};
+use millrace_security::acl::ResourceType;
 use millrace_wire::{
     decode,
-    error_code::ErrorCode,
     messages::{
         ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, GroupId,
         TopicName as WireTopic,
@@ -20,11 +18,10 @@ use millrace_wire::{
 };
 
 use crate::{
-    authorization::Rights,
     call::{Call, Outcome, first_error},
-    code,
     context::{Context, text},
-    topics::OPERATIONS_NOT_ASKED,
+    group_descriptions,
+    topics::{OPERATIONS_NOT_ASKED, Refused},
 };
 
 /// The first version that tells which protocol a member uses (KIP-1099).
@@ -42,31 +39,13 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         false => OPERATIONS_NOT_ASKED,
     };
     let describe = |id: GroupId| {
-        if let Err(code) = rights.group(Operation::Describe, &id) {
-            return failed(id, code, None);
-        }
-        if id.is_empty() {
-            return failed(id, ErrorCode::InvalidGroupId, None);
-        }
-        match context.groups.describe_consumer(&id) {
-            Ok(group) if !sees_topics(&rights, &group) => {
-                let message = "The group has described topic(s) that the client is not \
-                               authorized to describe.";
-                failed(
-                    id,
-                    ErrorCode::TopicAuthorizationFailed,
-                    Some(message.into()),
-                )
-            }
+        let describe = |id: &str| context.groups.describe_consumer(id);
+        match group_descriptions::find(&rights, &id, describe, topics_of) {
             Ok(group) => {
                 let operations = operations(&id);
                 described(id, group, call.version()).with_authorized_operations(operations)
             }
-            Err(GroupError::GroupIdNotFound) => {
-                let message = format!("Group {} not found.", id.as_str());
-                failed(id, ErrorCode::GroupIdNotFound, Some(message))
-            }
-            Err(error) => failed(id, code::of_group(&error), Some(error.to_string())),
+            Err(refused) => failed(id, refused),
         }
     };
     let groups: Vec<_> = request.group_ids.into_iter().map(describe).collect();
@@ -75,14 +54,14 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     call.reply().now(&response, error)
 }
 
-/// Whether the client may describe all topics that the description names.
-fn sees_topics(rights: &Rights, group: &ConsumerGroupDescription) -> bool {
-    let sees = |topic: &str| rights.allows_quietly(Operation::Describe, ResourceType::Topic, topic);
-    group.members.iter().all(|member| {
+/// The topics that the description names.
+fn topics_of(group: &ConsumerGroupDescription) -> Vec<&str> {
+    let of_member = group.members.iter().flat_map(|member| {
         let assigned = member.assignment.iter().chain(&member.target);
-        let mut assigned = assigned.map(|(_, name, _)| name.as_str());
-        member.names.iter().all(|name| sees(name)) && assigned.all(sees)
-    })
+        let assigned = assigned.map(|(_, name, _)| name.as_str());
+        member.names.iter().map(String::as_str).chain(assigned)
+    });
+    of_member.collect()
 }
 
 fn described(id: GroupId, group: ConsumerGroupDescription, version: i16) -> DescribedGroup {
@@ -128,9 +107,9 @@ fn assignment(partitions: Vec<NamedPartitions>) -> Assignment {
     Assignment::default().with_topic_partitions(partitions.into_iter().map(topic).collect())
 }
 
-fn failed(id: GroupId, code: ErrorCode, message: Option<String>) -> DescribedGroup {
+fn failed(id: GroupId, refused: Refused) -> DescribedGroup {
     DescribedGroup::default()
         .with_group_id(id)
-        .with_error_code(code.code())
-        .with_error_message(message.map(text))
+        .with_error_code(refused.code.code())
+        .with_error_message(refused.message.map(text))
 }

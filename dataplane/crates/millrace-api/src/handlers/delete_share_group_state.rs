@@ -1,45 +1,18 @@
 //! DeleteShareGroupState (KIP-932): the coordinator of a share group has the share coordinator delete the state of share partitions.
 
-use std::sync::Arc;
-
-use millrace_security::acl::Operation;
-use millrace_wire::{
-    decode,
-    messages::{
-        DeleteShareGroupStateRequest, DeleteShareGroupStateResponse,
-        delete_share_group_state_request::PartitionData,
-        delete_share_group_state_response::{DeleteStateResult, PartitionResult},
-    },
+use millrace_wire::messages::{
+    DeleteShareGroupStateRequest, DeleteShareGroupStateResponse,
+    delete_share_group_state_request::PartitionData,
+    delete_share_group_state_response::{DeleteStateResult, PartitionResult},
 };
 
-use crate::{
-    call::{Call, Outcome, Taken},
-    context::Context,
-    share_states::{Asked, ShareRequest, Told, ask_for_peer},
-};
+use crate::share_states::{Asked, ShareRequest, Told, serve_peers};
 
-pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
-    let request: DeleteShareGroupStateRequest = decode(&call.request)?;
-    let reply = call.reply();
-    let allowed = context.rights(&call).cluster(Operation::ClusterAction);
-    let context = Arc::clone(context);
-    Taken::later(async move {
-        let topics = request.topics.into_iter();
-        let topics = topics.map(|topic| {
-            let asked = topic.partitions.into_iter().map(asked);
-            (topic.topic_id, asked.collect())
-        });
-        let asker = (allowed, request.group_id.as_str());
-        let (topics, error) = ask_for_peer(&context, asker, topics.collect()).await;
-        let results = topics.into_iter().map(|(topic_id, partitions)| {
-            DeleteStateResult::default()
-                .with_topic_id(topic_id)
-                .with_partitions(partitions.into_iter().map(told).collect())
-        });
-        let response = DeleteShareGroupStateResponse::default().with_results(results.collect());
-        reply.with(&response, error)
-    })
-}
+serve_peers!(
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+    DeleteStateResult
+);
 
 fn asked(partition: PartitionData) -> Asked {
     (partition.partition, Ok(ShareRequest::Delete))

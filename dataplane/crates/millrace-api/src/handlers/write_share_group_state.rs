@@ -1,46 +1,19 @@
 //! WriteShareGroupState (KIP-932): the leader of a partition adds to the state of share partitions.
 
-use std::sync::Arc;
-
 use millrace_coordinator::{ShareError, ShareState, ShareStateBatch};
-use millrace_security::acl::Operation;
-use millrace_wire::{
-    decode,
-    messages::{
-        WriteShareGroupStateRequest, WriteShareGroupStateResponse,
-        write_share_group_state_request::{PartitionData, StateBatch},
-        write_share_group_state_response::{PartitionResult, WriteStateResult},
-    },
+use millrace_wire::messages::{
+    WriteShareGroupStateRequest, WriteShareGroupStateResponse,
+    write_share_group_state_request::{PartitionData, StateBatch},
+    write_share_group_state_response::{PartitionResult, WriteStateResult},
 };
 
-use crate::{
-    call::{Call, Outcome, Taken},
-    context::Context,
-    share_states::{Asked, ShareRequest, Told, ask_for_peer, offset_of},
-};
+use crate::share_states::{Asked, ShareRequest, Told, offset_of, serve_peers};
 
-pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
-    let request: WriteShareGroupStateRequest = decode(&call.request)?;
-    let reply = call.reply();
-    let allowed = context.rights(&call).cluster(Operation::ClusterAction);
-    let context = Arc::clone(context);
-    Taken::later(async move {
-        let topics = request.topics.into_iter();
-        let topics = topics.map(|topic| {
-            let asked = topic.partitions.into_iter().map(asked);
-            (topic.topic_id, asked.collect())
-        });
-        let asker = (allowed, request.group_id.as_str());
-        let (topics, error) = ask_for_peer(&context, asker, topics.collect()).await;
-        let results = topics.into_iter().map(|(topic_id, partitions)| {
-            WriteStateResult::default()
-                .with_topic_id(topic_id)
-                .with_partitions(partitions.into_iter().map(told).collect())
-        });
-        let response = WriteShareGroupStateResponse::default().with_results(results.collect());
-        reply.with(&response, error)
-    })
-}
+serve_peers!(
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateResult
+);
 
 fn asked(partition: PartitionData) -> Asked {
     (

@@ -117,6 +117,8 @@ struct ShareMetrics {
     acquired: Counter,
     timeouts: Counter,
     write_failures: Counter,
+    /// Share partitions that were one too many.
+    refused: Counter,
 }
 
 impl ShareMetrics {
@@ -127,6 +129,10 @@ impl ShareMetrics {
             acquired: metrics::counter!("millrace_share_records_acquired_total"),
             timeouts: metrics::counter!("millrace_share_lock_timeouts_total"),
             write_failures: metrics::counter!("millrace_share_write_failures_total"),
+            refused: metrics::counter!(
+                "millrace_bound_refusals_total",
+                "bound" => "led_share_partitions"
+            ),
         }
     }
 }
@@ -211,6 +217,7 @@ impl SharePartitions {
             leaders.forget_closed();
         }
         if leaders.count >= SHARE_PARTITIONS_MAX {
+            self.shared.metrics.refused.increment(1);
             return Err(ErrorCode::KafkaStorageError);
         }
         let id = SharePartition {
