@@ -28,6 +28,6 @@ pub use deliverable::{AbortedRecords, BatchSpan, Fetched, deliverable};
 pub use in_flight::{InFlightRecords, Limits};
 pub use persist::{InvalidState, Settled, StoredBatch, Write};
 pub use sessions::{
-    MEMBER_ID_BYTES_MAX, SESSION_PARTITION_BYTES, SESSION_PARTITIONS_MAX, Session, SessionError,
-    SessionKey, Sessions,
+    MEMBER_ID_BYTES_MAX, SESSION_PARTITION_BYTES, SESSION_PARTITIONS_MAX, SessionError, SessionKey,
+    Sessions,
 };

@@ -29,8 +29,8 @@ pub struct SessionKey {
 }
 
 /// A share session between two requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+#[derive(Debug)]
+struct Session {
     /// That of the next request.
     epoch: i32,
     /// The connection that opened it.
@@ -66,9 +66,15 @@ pub struct Sessions {
 
 impl Session {
     /// What the member fetches.
-    #[must_use]
-    pub fn partitions(&self) -> Vec<(TopicId, i32)> {
+    fn partitions(&self) -> Vec<(TopicId, i32)> {
         self.partitions.iter().copied().collect()
+    }
+
+    const fn check_epoch(&self, epoch: i32) -> Result<(), SessionError> {
+        match self.epoch == epoch {
+            true => Ok(()),
+            false => Err(SessionError::InvalidEpoch),
+        }
     }
 }
 
@@ -109,13 +115,16 @@ impl Sessions {
         self.of_group.contains_key(group)
     }
 
-    /// A member's session.
-    #[must_use]
-    pub fn get(&self, key: &SessionKey) -> Option<&Session> {
-        self.by_key.get(key)
+    /// Checks that a member has a session.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`].
+    pub fn check(&self, key: &SessionKey) -> Result<(), SessionError> {
+        let known = self.by_key.contains_key(key);
+        known.then_some(()).ok_or(SessionError::NotFound)
     }
 
-    /// Opens a session, in the place of the one that the member has.
+    /// Opens a session, in the place of the one that the member has. Gives what the member fetches.
     ///
     /// # Errors
     /// [`SessionError::LimitReached`]. The member's former session is closed nevertheless.
@@ -124,7 +133,7 @@ impl Sessions {
         key: SessionKey,
         connection: u64,
         partitions: impl IntoIterator<Item = (TopicId, i32)>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Vec<(TopicId, i32)>, SessionError> {
         self.close(&key);
         let partitions: BTreeSet<_> = partitions.into_iter().collect();
         let all = self.partitions + partitions.len();
@@ -139,8 +148,9 @@ impl Sessions {
             connection,
             partitions,
         };
+        let partitions = session.partitions();
         self.by_key.insert(key, session);
-        Ok(())
+        Ok(partitions)
     }
 
     /// Takes the next request of a session, which changes what the member fetches. Gives that.
@@ -155,9 +165,7 @@ impl Sessions {
         forgotten: impl IntoIterator<Item = (TopicId, i32)>,
     ) -> Result<Vec<(TopicId, i32)>, SessionError> {
         let session = self.by_key.get_mut(key).ok_or(SessionError::NotFound)?;
-        if session.epoch != epoch {
-            return Err(SessionError::InvalidEpoch);
-        }
+        session.check_epoch(epoch)?;
         let mut partitions = session.partitions.clone();
         partitions.extend(added);
         for partition in forgotten {
@@ -181,12 +189,17 @@ impl Sessions {
         if epoch == INITIAL_EPOCH {
             return Err(SessionError::InvalidEpoch);
         }
-        self.fetch(key, epoch, [], []).map(drop)
+        let session = self.by_key.get_mut(key).ok_or(SessionError::NotFound)?;
+        session.check_epoch(epoch)?;
+        session.epoch = next_epoch(epoch);
+        Ok(())
     }
 
-    /// Closes a session; `None` where there is none.
-    pub fn close(&mut self, key: &SessionKey) -> Option<Session> {
-        let session = self.by_key.remove(key)?;
+    /// Closes a session. Returns whether there was one.
+    pub fn close(&mut self, key: &SessionKey) -> bool {
+        let Some(session) = self.by_key.remove(key) else {
+            return false;
+        };
         self.partitions -= session.partitions.len();
         self.by_connection
             .remove(&(session.connection, key.clone()));
@@ -196,7 +209,7 @@ impl Sessions {
                 self.of_group.remove(&key.group);
             }
         }
-        Some(session)
+        true
     }
 
     /// The sessions that a connection has opened.

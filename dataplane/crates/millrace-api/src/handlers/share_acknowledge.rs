@@ -54,17 +54,14 @@ fn take(
     let epoch = request.share_session_epoch;
     let is_last = epoch == FINAL_EPOCH;
     let entered = context.share.sessions(|sessions| match is_last {
-        true => sessions
-            .get(&key)
-            .map(drop)
-            .ok_or(ErrorCode::ShareSessionNotFound),
-        false => sessions.acknowledge(&key, epoch).map_err(of_session),
+        true => sessions.check(&key),
+        false => sessions.acknowledge(&key, epoch),
     });
-    entered?;
+    entered.map_err(of_session)?;
     let taken = acknowledge_all(context, rights, &key, request);
     if is_last {
         // What was acknowledged is not held any more.
-        context.share.close_session(&key).map_err(of_session)?;
+        context.share.close_session(&key);
     }
     Ok(taken)
 }

@@ -180,7 +180,10 @@ impl Leader {
         by: &Acquirer,
     ) -> Result<Vec<AcquiredRecords>, ErrorCode> {
         let acquired = self.with(|active| active.records.acquire(fetched, by))?;
-        if let Some(shared) = self.shared.upgrade().filter(|_| !acquired.is_empty()) {
+        if acquired.is_empty() {
+            // No acknowledgement follows that would have it written what was archived.
+            self.write_changes();
+        } else if let Some(shared) = self.shared.upgrade() {
             let records = acquired.iter().map(|range| range.last - range.first + 1);
             shared.metrics.acquired.increment(records.sum());
             self.arm();
@@ -212,8 +215,10 @@ impl Leader {
 
     /// Makes available again what a member holds.
     pub(super) fn release(self: &Arc<Self>, member: &str) {
-        if let Ok(true) = self.with(|active| active.records.release(member)) {
-            self.write_changes();
+        let released = self.with(|active| active.records.release(member));
+        // Even if it held nothing: what a write failed to store before is still to be written.
+        self.write_changes();
+        if let Ok(true) = released {
             self.wake();
         }
     }

@@ -240,24 +240,40 @@ impl SharePartitions {
         self.shared.leaders.lock().get(group, partition)
     }
 
-    /// Closes a member's session, and makes available again what the member holds.
-    pub(crate) fn close_session(&self, key: &SessionKey) -> Result<(), SessionError> {
-        let closed = self.sessions(|sessions| sessions.close(key));
-        closed.ok_or(SessionError::NotFound)?;
-        self.release(key);
-        Ok(())
+    /// Opens a session for a member, in the place of the one that it has. Gives what the member fetches.
+    ///
+    /// # Errors
+    /// There is no room for it. The member's former session is closed nevertheless.
+    pub(crate) fn open_session(
+        &self,
+        key: &SessionKey,
+        connection: u64,
+        partitions: impl IntoIterator<Item = (TopicId, i32)>,
+    ) -> Result<Vec<(TopicId, i32)>, SessionError> {
+        let opened = self.sessions(|sessions| sessions.open(key.clone(), connection, partitions));
+        if opened.is_err() {
+            self.release(key);
+        }
+        opened
+    }
+
+    /// Closes a member's session, if it is still open, and makes available again what the member holds.
+    pub(crate) fn close_session(&self, key: &SessionKey) {
+        if self.sessions(|sessions| sessions.close(key)) {
+            self.release(key);
+        }
     }
 
     /// Closes the sessions that a connection has opened.
     pub(crate) fn disconnected(&self, connection: u64) {
         let keys = self.sessions(|sessions| sessions.of_connection(connection));
         for key in keys {
-            let _closed_meanwhile = self.close_session(&key);
+            self.close_session(&key);
         }
     }
 
     /// Makes available again what a member holds.
-    pub(crate) fn release(&self, key: &SessionKey) {
+    fn release(&self, key: &SessionKey) {
         let leaders = self.shared.leaders.lock().of_group(&key.group);
         for leader in leaders {
             leader.release(&key.member);

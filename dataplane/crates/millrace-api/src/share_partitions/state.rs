@@ -20,9 +20,10 @@ use crate::code;
 /// How long a read or write waits after the share coordinator was not available.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
 
-/// How often a write is tried before members learn that their acknowledgements failed: longer than a coordinator's move to
-/// another broker takes, and much shorter than an acquisition lock.
-const WRITE_ATTEMPTS: usize = 25;
+/// How long a write that fails at once is tried again before members learn that their acknowledgements failed. The coordinators of
+/// other brokers are asked with more patience at each try ([`crate::ShareStateRouter`]), so all of it takes less than an
+/// acquisition lock.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the states are called that are stored (Kafka's numbers).
 const AVAILABLE: i8 = 0;
@@ -177,9 +178,8 @@ impl Leader {
         state_epoch: i32,
         write: &Write,
     ) -> Result<(), ErrorCode> {
-        let mut attempts = 0;
+        let deadline = shared.clock.now() + WRITE_PATIENCE;
         loop {
-            attempts += 1;
             let change = ShareState {
                 state_epoch,
                 leader_epoch: self.log().leader_epoch(),
@@ -189,7 +189,7 @@ impl Leader {
             match shared.states.write(self.id().clone(), change).await {
                 Ok(()) => return Ok(()),
                 Err(ShareStateError::NotAvailable)
-                    if attempts < WRITE_ATTEMPTS && !self.log().is_closed() =>
+                    if shared.clock.now() < deadline && !self.log().is_closed() =>
                 {
                     sleep(RETRY_AFTER).await;
                 }

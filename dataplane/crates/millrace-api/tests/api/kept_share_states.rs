@@ -39,6 +39,11 @@ impl KeptShareStates {
         *self.fails.lock() = Some(error);
     }
 
+    /// Whether a write has failed since.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.fails.lock().is_none()
+    }
+
     /// The start offset and the records that are kept.
     pub(crate) fn kept(
         &self,

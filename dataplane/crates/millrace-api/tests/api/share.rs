@@ -477,6 +477,27 @@ async fn members_that_go_leave_their_records() {
     );
 }
 
+/// Its former session is closed, as the answer says.
+#[tokio::test]
+async fn a_member_whose_session_is_too_large_leaves_its_records() {
+    let world = world().await;
+    world.produce("t", 0, batch(&["a"])).await;
+    let (mut one, mut two) = (Member::new(&world, "m1", 1), Member::new(&world, "m2", 2));
+    one.join().await;
+    two.join().await;
+    one.epoch = 0;
+    let partitions: Vec<i32> = (0..=16_384).collect();
+    let request = one.request(&partitions, &[]);
+    assert_eq!(
+        one.ask(&request).await.error_code,
+        Code::ShareSessionLimitReached.code()
+    );
+    let not_found = Code::ShareSessionNotFound.code();
+    assert_eq!(error(&mut one, 1).await, not_found);
+    let request = two.request(&[0], &[]).with_max_wait_ms(5_000);
+    assert_eq!(acquired(&two.ask(&request).await), [(0, 0, 1)]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_stops_answers_fetches_that_wait() {
     let world = world().await;

@@ -41,7 +41,7 @@ fn a_session_counts_requests_and_follows_what_is_fetched() {
     assert_eq!((sessions.len(), sessions.partitions()), (1, 1));
     assert_eq!(sessions.of_connection(7), []);
     assert_eq!(sessions.of_connection(8), [key("g", "m")]);
-    assert!(sessions.close(&one).is_some() && sessions.close(&one).is_none());
+    assert!(sessions.close(&one) && !sessions.close(&one));
     assert!(sessions.is_empty() && sessions.partitions() == 0);
 }
 

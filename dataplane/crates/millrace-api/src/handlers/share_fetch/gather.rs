@@ -174,7 +174,7 @@ impl ShareFetch {
         let mut progress = Progress::default();
         self.find_leaders(context);
         loop {
-            let is_open = |sessions: &mut Sessions| sessions.get(&self.key).is_some();
+            let is_open = |sessions: &mut Sessions| sessions.check(&self.key).is_ok();
             if !self.wanted.is_empty() && !context.share.sessions(is_open) {
                 return Err(ErrorCode::ShareSessionNotFound);
             }

@@ -115,20 +115,12 @@ fn enter(
         let of_topic = topic.partitions.iter();
         of_topic.map(|partition| (TopicId(topic.topic_id), *partition))
     });
-    let partitions = context.share.sessions(|sessions| match epoch {
-        INITIAL_EPOCH => {
-            sessions.open(key.clone(), connection, added)?;
-            Ok(sessions
-                .get(&key)
-                .map(|session| session.partitions())
-                .unwrap_or_default())
-        }
-        FINAL_EPOCH => match sessions.get(&key) {
-            Some(_) => Ok(Vec::new()),
-            None => Err(millrace_share::SessionError::NotFound),
-        },
-        _ => sessions.fetch(&key, epoch, added, forgotten),
-    });
+    let share = &context.share;
+    let partitions = match epoch {
+        INITIAL_EPOCH => share.open_session(&key, connection, added),
+        FINAL_EPOCH => share.sessions(|sessions| sessions.check(&key).map(|()| Vec::new())),
+        _ => share.sessions(|sessions| sessions.fetch(&key, epoch, added, forgotten)),
+    };
     let mut partitions = partitions.map_err(of_session)?;
     // Each request begins with another partition, so that none of them goes short.
     if let Some(first) = usize::try_from(epoch)
@@ -153,7 +145,7 @@ fn enter(
     let taken = taken.collect();
     if epoch == FINAL_EPOCH {
         // What was acknowledged is not held any more.
-        context.share.close_session(&key).map_err(of_session)?;
+        context.share.close_session(&key);
     }
     Ok(Entered {
         key,

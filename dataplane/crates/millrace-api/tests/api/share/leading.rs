@@ -85,6 +85,53 @@ async fn a_write_that_fails_leaves_the_records_with_the_member() {
     );
 }
 
+/// Waits until the share coordinator keeps this of the first partition.
+async fn keeps(world: &World, expected: (Option<u64>, Vec<(u64, i8, i16)>)) {
+    for _ in 0..500 {
+        if states(world).kept(&share_partition(world, 0)) == expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let kept = states(world).kept(&share_partition(world, 0));
+    assert_eq!(kept, expected);
+}
+
+/// Nobody waits for a write of what has timed out.
+#[tokio::test]
+async fn what_could_not_be_written_is_written_when_the_last_member_goes() {
+    let share = ShareConfig {
+        group: GroupSettings {
+            record_lock: Duration::from_millis(50),
+            ..GroupSettings::default()
+        },
+        ..ShareConfig::default()
+    };
+    let world = world_with(share).await;
+    world.produce("t", 0, batch(&["a"])).await;
+    let mut one = Member::new(&world, "m1", 1);
+    states(&world).fail_write(ShareStateError::Invalid);
+    one.join().await;
+    while !states(&world).has_failed() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    world.service.disconnected(&one.peer);
+    keeps(&world, (Some(0), vec![(0, 0, 1)])).await;
+}
+
+#[tokio::test]
+async fn a_marker_after_the_last_record_is_done() {
+    let world = world().await;
+    send(&world, 1, 0, "a").await;
+    let mut one = Member::new(&world, "m1", 1);
+    one.join().await;
+    assert_eq!(one.acknowledged(&[(0, 0, &[ACCEPT])]).await, 0);
+    keeps(&world, (Some(1), Vec::new())).await;
+    end(&world, 1, true).await;
+    assert_eq!(one.fetch().await, []);
+    keeps(&world, (Some(2), Vec::new())).await;
+}
+
 #[tokio::test]
 async fn a_share_partition_that_is_fenced_is_read_again() {
     let world = world().await;
