@@ -95,6 +95,15 @@ pub(crate) fn existing(
         .ok_or(ErrorCode::UnknownTopicOrPartition)
 }
 
+/// The number of one of its partitions, whichever broker leads it.
+pub(crate) fn partition_number(topic: &Topic, index: i32) -> Result<u32, ErrorCode> {
+    let number = u32::try_from(index).ok();
+    let exists =
+        |number: &u32| usize::try_from(*number).is_ok_and(|at| at < topic.partitions.len());
+    let number = number.filter(exists);
+    number.ok_or(ErrorCode::UnknownTopicOrPartition)
+}
+
 /// One of its partitions, unless another broker leads it, or it is offline.
 pub(crate) fn partition(topic: &Topic, index: i32) -> Result<&Arc<PartitionLog>, ErrorCode> {
     let index = usize::try_from(index).map_err(|_| ErrorCode::UnknownTopicOrPartition)?;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use millrace_coordinator::{GroupError, ShareStateResults, Waiting};
-use millrace_model::{Offset, TopicId, TopicName};
+use millrace_model::{Offset, TopicId};
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
@@ -20,12 +20,14 @@ use millrace_wire::{
         },
     },
 };
+use uuid::Uuid;
 
 use crate::{
     authorization::{Changed, Rights},
-    call::{Answer, Call, Outcome, Reply, Taken, first_error},
+    call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::{Context, text},
+    topics::{find_allowed, partition_number},
 };
 
 /// A partition's number, and the offset that it is to have, or why it cannot.
@@ -70,20 +72,14 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
 
 fn asked(context: &Context, rights: &Rights, topic: &AskedTopic) -> Asked {
     let name = &topic.topic_name;
-    let unknown = ErrorCode::UnknownTopicOrPartition;
-    let found = rights.topic(Operation::Read, name).and_then(|()| {
-        let known = TopicName::new(name.as_str()).ok();
-        let known = known.and_then(|name| context.logs.topic(&name));
-        known.ok_or(unknown)
-    });
+    let right = (rights, Operation::Read);
+    let found = find_allowed(&context.logs, right, false, name, Uuid::nil());
     let partition = |asked: &AskedPartition| {
         let offset = found.as_ref().map_err(|code| *code).and_then(|topic| {
-            let number = u32::try_from(asked.partition_index).map_err(|_| unknown)?;
-            let count = topic.partitions.len();
-            let exists = usize::try_from(number).is_ok_and(|number| number < count);
+            let number = partition_number(topic, asked.partition_index)?;
             let offset = Offset::try_from(asked.start_offset);
             let offset = offset.map_err(|_| ErrorCode::InvalidRequest)?;
-            exists.then_some((number, offset)).ok_or(unknown)
+            Ok((number, offset))
         });
         (asked.partition_index, offset)
     };
@@ -91,7 +87,7 @@ fn asked(context: &Context, rights: &Rights, topic: &AskedTopic) -> Asked {
         name: name.clone(),
         id: found
             .as_ref()
-            .map_or(TopicId(uuid::Uuid::nil()), |topic| topic.id),
+            .map_or(TopicId(Uuid::nil()), |topic| topic.id),
         partitions: topic.partitions.iter().map(partition).collect(),
     }
 }
@@ -105,7 +101,7 @@ fn tell(reply: Reply, topics: Vec<Asked>, results: &ShareStateResults) -> Answer
             });
             AlteredPartition::default()
                 .with_partition_index(index)
-                .with_error_code(crate::call::code_of(&altered))
+                .with_error_code(code_of(&altered))
         };
         AlteredTopic::default()
             .with_topic_name(asked.name)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millrace_coordinator::{GroupError, ShareStateResults};
-use millrace_model::{TopicId, TopicName};
+use millrace_model::TopicId;
 use millrace_security::acl::Operation;
 use millrace_wire::{
     decode,
@@ -13,12 +13,14 @@ use millrace_wire::{
         delete_share_group_offsets_response::DeleteShareGroupOffsetsResponseTopic as DeletedTopic,
     },
 };
+use uuid::Uuid;
 
 use crate::{
-    authorization::{Changed, Rights},
+    authorization::Changed,
     call::{Answer, Call, Outcome, Reply, Taken, code_of, first_error},
     code,
     context::{Context, text},
+    topics::find_allowed,
 };
 
 pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
@@ -30,8 +32,9 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
         return Ok(Taken::Now(refuse(reply, code, None)));
     }
     let topics = request.topics.into_iter().map(|topic| {
-        let found = find(context, &rights, &topic.topic_name);
-        (topic.topic_name, found)
+        let (right, name) = ((&rights, Operation::Read), topic.topic_name);
+        let found = find_allowed(&context.logs, right, false, &name, Uuid::nil());
+        (name, found.map(|topic| topic.id))
     });
     let topics: Vec<_> = topics.collect();
     let found = topics.iter().filter_map(|(_, found)| found.ok());
@@ -48,15 +51,6 @@ pub(crate) async fn handle(context: &Arc<Context>, call: Call) -> Outcome {
     })
 }
 
-fn find(context: &Context, rights: &Rights, name: &WireTopic) -> Result<TopicId, ErrorCode> {
-    rights.topic(Operation::Read, name)?;
-    let known = TopicName::new(name.as_str()).ok();
-    let known = known.and_then(|name| context.logs.topic(&name));
-    known
-        .map(|topic| topic.id)
-        .ok_or(ErrorCode::UnknownTopicOrPartition)
-}
-
 fn tell(
     reply: Reply,
     topics: Vec<(WireTopic, Result<TopicId, ErrorCode>)>,
@@ -69,7 +63,7 @@ fn tell(
             .then(|| text(nothing));
         DeletedTopic::default()
             .with_topic_name(name)
-            .with_topic_id(found.map_or(uuid::Uuid::nil(), |id| id.0))
+            .with_topic_id(found.map_or(Uuid::nil(), |id| id.0))
             .with_error_code(code_of(&deleted))
             .with_error_message(message)
     };

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 use millrace_coordinator::{GroupError, ShareState, ShareStateError};
-use millrace_model::{TopicId, TopicName};
+use millrace_model::TopicId;
 use millrace_security::acl::{Operation, ResourceType};
 use millrace_wire::{
     decode,
@@ -23,16 +23,16 @@ use millrace_wire::{
         },
     },
 };
+use uuid::Uuid;
 
 use crate::{
     authorization::Rights,
     call::{Call, Outcome, Taken, first_error},
     code,
     context::{Context, text},
+    share_states::wire_offset,
+    topics::{find_allowed, partition_number},
 };
-
-/// The start offset of a partition that has none yet.
-const NO_OFFSET: i64 = -1;
 
 /// A topic of the answer: its name, its id, and its partitions, or why they are not described.
 struct Asked {
@@ -100,26 +100,20 @@ fn described_number(number: u32) -> (i32, Result<u32, ErrorCode>) {
 
 fn asked_topic(context: &Context, rights: &Rights, topic: &AskedTopic) -> Asked {
     let name = &topic.topic_name;
-    let found = rights.topic(Operation::Describe, name).and_then(|()| {
-        let known = TopicName::new(name.as_str()).ok();
-        let known = known.and_then(|name| context.logs.topic(&name));
-        known.ok_or(ErrorCode::UnknownTopicOrPartition)
-    });
+    let right = (rights, Operation::Describe);
+    let found = find_allowed(&context.logs, right, false, name, Uuid::nil());
     let partition = |&index: &i32| {
-        let unknown = ErrorCode::UnknownTopicOrPartition;
-        let number = found.as_ref().map_err(|code| *code).and_then(|topic| {
-            let number = u32::try_from(index).map_err(|_| unknown)?;
-            let count = topic.partitions.len();
-            let exists = usize::try_from(number).is_ok_and(|number| number < count);
-            exists.then_some(number).ok_or(unknown)
-        });
-        (index, number)
+        let topic = found.as_ref().map_err(|code| *code);
+        (
+            index,
+            topic.and_then(|topic| partition_number(topic, index)),
+        )
     };
     Asked {
         name: name.clone(),
         id: found
             .as_ref()
-            .map_or(TopicId(uuid::Uuid::nil()), |topic| topic.id),
+            .map_or(TopicId(Uuid::nil()), |topic| topic.id),
         partitions: topic.partitions.iter().map(partition).collect(),
     }
 }
@@ -167,10 +161,9 @@ fn described(topic: Asked, summaries: &Summaries) -> DescribedTopic {
             Err(code) => (None, code.code()),
         };
         let start = state.and_then(|state| state.start_offset);
-        let start = start.map(|offset| i64::try_from(offset).unwrap_or(i64::MAX));
         DescribedPartition::default()
             .with_partition_index(index)
-            .with_start_offset(start.unwrap_or(NO_OFFSET))
+            .with_start_offset(wire_offset(start))
             .with_leader_epoch(state.map_or(0, |state| state.leader_epoch))
             .with_error_code(error)
     };

@@ -83,23 +83,16 @@ pub(crate) async fn verify<'a>(
     }
 }
 
-/// The same for one producer. While the coordinator ends the producer's previous transaction, it is asked again; so it is where
-/// the marker of that transaction came after a guard was taken.
+/// The same for one producer. The coordinator is asked again while it ends the producer's previous transaction, and where the
+/// marker of that transaction was written after a guard was taken. Before each time, guards are taken anew.
 async fn verify_producer(
     context: &Context,
     producer: &TransactionProducer,
-    (joining, deadline): (Joining, Instant),
+    asked: (Joining, Instant),
     mut candidates: Opening<'_>,
 ) {
-    for _ in 0..=RETRIES_MAX {
-        let logs = candidates
-            .iter()
-            .filter_map(|(batch, _)| batch.as_ref().ok());
-        let partitions = logs.map(|batch| batch.log.id().clone()).collect();
-        let joined = join_once(context, producer, joining, partitions);
-        // The connection's next requests wait as well.
-        let mut joined = timeout_at(deadline, joined).await.unwrap_or_default();
-        candidates.retain_mut(|(batch, guard)| !settle(&mut joined, joining, batch, *guard));
+    for _ in 0..RETRIES_MAX {
+        verify_once(context, producer, asked, &mut candidates).await;
         if candidates.is_empty() {
             return;
         }
@@ -112,9 +105,30 @@ async fn verify_producer(
             })
         });
     }
+    verify_once(context, producer, asked, &mut candidates).await;
     for (batch, _) in candidates {
         *batch = Err(ErrorCode::ConcurrentTransactions.into());
     }
+}
+
+/// Asks the coordinator once. Leaves those for which it has to be asked again.
+async fn verify_once(
+    context: &Context,
+    producer: &TransactionProducer,
+    (joining, deadline): (Joining, Instant),
+    candidates: &mut Opening<'_>,
+) {
+    if candidates.is_empty() {
+        return;
+    }
+    let logs = candidates
+        .iter()
+        .filter_map(|(batch, _)| batch.as_ref().ok());
+    let partitions = logs.map(|batch| batch.log.id().clone()).collect();
+    let joined = join_once(context, producer, joining, partitions);
+    // The connection's next requests wait as well.
+    let mut joined = timeout_at(deadline, joined).await.unwrap_or_default();
+    candidates.retain_mut(|(batch, guard)| !settle(&mut joined, joining, batch, *guard));
 }
 
 /// Applies the coordinator's answer to a batch. False where the coordinator has to be asked again.

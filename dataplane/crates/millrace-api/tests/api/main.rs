@@ -13,6 +13,7 @@ mod descriptions;
 mod fetch;
 mod fetch_sessions;
 mod groups;
+mod held_markers;
 mod kept_share_states;
 mod metrics;
 mod overload;

@@ -51,6 +51,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 use crate::{
+    held_markers::{HeldMarkers, MarkerGate},
     kept_share_states::KeptShareStates,
     settings::KeptSettings,
     share_watch::{ShareWatch, WatchedShareStates},
@@ -99,6 +100,8 @@ pub(crate) struct Settings {
     pub(crate) tokens: Option<(TokenConfig, SharedClock)>,
     /// What share groups ask the share coordinator for.
     pub(crate) share_watch: Arc<ShareWatch>,
+    /// While a test holds it, the ends of transactions are not written.
+    pub(crate) markers: MarkerGate,
 }
 
 impl Default for Settings {
@@ -123,6 +126,7 @@ impl Default for Settings {
             authorizer: None,
             tokens: None,
             share_watch: Arc::default(),
+            markers: MarkerGate::default(),
         }
     }
 }
@@ -608,11 +612,10 @@ async fn coordinators(
     let transactions = TransactionCoordinator::open(TransactionParts {
         topic: millrace_coordinator::transaction_state(logs),
         producer_ids: producer_ids.clone(),
-        markers: Arc::new(Markers::new(
-            logs.clone(),
-            groups.clone(),
-            Arc::new(NoPeers),
-        )),
+        markers: Arc::new(HeldMarkers {
+            inner: Markers::new(logs.clone(), groups.clone(), Arc::new(NoPeers)),
+            gate: settings.markers.clone(),
+        }),
         clock: clock.clone(),
         timers: timers.clone(),
         tasks: Supervisor::new(),
