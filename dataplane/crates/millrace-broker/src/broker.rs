@@ -660,7 +660,7 @@ async fn open_logs(
         store: storage.store.clone(),
         clock: seams.clock.clone(),
         random: seams.random.clone(),
-        tasks: seams.tasks.clone(),
+        tasks: storage.tasks.clone(),
         defaults: config.log.clone(),
         shared: storage.membership.as_ref().map(|membership| Shared {
             store: Arc::clone(&membership.store),

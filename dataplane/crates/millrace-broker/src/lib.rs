@@ -27,6 +27,7 @@
 //! | `telemetry` | the metrics recorder |
 
 mod admin;
+mod background_threads;
 mod backup;
 mod broker;
 mod catch_up;
@@ -40,7 +41,6 @@ mod log_device;
 mod machine;
 mod memory;
 mod own_client;
-mod read_threads;
 pub mod recover;
 mod settings;
 mod share_peers;

@@ -27,13 +27,13 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
+    background_threads::BackgroundThreads,
     backup::{Backup, BackupParts},
     config::{BrokerConfig, StorageConfig},
     folder::DataFolder,
     identity::{self, BucketCheck, BucketSilent, HeldBack, Mismatch},
     log_device::{LogDevices, ThisHost},
     machine::{Machine, ThisMachine},
-    read_threads::ReadThreads,
     settings::{LiveSettings, Parts},
 };
 
@@ -251,10 +251,12 @@ pub(crate) struct Storage {
     pub(crate) node_epoch: NodeEpoch,
     /// Why nothing is uploaded or deleted, where the bucket has not been checked yet.
     pub(crate) held_back: HeldBack,
+    /// Its background tasks run on threads of lower priority.
+    pub(crate) tasks: Supervisor,
     _backup: Option<AbortOnDropHandle<()>>,
     _bucket_check: Option<AbortOnDropHandle<()>>,
     /// Last: what the others still read ends with it.
-    _reads: ReadThreads,
+    _reads: BackgroundThreads,
 }
 
 impl Storage {
@@ -266,7 +268,7 @@ impl Storage {
         seams: &Seams,
     ) -> Result<Self, StorageError> {
         let Seams { clock, random, .. } = seams.clone();
-        let reads = ReadThreads::start().map_err(StorageError::Threads)?;
+        let reads = BackgroundThreads::start().map_err(StorageError::Threads)?;
         let bucket = open_bucket(&config.storage.bucket, &reads, seams)?;
         let Owned {
             meta,
@@ -288,6 +290,7 @@ impl Storage {
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
         let cache = block_cache_config(&effective, &cluster_id, seams);
+        let tasks = seams.tasks.with_background(reads.handle());
         let sources = read_sources(&storage, &network);
         let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let store = StreamStore::open(StreamParts {
@@ -301,7 +304,7 @@ impl Storage {
             random,
             cluster_id: cluster_id.clone(),
             node: (config.node_id, node_epoch),
-            tasks: seams.tasks.clone(),
+            tasks: tasks.clone(),
             config: stream_config(&effective),
         })
         .await?;
@@ -328,6 +331,7 @@ impl Storage {
             cluster_id,
             node_epoch,
             held_back,
+            tasks,
             _backup: backup,
             _bucket_check: bucket_check,
             _reads: reads,
@@ -449,7 +453,7 @@ fn check_later(
 
 pub(crate) fn open_bucket(
     uri: &BucketUri,
-    reads: &ReadThreads,
+    reads: &BackgroundThreads,
     seams: &Seams,
 ) -> Result<ObjectStorage, StorageError> {
     let open = || -> Result<Arc<dyn Bucket>, StorageError> {

@@ -168,7 +168,7 @@ impl LogManager {
         let handles = [
             tasks.spawn(Task::LogCheckpoint, checkpoint_for_ever(shared())),
             tasks.spawn(Task::LogRetention, retention::retain_for_ever(shared())),
-            tasks.spawn(Task::LogCompaction, cleaning::clean_for_ever(shared())),
+            tasks.spawn_background(Task::LogCompaction, cleaning::clean_for_ever(shared())),
             tasks.spawn(Task::LogMeasure, retention::measure_for_ever(shared())),
             tasks.spawn(Task::TopicOpening, opening::open_for_ever(shared())),
             tasks.spawn(Task::PartitionReopening, opening::reopen_for_ever(shared())),

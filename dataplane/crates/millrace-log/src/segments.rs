@@ -285,8 +285,12 @@ impl Segments {
         freed
     }
 
-    /// The batches between two offsets have become `removed` bytes smaller, all of them in the same proportion as far as is known here.
+    /// The batches between two offsets, both where a batch begins, have become `removed` bytes smaller, all of them in the same
+    /// proportion as far as is known here. Segments are split there: a log is compacted in many small ranges, and what one has lost
+    /// must not count as lost by the rest of its segment.
     pub(crate) fn shrink(&mut self, (from, to): (Offset, Offset), removed: u64) {
+        self.split_at(from);
+        self.split_at(to);
         let (begin, end) = (self.position_of(from), self.position_of(to));
         let whole = end.saturating_sub(begin);
         let removed = removed.min(whole);
@@ -299,6 +303,27 @@ impl Segments {
             segment.position = shrunk(segment.position);
         }
         self.position = shrunk(self.position);
+        if self.list.len() > SEGMENTS_MAX {
+            self.join();
+        }
+    }
+
+    /// Makes a segment begin at `offset`, if there is one around it.
+    fn split_at(&mut self, offset: Offset) {
+        let behind = self
+            .list
+            .partition_point(|segment| segment.base_offset < offset);
+        let is_start = |segment: &Segment| segment.base_offset == offset;
+        let is_inside = offset < self.end && !self.list.get(behind).is_some_and(is_start);
+        let Some(around) = behind.checked_sub(1).filter(|_| is_inside) else {
+            return;
+        };
+        let rest = Segment {
+            base_offset: offset,
+            position: self.position_of(offset),
+            max_timestamp: self.list[around].max_timestamp,
+        };
+        self.list.insert(behind, rest);
     }
 
     /// When the segment with `offset` began, by its timestamps, at the latest.

@@ -69,6 +69,8 @@ impl<T: Outcome, E: fmt::Display> Outcome for Result<T, E> {
 #[derive(Clone, Default)]
 pub struct Supervisor {
     shared: Arc<Shared>,
+    /// Where background tasks run; the current runtime unless set.
+    background: Option<Handle>,
 }
 
 #[derive(Default)]
@@ -97,6 +99,17 @@ impl Supervisor {
         };
         Self {
             shared: Arc::new(shared),
+            background: None,
+        }
+    }
+
+    /// The same supervisor, whose [background tasks](Supervisor::spawn_background) run on this runtime; in a simulation, which has
+    /// one thread, on the current one.
+    #[must_use]
+    pub fn with_background(&self, runtime: Handle) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            background: self.shared.gate.is_none().then_some(runtime),
         }
     }
 
@@ -110,6 +123,21 @@ impl Supervisor {
     {
         // Not supervised: this is the supervisor.
         tokio::spawn(self.supervised(task, future))
+    }
+
+    /// Spawns a task that yields to all others when the processor is busy: on the background runtime, or on the current one where
+    /// there is none.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn spawn_background<F>(&self, task: Task, future: F) -> JoinHandle<()>
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        match &self.background {
+            Some(runtime) => self.spawn_on(runtime, task, future),
+            None => self.spawn(task, future),
+        }
     }
 
     /// The same on another runtime.

@@ -32,10 +32,10 @@ pub use self::{
     restore::ChainError,
 };
 use crate::{
+    background_threads::BackgroundThreads,
     config::BrokerConfig,
     folder::{DataFolder, FolderError},
     identity::{self, UNSEEN_PRODUCER_IDS, UNSEEN_STARTS},
-    read_threads::ReadThreads,
     storage::{Seams, StorageError, open_bucket},
 };
 
@@ -125,7 +125,7 @@ pub async fn recover(
     seams: Seams,
 ) -> Result<RecoveryReport, RecoverError> {
     let folder = DataFolder::lock(&config.data_dir)?;
-    let reads = ReadThreads::start().map_err(StorageError::Threads)?;
+    let reads = BackgroundThreads::start().map_err(StorageError::Threads)?;
     let bucket = open_bucket(&config.storage.bucket, &reads, &seams)?;
     let scratch = NewMetadata::beside(&folder.metadata_file())?;
     let chain = Chain::new(bucket.clone(), config.node_id);

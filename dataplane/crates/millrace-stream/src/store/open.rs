@@ -116,7 +116,7 @@ fn start_tasks(
         tasks.spawn(Task::WalWatch, watch_device(store())),
         tasks.spawn(Task::ObjectDeletion, trim::delete_unused(store())),
         tasks.spawn(Task::LogTrim, trim::trim_log(store())),
-        tasks.spawn(Task::Compaction, compact::run(store())),
+        tasks.spawn_background(Task::Compaction, compact::run(store())),
     ];
     handles.into_iter().map(AbortOnDropHandle::new).collect()
 }

@@ -28,9 +28,9 @@ use super::{
     probe::{Probe, Scanned, probe},
 };
 use crate::{
+    background_threads::BackgroundThreads,
     config::BrokerConfig,
     folder::{DataFolder, FolderError},
-    read_threads::ReadThreads,
     storage::{Seams, StorageError, open_bucket},
 };
 
@@ -87,7 +87,7 @@ pub struct Adoption {
     log: Log,
     floors: Floors,
     folder: DataFolder,
-    _reads: ReadThreads,
+    _reads: BackgroundThreads,
 }
 
 /// What becomes of the log.
@@ -120,7 +120,7 @@ pub async fn prepare_adoption(
     seams: Seams,
 ) -> Result<Option<Adoption>, AdoptError> {
     let folder = DataFolder::lock(&config.data_dir)?;
-    let reads = ReadThreads::start().map_err(StorageError::Threads)?;
+    let reads = BackgroundThreads::start().map_err(StorageError::Threads)?;
     let bucket = open_bucket(&config.storage.bucket, &reads, &seams)?;
     let Probe {
         sides,

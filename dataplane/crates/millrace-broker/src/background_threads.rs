@@ -1,4 +1,4 @@
-//! The threads that read from the bucket.
+//! The threads that read from the bucket and compact.
 
 use std::io;
 
@@ -10,23 +10,23 @@ use tokio::runtime::{Builder, Handle, Runtime};
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// A runtime for catch-up reads, so that producers do not wait behind their turns; as many threads as
+/// A runtime for catch-up reads and compaction, so that producers do not wait behind their turns; as many threads as
 /// the machine has processors, of lower priority. Ends at once when it is dropped, wherever that is.
 #[derive(Debug)]
-pub(crate) struct ReadThreads {
+pub(crate) struct BackgroundThreads {
     handle: Handle,
     /// Taken by drop only.
     runtime: Option<Runtime>,
 }
 
-impl ReadThreads {
+impl BackgroundThreads {
     /// Starts them.
     ///
     /// # Errors
     /// The system refuses more threads.
     pub(crate) fn start() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
-            .thread_name("bucket-reads")
+            .thread_name("background")
             .on_thread_start(lower_priority)
             .enable_all()
             .build()?;
@@ -45,11 +45,11 @@ impl ReadThreads {
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(NICE) {
-        tracing::warn!(%error, "catch-up reads have the same priority as appends");
+        tracing::warn!(%error, "catch-up reads and compaction have the same priority as appends");
     }
 }
 
-impl Drop for ReadThreads {
+impl Drop for BackgroundThreads {
     fn drop(&mut self) {
         // A runtime that is dropped waits for its blocking work, and panics where waiting is forbidden.
         if let Some(runtime) = self.runtime.take() {

@@ -1,0 +1,215 @@
+//! `npm run drill:compaction`: a large topic with few live keys is compacted while a producer writes elsewhere.
+//!
+//! A topic is filled with records of random keys, which nothing compacts yet because of `min.compaction.lag.ms`. The latency of a
+//! producer at a fixed rate is measured without compaction. Then the lag is set to 0, and measured are the time until the topic has
+//! shrunk, what that reads and writes, and the producer's latency meanwhile. At the end a consumer reads the topic: every
+//! key must have its last value, and nothing else may have been lost.
+
+mod arguments;
+mod steady;
+mod topic;
+
+use std::{path::Path, process::ExitCode, time::Duration};
+
+use millrace_bench::{
+    broker::{Home, Running, Settings, files_below},
+    drill::conclude,
+    latencies::describe,
+    machine::{Patience, wait_until_quiet},
+    usage::cpu_time_of,
+};
+use millrace_client::{Client, ClientConfig, transport::BrokerAddress};
+use millrace_perf::Latencies;
+use millrace_time::{SharedClock, SystemClock};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    arguments::{Arguments, USAGE},
+    steady::Steady,
+    topic::Topic,
+};
+
+/// Between two looks at the broker.
+const POLL: Duration = Duration::from_millis(500);
+/// A topic that has not shrunk by then never will.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+/// Until the objects that were replaced are deleted.
+const DELETED_WITHIN: Duration = Duration::from_secs(120);
+/// The target: how much longer the slowest one percent of the producer's records may take meanwhile.
+const P99_RATIO_MAX: f64 = 2.0;
+/// What may be left of the topic beside its live keys and its active part: the active part begins where a segment of the partition's
+/// table begins, and such a segment can be the 128th part of the log. The rest is headers.
+const LEFT_OVER_PART: u64 = 64;
+
+fn main() -> ExitCode {
+    millrace_bench::drill::main("compaction", USAGE, Arguments::parse, drill)
+}
+
+fn drill(arguments: &Arguments) -> Result<(), String> {
+    let settings = Settings {
+        wal_bytes: 4 << 30,
+        io_depth: 32,
+        bucket: arguments
+            .bucket
+            .as_ref()
+            .map(|folder| format!("0@file://{}", folder.display())),
+        lines: lines(arguments.baseline_mib),
+    };
+    let home = Home::create(&arguments.files.program, &arguments.files.work, &settings)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("starting a runtime: {error}"))?;
+    let outcome = runtime.block_on(measure(arguments, &home));
+    conclude(&home, 0, arguments.files.json.as_deref(), outcome)
+}
+
+async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<String>), String> {
+    let clock = SystemClock::shared();
+    let running = home.start_and_wait()?;
+    let client = client(home);
+    let bucket = arguments.bucket.clone();
+    let bucket = bucket.unwrap_or_else(|| home.folder().join("objects"));
+    let topic = Topic::create(&client, arguments).await?;
+    let steady = Steady::create(&client, arguments.rate).await?;
+    let started = clock.now();
+    let last_values = topic.fill(&client).await?;
+    let filled = clock.now() - started;
+    until_uploaded(home, &clock).await?;
+    let size = topic.size(&client).await?;
+    let (_, bytes_before) = files_below(&bucket);
+    let idle_percent = wait_until_quiet(Patience::THOROUGH);
+
+    let seconds = Duration::from_secs(arguments.seconds as u64);
+    let before = steady.until(tokio::time::sleep(seconds)).await?;
+    topic.let_compact(&client).await?;
+    let cpu = cpu(&running)?;
+    let started = clock.now();
+    let done = until_compacted(home, &clock);
+    let (during, compacted) = steady.through(done).await?;
+    let took = clock.now() - started;
+    let cpu = self::cpu(&running)?.saturating_sub(cpu);
+    let left = topic.size(&client).await?;
+    let resident = running.resident_bytes()?;
+    let objects = until_deleted(&bucket, left, &clock).await;
+    topic.check(&client, &last_values).await?;
+
+    let ratio = |percentile: fn(&millrace_perf::LatencySummary) -> f64| {
+        let of = |latencies: &Latencies| latencies.summary().map(|summary| percentile(&summary));
+        Some(of(&during)? / of(&before)?)
+    };
+    let p99_ratio = ratio(|summary| summary.p99).ok_or("no record of the producer was measured")?;
+    let live = topic.live_bytes() + topic::ACTIVE_BYTES;
+    let report = json!({
+        "records": topic.records(),
+        "live_keys": topic.keys(),
+        "topic_mib": size >> 20,
+        "baseline_mib_per_s": arguments.baseline_mib,
+        "filled_s": filled.as_secs_f64(),
+        "live_mib": live >> 20,
+        "left_mib": left >> 20,
+        "compacted_s": took.as_secs_f64(),
+        "compacted_mib_per_s": (size >> 20) as f64 / took.as_secs_f64(),
+        "runs": compacted["runs"],
+        "read_mib": mib(&compacted["read_bytes"]),
+        "written_mib": mib(&compacted["written_bytes"]),
+        "broker_cpu_s": cpu.as_secs_f64(),
+        "resident_mib": resident >> 20,
+        "bucket_mib_before": bytes_before >> 20,
+        "bucket_mib_after": objects >> 20,
+        "producer_before": described(&before),
+        "producer_during": described(&during),
+        "producer_p99_ratio": p99_ratio,
+        "producer_avg_ratio": ratio(|summary| summary.mean),
+        "idle_percent_before": idle_percent,
+    });
+    let mut failures = Vec::new();
+    if left > live + size / LEFT_OVER_PART {
+        failures.push(format!(
+            "{} MiB are left of {} MiB that are live",
+            left >> 20,
+            live >> 20
+        ));
+    }
+    if arguments.is_full && p99_ratio > P99_RATIO_MAX {
+        failures.push(format!("the producer's p99 grew {p99_ratio:.1} times"));
+    }
+    Ok((report, failures))
+}
+
+fn lines(baseline_mib: Option<usize>) -> String {
+    let throttle = baseline_mib
+        .map(|mib| format!("s3.network.baseline.bandwidth={}\n", mib << 20))
+        .unwrap_or_default();
+    format!("log.cleaner.backoff.ms=1000\ns3.object.delete.retention.ms=10000\n{throttle}")
+}
+
+fn client(home: &Home) -> Client {
+    let at = home.address();
+    let address = BrokerAddress::new(&at.ip().to_string(), at.port());
+    Client::new(ClientConfig::with_addresses(vec![address]))
+}
+
+fn cpu(running: &Running) -> Result<Duration, String> {
+    let pid = running.pid().to_string();
+    cpu_time_of(&pid).ok_or_else(|| "the broker has ended".to_owned())
+}
+
+fn mib(bytes: &Value) -> Option<u64> {
+    bytes.as_u64().map(|bytes| bytes >> 20)
+}
+
+fn described(latencies: &Latencies) -> Map<String, Value> {
+    let mut shown = Map::new();
+    describe(latencies, &mut shown);
+    shown.insert("records".to_owned(), latencies.count().into());
+    shown
+}
+
+/// Waits until everything is in the bucket: only what is there can be compacted.
+async fn until_uploaded(home: &Home, clock: &SharedClock) -> Result<(), String> {
+    let started = clock.now();
+    loop {
+        let pending = home.metric("millrace_upload_pending_bytes")?;
+        if pending == 0.0 {
+            return Ok(());
+        }
+        if clock.now() - started > PATIENCE {
+            return Err(format!("{pending} bytes were never uploaded"));
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Waits until a compaction has ended and no other is due. Gives what `/v1/status` says about all of them.
+async fn until_compacted(home: &Home, clock: &SharedClock) -> Result<Value, String> {
+    let started = clock.now();
+    loop {
+        tokio::time::sleep(POLL).await;
+        let status = home.get("/v1/status")?;
+        let mut status: Value = serde_json::from_str(&status).map_err(|error| error.to_string())?;
+        let compaction = status["log_compaction"].take();
+        if let Some(failure) = compaction["failures"].get(0) {
+            return Err(format!("the compaction failed: {failure}"));
+        }
+        let is_idle = compaction["running"].is_null() && compaction["waiting_total"] == 0;
+        if is_idle && compaction["last_run"]["outcome"] == "done" {
+            return Ok(compaction);
+        }
+        if clock.now() - started > PATIENCE {
+            return Err(format!("the topic is not compacted: {compaction}"));
+        }
+    }
+}
+
+/// Waits until the bucket holds little more than `left`, or a deletion should have come by. Gives the bucket's bytes.
+async fn until_deleted(bucket: &Path, left: u64, clock: &SharedClock) -> u64 {
+    let started = clock.now();
+    loop {
+        let (_, bytes) = files_below(bucket);
+        if bytes < 2 * left || clock.now() - started > DELETED_WITHIN {
+            return bytes;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
