@@ -261,7 +261,11 @@ fn many_ranges_shrink_to_what_is_left_of_them() {
     }
     let left = segments.size_bytes();
     let expected = 10_240 * MIB / 100;
-    assert!(left.abs_diff(expected) < MIB, "{left} bytes are left");
+    // Segments that were joined in between are interpolated.
+    assert!(
+        left.abs_diff(expected) < expected / 10,
+        "{left} bytes are left"
+    );
 }
 
 proptest! {
