@@ -144,6 +144,9 @@ public final class TransactionLoad {
             sleepUntil(due + transactionNs);
             long called = System.nanoTime();
             COMMIT_CALLED.put(transaction, called);
+            // Its sender looks for unsent records before it takes the lock under which it takes the request to commit: a record that
+            // is handed over in between is left out of the transaction, or EndTxn is refused because there is no transaction.
+            producer.flush();
             producer.commitTransaction();
             long now = System.nanoTime();
             sent += records;

@@ -290,7 +290,6 @@ impl Storage {
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
         let cache = block_cache_config(&effective, &cluster_id, seams);
-        let tasks = seams.tasks.with_background(reads.handle());
         let sources = read_sources(&storage, &network);
         let block_cache = BlockCache::new(cache, sources, Arc::clone(&meta), clock.clone());
         let store = StreamStore::open(StreamParts {
@@ -304,7 +303,7 @@ impl Storage {
             random,
             cluster_id: cluster_id.clone(),
             node: (config.node_id, node_epoch),
-            tasks: tasks.clone(),
+            tasks: seams.tasks.with_background(reads.handle()),
             config: stream_config(&effective),
         })
         .await?;
@@ -331,7 +330,7 @@ impl Storage {
             cluster_id,
             node_epoch,
             held_back,
-            tasks,
+            tasks: seams.tasks.with_background(reads.handle()),
             _backup: backup,
             _bucket_check: bucket_check,
             _reads: reads,
