@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     Joining, TransactionProducer,
-    verification::{RETRIES_MAX, RETRY_PAUSE, Verified, is_busy, join_once},
+    verification::{RETRY_PAUSES, Verified, is_busy, join_once},
 };
 use crate::{context::Context, topics::Refused};
 
@@ -91,12 +91,12 @@ async fn verify_producer(
     asked: (Joining, Instant),
     mut candidates: Opening<'_>,
 ) {
-    for _ in 0..RETRIES_MAX {
+    for pause in RETRY_PAUSES {
         verify_once(context, producer, asked, &mut candidates).await;
         if candidates.is_empty() {
             return;
         }
-        sleep(RETRY_PAUSE).await;
+        sleep(pause).await;
         candidates.retain_mut(|(batch, guard)| {
             let opens = batch.as_ref().ok().and_then(Candidate::opens);
             opens.is_some_and(|(_, taken_again)| {

@@ -10,10 +10,20 @@ use millrace_wire::error_code::ErrorCode;
 use super::{PartitionResults, TransactionProducer, all_refused, replaced};
 use crate::{code, context::Context, topics::Refused};
 
-/// How often and in which intervals an addition is tried again while the coordinator ends the producer's previous
-/// transaction: Kafka's `add.partitions.to.txn.retry.backoff.ms` and `.max.ms`.
-pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(20);
-pub(super) const RETRIES_MAX: usize = 5;
+/// The pauses after which an addition is tried again while the coordinator ends the producer's previous transaction. Together about as
+/// long as Kafka's `add.partitions.to.txn.retry.backoff.max.ms`, but short at first: markers take a millisecond or two, and a producer
+/// that commits one transaction after the other waits for this each time.
+pub(super) const RETRY_PAUSES: [Duration; 9] = [
+    Duration::from_millis(1),
+    Duration::from_millis(2),
+    Duration::from_millis(4),
+    Duration::from_millis(8),
+    Duration::from_millis(16),
+    Duration::from_millis(20),
+    Duration::from_millis(20),
+    Duration::from_millis(20),
+    Duration::from_millis(20),
+];
 
 /// What the client expects of a partition that it writes to in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +47,16 @@ pub(crate) async fn join(
     joining: Joining,
     partition: TopicPartition,
 ) -> Result<(), Refused> {
-    let mut tries = 0;
+    let mut pauses = RETRY_PAUSES.iter();
     loop {
         let asked = vec![partition.clone()];
         let joined = join_once(context, producer, joining, asked).await;
         let result = joined.into_values().next().unwrap_or(Ok(()));
-        let is_busy = is_busy(&result, joining);
-        if !is_busy || tries == RETRIES_MAX {
+        let pause = pauses.next().filter(|_| is_busy(&result, joining));
+        let Some(&pause) = pause else {
             return result;
-        }
-        tries += 1;
-        tokio::time::sleep(RETRY_PAUSE).await;
+        };
+        tokio::time::sleep(pause).await;
     }
 }
 
