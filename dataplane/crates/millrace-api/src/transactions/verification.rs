@@ -10,9 +10,9 @@ use millrace_wire::error_code::ErrorCode;
 use super::{PartitionResults, TransactionProducer, all_refused, replaced};
 use crate::{code, context::Context, topics::Refused};
 
-/// The pauses after which an addition is tried again while the coordinator ends the producer's previous transaction. Together about as
-/// long as Kafka's `add.partitions.to.txn.retry.backoff.max.ms`, but short at first: markers take a millisecond or two, and a producer
-/// that commits one transaction after the other waits for this each time.
+/// The pauses after which an addition is tried again while the coordinator ends the producer's previous transaction. Together
+/// they are the 100 ms of Kafka's `add.partitions.to.txn.retry.backoff.max.ms`, but they are short at first: markers take a millisecond
+/// or two, and a producer that commits without a pause waits for them in each transaction.
 pub(super) const RETRY_PAUSES: [Duration; 9] = [
     Duration::from_millis(1),
     Duration::from_millis(2),
@@ -22,7 +22,7 @@ pub(super) const RETRY_PAUSES: [Duration; 9] = [
     Duration::from_millis(20),
     Duration::from_millis(20),
     Duration::from_millis(20),
-    Duration::from_millis(20),
+    Duration::from_millis(9),
 ];
 
 /// What the client expects of a partition that it writes to in a transaction.
