@@ -1,12 +1,15 @@
 /**
  * `npm run drill:exactly-once`: transactions of Kafka's Java client under failures. Producers commit and abort; members of
  * a group copy what they read, exactly once, while some of them are paused for so long that others take over, and go on
- * as if nothing had happened; a producer dies in the middle of a transaction; the broker is killed and started again. In
- * the end nothing is lost, duplicated, reordered or visible though aborted, and nothing blocks the readers.
+ * as if nothing had happened; a producer dies in the middle of a transaction; the broker is killed and started again. All
+ * the time both topics and the coordinators' are compacted, and retention removes what is older than 90 s from the topic
+ * that is copied. In the end nothing is lost, duplicated, reordered or visible though aborted, and nothing blocks the
+ * readers.
  *
  *     --broker kafka    Apache Kafka instead of Millrace: checks the drill itself
  *     --seconds 60      how long the clients run
  *     --brokers 1       of Millrace; several share a PostgreSQL database and a bucket
+ *     --bucket well     or faulty: an S3 server that refuses requests, loses answers, is slow, and is silent in turns
  *     --kills 3         how often a broker is killed; where there are several, each second time for so long that others
  *                       take its partitions over
  *     --pauses 2        how often a member is paused
@@ -18,17 +21,28 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Admin } from "@platformatic/kafka";
 import { seededChance } from "../kafka/differential/random-walk.ts";
-import { PEERS, type Peer, type RunningBroker, startBroker } from "../kafka/plain-broker.ts";
+import { FaultyS3 } from "../kafka/faulty-s3.ts";
+import {
+  type NodeOptions,
+  PEERS,
+  type Peer,
+  PlainBroker,
+  type RunningBroker,
+  startBroker,
+} from "../kafka/plain-broker.ts";
 import { PlainCluster, SESSION_TIMEOUT_MS } from "../kafka/plain-cluster.ts";
 import {
   checkCopied,
   checkEnds,
+  checkLeft,
   checkWritten,
   type PartitionEnd,
   type SeenRecord,
@@ -48,6 +62,36 @@ const DOWN_MS = 500;
 /** A failover and some transactions at the brokers that are left. */
 const REPLACED_MS = SESSION_TIMEOUT_MS + 5_000;
 const COMPLAINT_MAX = 4_000;
+/** A record is copied long before. */
+const RETENTION_MS = 90_000;
+const COMPACTION = {
+  "min.cleanable.dirty.ratio": "0.01",
+  "segment.ms": "5000",
+  "segment.bytes": "1048576",
+};
+const TOPICS = {
+  [INPUT]: {
+    ...COMPACTION,
+    "cleanup.policy": "compact,delete",
+    "retention.ms": String(RETENTION_MS),
+  },
+  [OUTPUT]: { ...COMPACTION, "cleanup.policy": "compact" },
+};
+/** After so long, compaction must have removed something. */
+const COMPACTED_SECONDS = 60;
+/** What happens every few minutes happens every few seconds. */
+const SETTINGS = [
+  "log.cleaner.backoff.ms=1000",
+  "log.retention.check.interval.ms=4000",
+  "offsets.topic.segment.bytes=1048576",
+  "transaction.state.log.segment.bytes=1048576",
+];
+const MILLRACE_SETTINGS = [
+  "s3.wal.upload.interval.ms=1000",
+  "s3.compaction.interval.ms=4000",
+  "s3.object.delete.retention.ms=8000",
+];
+const KAFKA_SETTINGS = ["transaction.abort.timed.out.transaction.cleanup.interval.ms=1000"];
 const MACHINE = ["-Xmx96M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
 
 const jars = process.env.MILLRACE_KAFKA_JARS;
@@ -57,6 +101,7 @@ const { values } = parseArgs({
   options: {
     broker: { type: "string", default: "millrace" },
     brokers: { type: "string", default: "1" },
+    bucket: { type: "string", default: "well" },
     seconds: { type: "string", default: "60" },
     kills: { type: "string", default: "0" },
     pauses: { type: "string", default: "2" },
@@ -67,6 +112,8 @@ const { values } = parseArgs({
 });
 const peer = PEERS.find((one) => one === values.broker);
 if (peer === undefined) throw new Error(`--broker is one of ${PEERS.join(", ")}`);
+const buckets = ["well", "faulty"];
+if (!buckets.includes(values.bucket)) throw new Error(`--bucket is one of ${buckets.join(", ")}`);
 const chance = seededChance(Number(values.seed));
 
 /** A client's process and what it has said. */
@@ -80,39 +127,60 @@ interface Client {
 const clients: Client[] = [];
 let kills = 0;
 const isCluster = Number(values.brokers) > 1;
+const objects = mkdtempSync(join(tmpdir(), "millrace-objects-"));
+const faultyS3 =
+  values.bucket === "faulty" ? await FaultyS3.start(join(objects, "s3"), values.seed) : undefined;
 const broker = await startBrokers(peer);
 try {
   await createTopics(broker);
-  await run(broker);
-  const breaches = await check(broker);
+  const witness = await startWitness(broker);
+  await run(broker, witness);
+  const breaches = await check(broker, witness);
   for (const breach of breaches.slice(0, 50)) console.log(`VIOLATION: ${breach}`);
   console.log(breaches.length === 0 ? "exactly-once holds" : `${breaches.length} violations`);
   process.exitCode = breaches.length > 0 ? 1 : 0;
 } finally {
   for (const { child } of clients) child.kill("SIGKILL");
   await broker.remove();
+  if (faultyS3) console.log(`requests to the bucket: ${await faultyS3.stop()}`);
+  rmSync(objects, { recursive: true });
 }
 
 async function startBrokers(peer: Peer): Promise<RunningBroker> {
-  if (!isCluster) return startBroker(peer, ...settingsOf(peer));
-  if (peer !== "millrace") throw new Error("--brokers is for Millrace");
-  const cluster = new PlainCluster(Number(values.brokers), chance);
-  await cluster.create();
-  return cluster;
-}
-
-function settingsOf(broker: Peer): string[] {
-  if (broker === "millrace") return [];
-  return ["transaction.abort.timed.out.transaction.cleanup.interval.ms=1000"];
+  if (peer !== "millrace") {
+    if (isCluster || faultyS3) throw new Error("--brokers and --bucket are for Millrace");
+    return startBroker(peer, ...SETTINGS, ...KAFKA_SETTINGS);
+  }
+  const options: NodeOptions = { further: [...SETTINGS, ...MILLRACE_SETTINGS] };
+  if (faultyS3) options.bucket = faultyS3.bucket;
+  const broker = isCluster
+    ? new PlainCluster(Number(values.brokers), chance, options)
+    : new PlainBroker(options);
+  await broker.create();
+  return broker;
 }
 
 async function createTopics({ bootstrap }: RunningBroker): Promise<void> {
   const admin = new Admin({ clientId: "drill", bootstrapBrokers: bootstrap.split(",") });
-  await admin.createTopics({ topics: [INPUT, OUTPUT], partitions: PARTITIONS, replicas: 1 });
+  for (const [topic, configs] of Object.entries(TOPICS)) {
+    await admin.createTopics({
+      topics: [topic],
+      partitions: PARTITIONS,
+      replicas: 1,
+      configs: Object.entries(configs).map(([name, value]) => ({ name, value })),
+    });
+  }
   await admin.close();
 }
 
-async function run(broker: RunningBroker): Promise<void> {
+/** Sees each committed record of the input before retention removes it. */
+async function startWitness(broker: RunningBroker): Promise<Client> {
+  const witness = startReader(broker, INPUT, "witness");
+  await untilSaid(witness, "ready", READY_SECONDS_MAX);
+  return witness;
+}
+
+async function run(broker: RunningBroker, witness: Client): Promise<void> {
   const start = (role: string, name: string) => startClient(broker.bootstrap, role, name);
   const count = (number: string) => Array.from({ length: Number(number) }, (_, at) => at);
   const members = count(values.members).map((at) => start("transform", `member${at}`));
@@ -137,8 +205,9 @@ async function run(broker: RunningBroker): Promise<void> {
   const left = from + seconds * 1_000 - performance.now();
   if (left > 0) await sleep(left);
   await Promise.all(producers.map(end));
-  await untilCopied(broker);
+  await untilCopied(broker, witness);
   await Promise.all(members.map(end));
+  await end(witness);
 }
 
 async function restart(broker: RunningBroker): Promise<void> {
@@ -165,17 +234,18 @@ async function leaveOpen({ bootstrap }: RunningBroker): Promise<void> {
 }
 
 /** Waits until the copies are as many as the committed records, or no more come. */
-async function untilCopied(broker: RunningBroker): Promise<void> {
+async function untilCopied(broker: RunningBroker, witness: Client): Promise<void> {
   for (let seconds = 0; seconds < SETTLE_SECONDS_MAX; seconds += 5) {
     const [input, output] = [await read(broker, INPUT), await read(broker, OUTPUT)];
     const blocked = [...checkEnds(INPUT, input.ends), ...checkEnds(OUTPUT, output.ends)];
-    if (blocked.length === 0 && input.seen.length === output.seen.length) return;
+    if (blocked.length === 0 && readBy(witness).seen.length === output.seen.length) return;
     await sleep(5_000);
   }
 }
 
-async function check(broker: RunningBroker): Promise<string[]> {
-  const [input, output] = [await read(broker, INPUT), await read(broker, OUTPUT)];
+async function check(broker: RunningBroker, witness: Client): Promise<string[]> {
+  const input = readBy(witness);
+  const [left, output] = [await read(broker, INPUT), await read(broker, OUTPUT)];
   const transactions = clients.filter(({ name }) => name.startsWith("producer")).flatMap(historyOf);
   const dead: Transaction = {
     producer: "dead",
@@ -188,17 +258,30 @@ async function check(broker: RunningBroker): Promise<string[]> {
   console.log(
     `transactions: ${tally.join(", ")}; records: ${input.seen.length} committed, ${output.seen.length} copied`,
   );
+  const aborted = clients
+    .flatMap(({ lines }) => lines.filter((line) => line.startsWith("uncopied ")))
+    .reduce((sum, line) => sum + Number(line.split(" ")[1]), 0);
+  const abortedLeft = output.uncommitted - output.seen.length;
+  console.log(
+    `retention left ${left.seen.length} records of the input; compaction left ${abortedLeft} of at least ${aborted} aborted copies`,
+  );
   const lost = clients.flatMap(({ lines }) => lines.filter((line) => line.startsWith("lost")));
   console.log(
     `clients recovered ${lost.length} times${lost[0] === undefined ? "" : `, first from: ${lost[0]}`}`,
   );
   const idle =
     input.seen.length === 0 ? ["nothing was committed: the drill has shown nothing"] : [];
+  if (Number(values.seconds) > COMPACTED_SECONDS && abortedLeft >= aborted)
+    idle.push("compaction removed nothing: the drill has not shown it");
+  if (Number(values.seconds) * 1_000 > 2 * RETENTION_MS && left.seen.length === input.seen.length)
+    idle.push("retention removed nothing: the drill has not shown it");
   return [
     ...idle,
+    ...checkLeft(input.seen, left.seen),
     ...checkWritten([...transactions, dead], input.seen),
     ...checkCopied(input.seen, output.seen),
     ...checkEnds(INPUT, input.ends),
+    ...checkEnds(INPUT, left.ends),
     ...checkEnds(OUTPUT, output.ends),
   ];
 }
@@ -225,14 +308,27 @@ function historyOf({ name, lines }: Client): Transaction[] {
   return [...transactions.values()];
 }
 
-async function read(
-  broker: RunningBroker,
-  topic: string,
-): Promise<{ seen: SeenRecord[]; ends: PartitionEnd[] }> {
-  const client = startClient(broker.bootstrap, "read", `reader of ${topic}`, { TOPIC: topic });
-  await ended(client);
+/** What a reader has printed. */
+interface Reading {
+  seen: SeenRecord[];
+  ends: PartitionEnd[];
+  /** Records that are there, also of aborted transactions. */
+  uncommitted: number;
+}
+
+async function read(broker: RunningBroker, topic: string): Promise<Reading> {
+  const reader = startReader(broker, topic, `reader of ${topic}`);
+  await end(reader);
+  return readBy(reader);
+}
+
+function startReader({ bootstrap }: RunningBroker, topic: string, name: string): Client {
+  return startClient(bootstrap, "read", name, { TOPIC: topic });
+}
+
+function readBy({ lines }: Client): Reading {
   const fields = (what: string) =>
-    client.lines.map((line) => line.split(" ")).filter(([first]) => first === what);
+    lines.map((line) => line.split(" ")).filter(([first]) => first === what);
   return {
     seen: fields("read").map(([, partition, offset, value]) => ({
       partition: Number(partition),
@@ -245,6 +341,7 @@ async function read(
       high: Number(high),
       position: Number(position),
     })),
+    uncommitted: Number(fields("uncommitted")[0]?.[1]),
   };
 }
 

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { checkCopied, checkEnds, checkWritten, type Transaction } from "./transaction-history.ts";
+import {
+  checkCopied,
+  checkEnds,
+  checkLeft,
+  checkWritten,
+  type Transaction,
+} from "./transaction-history.ts";
 
 const transaction = (number: number, outcome: Transaction["outcome"], ...sequences: number[]) => ({
   producer: "p",
@@ -41,6 +47,23 @@ describe("the history of transactions", () => {
   ] as const)("tells which copy is %s", ([breach, from, to]) => {
     expect(checkCopied(seen(...from), seen(...to)).join("\n")).toContain(breach);
     expect(checkCopied(seen(...from), seen(...from))).toEqual([]);
+  });
+
+  it("lets retention remove the oldest records, and no others", () => {
+    const all = seen("a", "b", "c");
+    expect(checkLeft(all, all)).toEqual([]);
+    expect(checkLeft(all, all.slice(1))).toEqual([]);
+    expect(checkLeft(all, [])).toEqual([]);
+  });
+
+  it.for([
+    ["a hole", [0, 2]],
+    ["a lost end", [0, 1]],
+  ] as const)("tells %s from retention", ([, places]) => {
+    const all = seen("a", "b", "c");
+    const left = places.map((place) => all[place] as (typeof all)[number]);
+    expect(checkLeft(all, left)).toHaveLength(1);
+    expect(checkLeft(left, all)).toHaveLength(1);
   });
 
   it("tells where readers are blocked", () => {

@@ -99,6 +99,30 @@ export function checkCopied(input: SeenRecord[], output: SeenRecord[]): string[]
   return breaches;
 }
 
+/** What retention has left is what was seen from there on. */
+export function checkLeft(seen: SeenRecord[], left: SeenRecord[]): string[] {
+  const breaches: string[] = [];
+  for (const partition of new Set(left.map(({ partition }) => partition))) {
+    const of = ({ partition: other }: SeenRecord) => other === partition;
+    const now = left.filter(of);
+    const first = now[0]?.offset ?? 0;
+    const before = seen.filter(of).filter(({ offset }) => offset >= first);
+    const at = before.findIndex(
+      ({ offset, value }, place) => offset !== now[place]?.offset || value !== now[place]?.value,
+    );
+    const change = at < 0 && before.length !== now.length ? before.length : at;
+    if (change >= 0) {
+      const [was, is] = [before[change], now[change]].map(describe);
+      breaches.push(`changed in ${partition}: first ${was}, later ${is}`);
+    }
+  }
+  return breaches;
+}
+
+function describe(record: SeenRecord | undefined): string {
+  return record === undefined ? "nothing" : `${record.value} at ${record.offset}`;
+}
+
 /** Nothing stands in the way of committed readers. */
 export function checkEnds(topic: string, ends: PartitionEnd[]): string[] {
   return ends.flatMap(({ partition, stable, high, position }) => {

@@ -38,14 +38,18 @@ export async function startBroker(peer: Peer, ...further: string[]): Promise<Run
 /** What a broker has of its own in a cluster of several. */
 export interface NodeOptions {
   node?: number;
-  /** The folder that is the bucket; one of its own where absent. */
-  objects?: string;
+  /** The value of `s3.data.buckets`; a folder of its own where absent. */
+  bucket?: string;
   further?: string[];
   /** Parameters of the log's address. */
   log?: string;
 }
 
 const SMALL_LOG = "capacity=67108864&iodepth=4";
+
+export function folderAsBucket(folder: string): string {
+  return `0@file://${folder}`;
+}
 
 export class PlainBroker implements RunningBroker {
   readonly #folder = mkdtempSync(join(tmpdir(), "millrace-plain-"));
@@ -87,7 +91,7 @@ export class PlainBroker implements RunningBroker {
 
   #settings(): string {
     const { node = 1, further = [], log = SMALL_LOG } = this.#options;
-    const { objects = join(this.#folder, "objects") } = this.#options;
+    const { bucket = folderAsBucket(join(this.#folder, "objects")) } = this.#options;
     return [
       `node.id=${node}`,
       `listeners=PLAINTEXT://127.0.0.1:${this.#port}`,
@@ -96,7 +100,7 @@ export class PlainBroker implements RunningBroker {
       "group.initial.rebalance.delay.ms=0",
       `data.dir=${join(this.#folder, "data")}`,
       `s3.wal.path=0@file://${join(this.#folder, "wal/wal")}?${log}`,
-      `s3.data.buckets=0@file://${objects}`,
+      `s3.data.buckets=${bucket}`,
       "s3.wal.cache.size=32MiB",
       "s3.block.cache.size=16MiB",
       ...further,

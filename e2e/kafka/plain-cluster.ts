@@ -3,7 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type RunningPostgres, startPostgres } from "@millrace/launcher";
-import { PlainBroker, type RunningBroker } from "./plain-broker.ts";
+import {
+  folderAsBucket,
+  type NodeOptions,
+  PlainBroker,
+  type RunningBroker,
+} from "./plain-broker.ts";
 
 /** How long a broker is missed before others take its partitions over. */
 export const SESSION_TIMEOUT_MS = 3_000;
@@ -13,17 +18,17 @@ export class PlainCluster implements RunningBroker {
   readonly #brokers: PlainBroker[] = [];
   readonly #count: number;
   readonly #chance: () => number;
-  readonly #further: string[];
+  readonly #options: Omit<NodeOptions, "node">;
   #postgres: RunningPostgres | undefined;
   #killed: PlainBroker | undefined;
 
   /**
    * @param chance says which broker is killed.
-   * @param further lines of each broker's properties file.
+   * @param options of each broker. They share the bucket: a folder of the cluster's own where there is none.
    */
-  constructor(count: number, chance: () => number, ...further: string[]) {
+  constructor(count: number, chance: () => number, options: Omit<NodeOptions, "node"> = {}) {
     this.#count = count;
-    this.#further = further;
+    this.#options = options;
     this.#chance = chance;
   }
 
@@ -52,10 +57,11 @@ export class PlainCluster implements RunningBroker {
       "offsets.topic.num.partitions=6",
       "transaction.state.log.num.partitions=6",
       "share.coordinator.state.topic.num.partitions=6",
-      ...this.#further,
+      ...(this.#options.further ?? []),
     ];
+    const bucket = folderAsBucket(join(this.#folder, "objects"));
     for (let node = 1; node <= this.#count; node++) {
-      const broker = new PlainBroker({ node, objects: join(this.#folder, "objects"), further });
+      const broker = new PlainBroker({ bucket, ...this.#options, node, further });
       this.#brokers.push(broker);
       await broker.create();
     }

@@ -59,7 +59,7 @@ const BROKERS = peer === "kafka" ? [1] : [1, 3];
 
 async function startBrokers(count: number): Promise<RunningBroker> {
   if (count === 1) return startBroker(peer, ...SETTINGS);
-  const cluster = new PlainCluster(count, () => 0, ...SETTINGS);
+  const cluster = new PlainCluster(count, () => 0, { further: SETTINGS });
   await cluster.create();
   return cluster;
 }

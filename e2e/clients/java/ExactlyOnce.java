@@ -31,14 +31,15 @@ import org.apache.kafka.common.serialization.StringSerializer;
  *   produce   writes transactions to the topic, commits or aborts each, until its input ends
  *   transform copies records from one topic to another, exactly once, until its input ends
  *   die       opens a transaction, writes to each partition and ends without a word
- *   read      reads committed records to the end that there is when it starts, and prints them
+ *   read      reads committed records until its input ends, goes on to the end that there is then, and prints them
  * </pre>
  *
  * <p>The environment has the rest: BOOTSTRAP, TOPIC, OUTPUT, GROUP, NAME, SEED, PARTITIONS, TIMEOUT_MS. A record's value is
- * {@code producer/sequence/transaction}; the sequence counts the producer's records of the partition. On the standard
- * output, one a line: {@code begin T N}, {@code sent T PARTITION SEQUENCE}, {@code committed T}, {@code aborted T}, {@code
- * unknown T ERROR}; {@code copied N}, {@code lost ERROR}; {@code read PARTITION OFFSET VALUE}, {@code end PARTITION STABLE
- * HIGH}; {@code ready}.
+ * {@code producer/sequence/transaction}; the sequence counts the producer's records of the partition. Its key is {@code
+ * producer/sequence}, so that compaction keeps every record that is not aborted. On the standard output, one a line: {@code
+ * begin T N}, {@code sent T PARTITION SEQUENCE}, {@code committed T}, {@code aborted T}, {@code unknown T ERROR}; {@code
+ * copied N}, {@code uncopied N}, {@code lost ERROR}; {@code read PARTITION OFFSET VALUE}, {@code end PARTITION STABLE HIGH
+ * POSITION}, {@code uncommitted N}; {@code ready}.
  */
 public final class ExactlyOnce {
     private static final String BOOTSTRAP = System.getenv("BOOTSTRAP");
@@ -109,8 +110,8 @@ public final class ExactlyOnce {
             int partition = CHANCE.nextInt(PARTITIONS);
             int sequence = sequences[partition]++;
             say("sent " + transaction + " " + partition + " " + sequence);
-            String value = NAME + "/" + sequence + "/" + transaction;
-            sent.add(producer.send(new ProducerRecord<>(TOPIC, partition, null, value)));
+            String key = NAME + "/" + sequence;
+            sent.add(producer.send(new ProducerRecord<>(TOPIC, partition, key, key + "/" + transaction)));
         }
         for (java.util.concurrent.Future<?> one : sent) one.get();
     }
@@ -136,7 +137,7 @@ public final class ExactlyOnce {
                 producer.beginTransaction();
                 Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
                 for (ConsumerRecord<String, String> record : records) {
-                    producer.send(new ProducerRecord<>(output, record.partition(), null, record.value()));
+                    producer.send(new ProducerRecord<>(output, record.partition(), record.key(), record.value()));
                     TopicPartition partition = new TopicPartition(TOPIC, record.partition());
                     offsets.put(partition, new OffsetAndMetadata(record.offset() + 1));
                 }
@@ -144,6 +145,7 @@ public final class ExactlyOnce {
                 producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
                 if (CHANCE.nextDouble() < ABORTS) {
                     retried(producer::abortTransaction);
+                    say("uncopied " + records.count());
                     rewind(consumer);
                 } else {
                     retried(producer::commitTransaction);
@@ -192,7 +194,8 @@ public final class ExactlyOnce {
         KafkaProducer<String, String> producer = producer(NAME);
         producer.beginTransaction();
         for (int partition = 0; partition < PARTITIONS; partition++) {
-            producer.send(new ProducerRecord<>(TOPIC, partition, null, NAME + "/" + partition + "/1")).get();
+            String key = NAME + "/" + partition;
+            producer.send(new ProducerRecord<>(TOPIC, partition, key, key + "/1")).get();
         }
         say("left");
         System.out.flush();
@@ -206,19 +209,33 @@ public final class ExactlyOnce {
             for (PartitionInfo one : consumer.partitionsFor(TOPIC)) partitions.add(new TopicPartition(TOPIC, one.partition()));
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
+            say("ready");
+            while (!ENDS.get()) sayRead(consumer);
             Map<TopicPartition, Long> stable = consumer.endOffsets(partitions);
             Map<TopicPartition, Long> high = uncommitted.endOffsets(partitions);
             long until = System.currentTimeMillis() + READ_SECONDS_MAX * 1_000L;
-            while (System.currentTimeMillis() < until) {
-                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
-                    say("read " + record.partition() + " " + record.offset() + " " + record.value());
-                }
-                if (partitions.stream().allMatch(one -> consumer.position(one) >= stable.get(one))) break;
-            }
+            while (System.currentTimeMillis() < until && !isAt(consumer, stable)) sayRead(consumer);
             for (TopicPartition one : partitions) {
                 say("end " + one.partition() + " " + stable.get(one) + " " + high.get(one) + " " + consumer.position(one));
             }
+            uncommitted.assign(partitions);
+            uncommitted.seekToBeginning(partitions);
+            long count = 0;
+            while (System.currentTimeMillis() < until && !isAt(uncommitted, high)) {
+                count += uncommitted.poll(Duration.ofMillis(200)).count();
+            }
+            say("uncommitted " + count);
         }
+    }
+
+    private static void sayRead(KafkaConsumer<String, String> consumer) {
+        for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
+            say("read " + record.partition() + " " + record.offset() + " " + record.value());
+        }
+    }
+
+    private static boolean isAt(KafkaConsumer<String, String> consumer, Map<TopicPartition, Long> ends) {
+        return ends.entrySet().stream().allMatch(end -> consumer.position(end.getKey()) >= end.getValue());
     }
 
     private interface Ending {

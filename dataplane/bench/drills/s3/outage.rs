@@ -31,14 +31,6 @@ const PRODUCERS: u32 = 4;
 /// Before the faults and after them nothing fails.
 const CALM: Duration = Duration::from_secs(6);
 
-/// What the issue asks for: three of ten calls refused; and some of the rest lost or slow.
-const FAULTY: Faults = Faults {
-    slow_down_permille: 300,
-    lost_reply_permille: 100,
-    slow_body_permille: 50,
-    silent: false,
-};
-
 const POLL: Duration = Duration::from_millis(20);
 /// Between two looks at the broker's metrics.
 const SAMPLE: Duration = Duration::from_millis(500);
@@ -107,15 +99,11 @@ pub(crate) fn run(
         workers,
         running,
     };
-    let silent = Faults {
-        silent: true,
-        ..Faults::default()
-    };
     let phases = [
-        drill.phase("calm", CALM, Faults::default())?,
-        drill.phase("faulty", arguments.faulty, FAULTY)?,
-        drill.phase("silent", arguments.silent, silent)?,
-        drill.phase("back", CALM, Faults::default())?,
+        drill.phase("calm", CALM, Faults::NONE)?,
+        drill.phase("faulty", arguments.faulty, Faults::FREQUENT)?,
+        drill.phase("silent", arguments.silent, Faults::SILENCE)?,
+        drill.phase("back", CALM, Faults::NONE)?,
     ];
     drill.check_phases(&phases)?;
     drill.check_faults()?;

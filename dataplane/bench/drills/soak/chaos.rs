@@ -38,24 +38,6 @@ const COMPACTION_GAUGE: &str = "millrace_compaction_running";
 const WRITES: &[&str] = &["put", "put_part", "copy", "begin", "complete"];
 const DELETES: &[&str] = &["delete"];
 
-/// A burst: three of ten calls refused, and some of the rest lost or slow.
-const BURST: Faults = Faults {
-    slow_down_permille: 300,
-    lost_reply_permille: 100,
-    slow_body_permille: 50,
-    silent: false,
-};
-const NONE: Faults = Faults {
-    slow_down_permille: 0,
-    lost_reply_permille: 0,
-    slow_body_permille: 0,
-    silent: false,
-};
-const SILENCE: Faults = Faults {
-    silent: true,
-    ..NONE
-};
-
 /// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -194,14 +176,14 @@ impl<'a> Chaos<'a> {
                 self.aim(event, world)
             }
             Event::KillInOutage => {
-                self.proxy.set(SILENCE);
+                self.proxy.set(Faults::SILENCE);
                 let outage = Duration::from_millis(self.random.u64(OUTAGE_MS));
                 self.watch(&mut world, outage / 2)?;
                 // What partitions hold is told by objects: the next broker may have to wait for the
                 // bucket before it serves.
                 let (mut world, started) = self.kill_and_start(event, world)?;
                 self.watch(&mut world, outage / 2)?;
-                self.proxy.set(NONE);
+                self.proxy.set(Faults::NONE);
                 world.workers.first_ack(&mut world.running, started)?;
                 Ok(world)
             }
@@ -217,12 +199,12 @@ impl<'a> Chaos<'a> {
             }
             Event::Burst | Event::Outage => {
                 let (faults, length_ms) = match event {
-                    Event::Burst => (BURST, self.random.u64(BURST_MS)),
-                    _ => (SILENCE, self.random.u64(OUTAGE_MS)),
+                    Event::Burst => (Faults::FREQUENT, self.random.u64(BURST_MS)),
+                    _ => (Faults::SILENCE, self.random.u64(OUTAGE_MS)),
                 };
                 self.proxy.set(faults);
                 self.watch(&mut world, Duration::from_millis(length_ms))?;
-                self.proxy.set(NONE);
+                self.proxy.set(Faults::NONE);
                 *self.counts.entry(event).or_default() += 1;
                 Ok(world)
             }

@@ -43,9 +43,7 @@ const SAMPLE: Duration = Duration::from_secs(1);
 /// In peace, one call in twenty is refused all the same: S3 is never without.
 const PEACE: Faults = Faults {
     slow_down_permille: 50,
-    lost_reply_permille: 0,
-    slow_body_permille: 0,
-    silent: false,
+    ..Faults::NONE
 };
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -41,6 +41,28 @@ pub struct Faults {
     pub silent: bool,
 }
 
+impl Faults {
+    /// None at all.
+    pub const NONE: Self = Self {
+        slow_down_permille: 0,
+        lost_reply_permille: 0,
+        slow_body_permille: 0,
+        silent: false,
+    };
+    /// Three of ten requests are refused, and some of the rest are lost or slow.
+    pub const FREQUENT: Self = Self {
+        slow_down_permille: 300,
+        lost_reply_permille: 100,
+        slow_body_permille: 50,
+        silent: false,
+    };
+    /// An outage.
+    pub const SILENCE: Self = Self {
+        silent: true,
+        ..Self::NONE
+    };
+}
+
 /// What becomes of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
