@@ -34,12 +34,37 @@ const NO_AUTO_CREATE_FROM: i16 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Refresh {
     interests: Mutex<Interests>,
+    /// What the next request is about.
+    scope: Mutex<Scope>,
     /// Wakes the task for a refresh that nobody waits for.
     wake: Wake,
     /// Numbers the callers.
     tickets: AtomicU64,
     /// Held during a request.
     served: tokio::sync::Mutex<Served>,
+}
+
+/// Topics that a request is about.
+#[derive(Debug, Default)]
+struct Scope {
+    /// All of interest.
+    is_all: bool,
+    names: HashSet<Arc<str>>,
+}
+
+impl Scope {
+    fn all() -> Self {
+        let names = HashSet::new();
+        Self {
+            is_all: true,
+            names,
+        }
+    }
+
+    fn add(&mut self, names: &[&str]) {
+        self.is_all |= names.is_empty();
+        self.names.extend(names.iter().map(|&name| Arc::from(name)));
+    }
 }
 
 /// The last request for metadata.
@@ -77,22 +102,24 @@ impl Client {
         self.inner.refresh.wake.notify_one();
     }
 
-    /// Asks a broker about these topics and all others of interest. Concurrent callers share
-    /// requests.
+    /// Asks a broker about these topics, or about all of interest where none are given. Concurrent
+    /// callers share requests.
     pub(crate) async fn refresh_topics(
         &self,
         names: &[&str],
     ) -> Result<Arc<Metadata>, RequestError> {
         let interests: Vec<_> = names.iter().map(|name| self.interest(name)).collect();
+        self.inner.refresh.scope.lock().add(names);
         let ticket = self.inner.refresh.tickets.fetch_add(1, Ordering::SeqCst);
         let mut served = self.inner.refresh.served.lock().await;
         if served.before > ticket {
             let error = served.error.clone();
             return error.map_or_else(|| Ok(self.metadata()), Err);
         }
-        // Every caller that has a number by now has also registered its interest.
+        // Every caller that has a number by now has also said which topics it wants.
         let serves = self.inner.refresh.tickets.load(Ordering::SeqCst);
-        let mut metadata = self.ask().await;
+        let scope = std::mem::take(&mut *self.inner.refresh.scope.lock());
+        let mut metadata = self.ask(scope).await;
         if let Err(RequestError::Broker(error)) = &metadata
             && error.code == ErrorCode::REBOOTSTRAP_REQUIRED
         {
@@ -100,7 +127,7 @@ impl Client {
             tracing::warn!("the cluster asks the client to start over with its bootstrap servers");
             let forgotten = self.inner.cache.lock().forget_brokers();
             self.inner.metadata.send_replace(forgotten);
-            metadata = self.ask().await;
+            metadata = self.ask(Scope::all()).await;
         }
         *served = Served {
             before: serves,
@@ -110,11 +137,11 @@ impl Client {
         metadata
     }
 
-    async fn ask(&self) -> Result<Arc<Metadata>, RequestError> {
-        let names: Vec<Arc<str>> = {
-            let interests = self.inner.refresh.interests.lock();
-            interests.keys().cloned().collect()
-        };
+    async fn ask(&self, scope: Scope) -> Result<Arc<Metadata>, RequestError> {
+        let mut names = scope.names;
+        if scope.is_all {
+            names.extend(self.inner.refresh.interests.lock().keys().cloned());
+        }
         let topic = |name: &Arc<str>| {
             let name = TopicName(StrBytes::from_string(name.to_string()));
             MetadataRequestTopic::default().with_name(Some(name))
@@ -138,8 +165,9 @@ impl Client {
             .await?;
         BrokerError::check(response.error_code, None)?;
         let mut cache = self.inner.cache.lock();
-        let asked: HashSet<&str> = names.iter().map(|name| &**name).collect();
-        cache.retain(|name| asked.contains(name));
+        let interests = self.inner.refresh.interests.lock();
+        cache.retain(|name| interests.contains_key(name));
+        drop(interests);
         let metadata = cache.update(&response);
         self.inner.metadata.send_replace(Arc::clone(&metadata));
         drop(cache);

@@ -110,6 +110,8 @@ struct State {
     requests: HashMap<ApiKey, Vec<(i32, Duration)>>,
     message_bytes_max: usize,
     asks_to_rebootstrap: bool,
+    /// The topics of each Metadata request.
+    asked: Vec<Vec<String>>,
     /// Topics that Metadata does not tell.
     hidden: HashSet<String>,
     start: Option<tokio::time::Instant>,
@@ -267,6 +269,11 @@ impl Cluster {
         self.state().topics[topic].partitions[partition].batches
     }
 
+    /// The topics of each Metadata request so far.
+    pub(crate) fn asked(&self) -> Vec<Vec<String>> {
+        self.state().asked.clone()
+    }
+
     /// Broker and time of each request of an API.
     pub(crate) fn requests(&self, api_key: ApiKey) -> Vec<(i32, Duration)> {
         self.state()
@@ -412,6 +419,9 @@ impl Cluster {
     fn metadata(&self, request: &Request) -> MetadataResponse {
         let asked: MetadataRequest = decode(request).expect("a Metadata request");
         let mut state = self.state();
+        let names = asked.topics.iter().flatten();
+        let names = names.filter_map(|topic| Some(topic.name.as_ref()?.to_string()));
+        state.asked.push(names.collect());
         if std::mem::take(&mut state.asks_to_rebootstrap) {
             let code = ErrorCode::RebootstrapRequired.code();
             return MetadataResponse::default().with_error_code(code);

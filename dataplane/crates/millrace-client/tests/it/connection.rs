@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use millrace_client::{
-    BoxFuture, Client, ErrorCode, RequestError,
+    BoxFuture, Client, ErrorCode, Producer, ProducerConfig, ProducerRecord, RequestError,
     transport::{Authenticate, SaslExchange},
 };
 use millrace_wire::ApiKey;
@@ -113,6 +113,27 @@ async fn callers_share_metadata_requests() {
     }
     let requests = cluster.requests(ApiKey::Metadata).len();
     assert!(requests <= 3, "{requests} requests");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_topic_is_asked_for_alone_and_an_old_one_is_kept_fresh() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    cluster.create("u", 1);
+    let config = cluster.config(1);
+    let max_age = config.metadata_max_age;
+    let client = Client::new(config);
+    let producer = Producer::new(&client, ProducerConfig::default()).expect("legal");
+    for topic in ["t", "u"] {
+        let record = ProducerRecord::to(topic).value(b"v");
+        let delivery = producer.send(record).await.expect("accepted");
+        delivery.await.expect("stored");
+    }
+    assert_eq!(cluster.asked(), [["t"], ["u"]]);
+    tokio::time::sleep(max_age).await;
+    let mut refreshed = cluster.asked().pop().expect("asked");
+    refreshed.sort();
+    assert_eq!(refreshed, ["t", "u"]);
 }
 
 #[tokio::test(start_paused = true)]
