@@ -9,7 +9,7 @@ mod arguments;
 mod steady;
 mod topic;
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{fs, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use millrace_bench::{
     broker::{Home, Running, Settings, files_below},
@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     arguments::{Arguments, USAGE},
-    steady::Steady,
+    steady::SteadyProducer,
     topic::Topic,
 };
 
@@ -40,6 +40,10 @@ const P99_RATIO_MAX: f64 = 2.0;
 /// What may be left of the topic beside its live keys and its active part: the active part begins where a segment of the partition's
 /// table begins, and such a segment can be the 128th part of the log. The rest is headers.
 const LEFT_OVER_PART: u64 = 64;
+/// Headers of batches, and records of unequal size, make the size of a topic differ from that of its records.
+const SIZE_ERROR_PART: u64 = 10;
+/// The bucket holds the other topic's objects, too.
+const OBJECTS_FACTOR: u64 = 2;
 
 fn main() -> ExitCode {
     millrace_bench::drill::main("compaction", USAGE, Arguments::parse, drill)
@@ -55,23 +59,33 @@ fn drill(arguments: &Arguments) -> Result<(), String> {
             .map(|folder| format!("0@file://{}", folder.display())),
         lines: lines(arguments.baseline_mib),
     };
+    if let Some(bucket) = arguments.bucket.as_ref().filter(|bucket| bucket.exists()) {
+        let bucket = bucket.display();
+        return Err(format!("--bucket: {bucket} exists: name a new folder"));
+    }
     let home = Home::create(&arguments.files.program, &arguments.files.work, &settings)?;
+    let home = Arc::new(home);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("starting a runtime: {error}"))?;
     let outcome = runtime.block_on(measure(arguments, &home));
-    conclude(&home, 0, arguments.files.json.as_deref(), outcome)
+    conclude(&home, topic::SEED, arguments.files.json.as_deref(), outcome)?;
+    match &arguments.bucket {
+        Some(bucket) => fs::remove_dir_all(bucket)
+            .map_err(|error| format!("{} cannot be removed: {error}", bucket.display())),
+        None => Ok(()),
+    }
 }
 
-async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<String>), String> {
+async fn measure(arguments: &Arguments, home: &Arc<Home>) -> Result<(Value, Vec<String>), String> {
     let clock = SystemClock::shared();
     let running = home.start_and_wait()?;
     let client = client(home);
     let bucket = arguments.bucket.clone();
     let bucket = bucket.unwrap_or_else(|| home.folder().join("objects"));
     let topic = Topic::create(&client, arguments).await?;
-    let steady = Steady::create(&client, arguments.rate).await?;
+    let steady = SteadyProducer::create(&client, arguments.rate).await?;
     let started = clock.now();
     let last_values = topic.fill(&client).await?;
     let filled = clock.now() - started;
@@ -81,18 +95,18 @@ async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<Strin
     let idle_percent = wait_until_quiet(Patience::THOROUGH);
 
     let seconds = Duration::from_secs(arguments.seconds as u64);
-    let before = steady.until(tokio::time::sleep(seconds)).await?;
+    let before = steady.produce_while(poll_for(home, seconds)).await?.0;
     topic.let_compact(&client).await?;
     let cpu = cpu(&running)?;
     let started = clock.now();
     let done = until_compacted(home, &clock);
-    let (during, compacted) = steady.through(done).await?;
+    let (during, compacted) = steady.produce_while(done).await?;
     let took = clock.now() - started;
     let cpu = self::cpu(&running)?.saturating_sub(cpu);
     let left = topic.size(&client).await?;
     let resident = running.resident_bytes()?;
     let objects = until_deleted(&bucket, left, &clock).await;
-    topic.check(&client, &last_values).await?;
+    let records_left = topic.check(&client, &last_values).await?;
 
     let ratio = |percentile: fn(&millrace_perf::LatencySummary) -> f64| {
         let of = |latencies: &Latencies| latencies.summary().map(|summary| percentile(&summary));
@@ -108,6 +122,7 @@ async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<Strin
         "filled_s": filled.as_secs_f64(),
         "live_mib": live >> 20,
         "left_mib": left >> 20,
+        "left_records": records_left,
         "compacted_s": took.as_secs_f64(),
         "compacted_mib_per_s": (size >> 20) as f64 / took.as_secs_f64(),
         "runs": compacted["runs"],
@@ -124,11 +139,26 @@ async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<Strin
         "idle_percent_before": idle_percent,
     });
     let mut failures = Vec::new();
-    if left > live + size / LEFT_OVER_PART {
+    let read = records_left * topic::RECORD_BYTES;
+    if read.max(left) > live + size / LEFT_OVER_PART {
         failures.push(format!(
-            "{} MiB are left of {} MiB that are live",
+            "{} MiB are left, and {} MiB of them can be read, of {} MiB that are live",
             left >> 20,
+            read >> 20,
             live >> 20
+        ));
+    }
+    if left.abs_diff(read) > read / SIZE_ERROR_PART {
+        failures.push(format!(
+            "the broker says that {} MiB are left, but {} MiB can be read",
+            left >> 20,
+            read >> 20
+        ));
+    }
+    if objects >= OBJECTS_FACTOR * left {
+        failures.push(format!(
+            "the bucket still holds {} MiB: what was replaced is not deleted",
+            objects >> 20
         ));
     }
     if arguments.is_full && p99_ratio > P99_RATIO_MAX {
@@ -181,13 +211,28 @@ async fn until_uploaded(home: &Home, clock: &SharedClock) -> Result<(), String> 
     }
 }
 
+/// Looks at the broker for so long as often as [`until_compacted`] does: that costs the producer the same before and during.
+async fn poll_for(home: &Arc<Home>, time: Duration) -> Result<(), String> {
+    for _ in 0..time.as_millis() / POLL.as_millis() {
+        status(home).await?;
+    }
+    Ok(())
+}
+
+/// What `/v1/status` says, after a pause.
+async fn status(home: &Arc<Home>) -> Result<Value, String> {
+    tokio::time::sleep(POLL).await;
+    let home = Arc::clone(home);
+    let status = tokio::task::spawn_blocking(move || home.get("/v1/status")).await;
+    let status = status.map_err(|error| error.to_string())??;
+    serde_json::from_str(&status).map_err(|error| error.to_string())
+}
+
 /// Waits until a compaction has ended and no other is due. Gives what `/v1/status` says about all of them.
-async fn until_compacted(home: &Home, clock: &SharedClock) -> Result<Value, String> {
+async fn until_compacted(home: &Arc<Home>, clock: &SharedClock) -> Result<Value, String> {
     let started = clock.now();
     loop {
-        tokio::time::sleep(POLL).await;
-        let status = home.get("/v1/status")?;
-        let mut status: Value = serde_json::from_str(&status).map_err(|error| error.to_string())?;
+        let mut status = status(home).await?;
         let compaction = status["log_compaction"].take();
         if let Some(failure) = compaction["failures"].get(0) {
             return Err(format!("the compaction failed: {failure}"));
@@ -207,7 +252,7 @@ async fn until_deleted(bucket: &Path, left: u64, clock: &SharedClock) -> u64 {
     let started = clock.now();
     loop {
         let (_, bytes) = files_below(bucket);
-        if bytes < 2 * left || clock.now() - started > DELETED_WITHIN {
+        if bytes < OBJECTS_FACTOR * left || clock.now() - started > DELETED_WITHIN {
             return bytes;
         }
         tokio::time::sleep(POLL).await;

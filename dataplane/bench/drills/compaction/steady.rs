@@ -13,13 +13,13 @@ const RECORD_BYTES: usize = 1_024;
 const BURST: Duration = Duration::from_millis(5);
 
 /// The producer, which writes while something is waited for.
-pub(crate) struct Steady {
+pub(crate) struct SteadyProducer {
     producer: Producer,
     clock: SharedClock,
     records_per_burst: usize,
 }
 
-impl Steady {
+impl SteadyProducer {
     pub(crate) async fn create(client: &Client, rate: usize) -> Result<Self, String> {
         let topic = NewTopic::new(TOPIC).partitions(1);
         let created = Admin::new(client).create_topics(&[topic]).await;
@@ -37,17 +37,8 @@ impl Steady {
         })
     }
 
-    /// Writes until `end` is ready.
-    pub(crate) async fn until(&self, end: impl Future<Output = ()>) -> Result<Latencies, String> {
-        let end = async {
-            end.await;
-            Ok(())
-        };
-        Ok(self.through(end).await?.0)
-    }
-
     /// Writes until `end` is ready, and gives what it gave.
-    pub(crate) async fn through<T>(
+    pub(crate) async fn produce_while<T>(
         &self,
         end: impl Future<Output = Result<T, String>>,
     ) -> Result<(Latencies, T), String> {

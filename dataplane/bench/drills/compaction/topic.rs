@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::arguments::Arguments;
 
 const NAME: &str = "compacted";
-const RECORD_BYTES: u64 = 1_024;
+pub(crate) const RECORD_BYTES: u64 = 1_024;
 /// `segment.bytes`: the newest part, which is not compacted.
 pub(crate) const ACTIVE_BYTES: u64 = 16 << 20;
 /// While the topic is filled, nothing is old enough.
@@ -22,7 +22,9 @@ const LAG_MS: &str = "604800000";
 /// Without a record for so long, there is none.
 const SILENCE: Duration = Duration::from_secs(60);
 /// The keys follow from it.
-const SEED: u64 = 7;
+pub(crate) const SEED: u64 = 7;
+/// Every tenth key is written once, at the beginning: its value survives only where old records are kept.
+const OLD_KEYS_PART: u64 = 10;
 
 /// The topic that is compacted.
 pub(crate) struct Topic {
@@ -71,7 +73,7 @@ impl Topic {
         for number in 0..self.records {
             let key = match number < self.keys {
                 true => number,
-                false => random.u64(0..self.keys),
+                false => self.changing_key(&mut random),
             };
             last[key as usize] = number;
             value[..8].copy_from_slice(&number.to_be_bytes());
@@ -89,6 +91,15 @@ impl Topic {
             newest.await.map_err(|error| format!("filling: {error}"))?;
         }
         Ok(last)
+    }
+
+    fn changing_key(&self, random: &mut fastrand::Rng) -> u64 {
+        loop {
+            let key = random.u64(0..self.keys);
+            if key % OLD_KEYS_PART != 0 {
+                return key;
+            }
+        }
     }
 
     /// Its bytes at the broker.
@@ -110,8 +121,8 @@ impl Topic {
         Ok(())
     }
 
-    /// Reads the topic and compares the last value of each key.
-    pub(crate) async fn check(&self, client: &Client, expected: &[u64]) -> Result<(), String> {
+    /// Reads the topic and compares the last value of each key. Gives how many records there are.
+    pub(crate) async fn check(&self, client: &Client, expected: &[u64]) -> Result<u64, String> {
         let failed = |error: ConsumerError| format!("reading the compacted topic: {error}");
         let consumer = Consumer::new(client, ConsumerConfig::default());
         let ends = consumer.end_offsets(&[partition()]).await.map_err(failed)?;
@@ -120,7 +131,7 @@ impl Topic {
             .assign([partition()], StartAt::Beginning)
             .map_err(failed)?;
         let mut found = vec![None; expected.len()];
-        let mut next = 0;
+        let (mut next, mut count) = (0, 0);
         while next < end {
             let batch = timeout(SILENCE, consumer.next_batch()).await;
             let batch = batch.map_err(|_| format!("the topic cannot be read from {next} on"))?;
@@ -128,6 +139,7 @@ impl Topic {
             next = batch.next_offset();
             while let Some(record) = batch.next_ref() {
                 let record = record.map_err(failed)?;
+                count += 1;
                 let key = record.key.and_then(number).map(|key| key as usize);
                 let slot = key.and_then(|key| found.get_mut(key));
                 *slot.ok_or("a record has a key that nobody wrote")? =
@@ -138,7 +150,7 @@ impl Topic {
         let wrong = expected.iter().zip(&found);
         let wrong = wrong.filter(|&(expected, found)| Some(*expected) != *found);
         match wrong.count() {
-            0 => Ok(()),
+            0 => Ok(count),
             wrong => Err(format!("{wrong} keys do not have their last values")),
         }
     }

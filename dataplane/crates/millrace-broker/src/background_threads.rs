@@ -44,7 +44,8 @@ impl BackgroundThreads {
 /// Of the calling thread; elsewhere than on Linux the call is about the whole process.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(NICE) {
+    // The threads that one of them starts begin with its priority: it is set, not lowered once more.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::warn!(%error, "catch-up reads and compaction have the same priority as appends");
     }
 }

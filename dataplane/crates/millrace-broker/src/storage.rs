@@ -163,8 +163,10 @@ pub enum StorageError {
         /// As the instance says.
         zone: String,
     },
-    /// The threads that read from the bucket.
-    #[error("the threads that read from the bucket cannot be started: {0}")]
+    /// The threads that read from the bucket and compact.
+    #[error(
+        "the background threads, which read from the bucket and compact, cannot be started: {0}"
+    )]
     Threads(io::Error),
     /// The thread that slows the device down, where that is asked for.
     #[error("s3.wal.path: the shape_* parameters need a thread, which the system refuses: {0}")]
@@ -256,7 +258,7 @@ pub(crate) struct Storage {
     _backup: Option<AbortOnDropHandle<()>>,
     _bucket_check: Option<AbortOnDropHandle<()>>,
     /// Last: what the others still read ends with it.
-    _reads: BackgroundThreads,
+    _background: BackgroundThreads,
 }
 
 impl Storage {
@@ -268,8 +270,12 @@ impl Storage {
         seams: &Seams,
     ) -> Result<Self, StorageError> {
         let Seams { clock, random, .. } = seams.clone();
-        let reads = BackgroundThreads::start().map_err(StorageError::Threads)?;
-        let bucket = open_bucket(&config.storage.bucket, &reads, seams)?;
+        let background = BackgroundThreads::start().map_err(StorageError::Threads)?;
+        let seams = &Seams {
+            tasks: seams.tasks.with_background(background.handle()),
+            ..seams.clone()
+        };
+        let bucket = open_bucket(&config.storage.bucket, &background, seams)?;
         let Owned {
             meta,
             membership,
@@ -303,7 +309,7 @@ impl Storage {
             random,
             cluster_id: cluster_id.clone(),
             node: (config.node_id, node_epoch),
-            tasks: seams.tasks.with_background(reads.handle()),
+            tasks: seams.tasks.clone(),
             config: stream_config(&effective),
         })
         .await?;
@@ -330,10 +336,10 @@ impl Storage {
             cluster_id,
             node_epoch,
             held_back,
-            tasks: seams.tasks.with_background(reads.handle()),
+            tasks: seams.tasks.clone(),
             _backup: backup,
             _bucket_check: bucket_check,
-            _reads: reads,
+            _background: background,
         })
     }
 }
@@ -452,7 +458,7 @@ fn check_later(
 
 pub(crate) fn open_bucket(
     uri: &BucketUri,
-    reads: &BackgroundThreads,
+    background: &BackgroundThreads,
     seams: &Seams,
 ) -> Result<ObjectStorage, StorageError> {
     let open = || -> Result<Arc<dyn Bucket>, StorageError> {
@@ -465,7 +471,7 @@ pub(crate) fn open_bucket(
         })?;
         Ok(Arc::new(opened))
     };
-    let bucket = ReadsApart::new(open()?, open()?, reads.handle());
+    let bucket = ReadsApart::new(open()?, open()?, background.handle());
     let Seams { clock, random, .. } = seams.clone();
     let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
     Ok(ObjectStorage::over(bucket, retry, timeout, clock, random))

@@ -288,12 +288,29 @@ impl Segments {
     /// The batches between two offsets, both where a batch begins, have become `removed` bytes smaller, all of them in the same
     /// proportion as far as is known here. Segments are split there: a log is compacted in many small ranges, and what one has lost
     /// must not count as lost by the rest of its segment.
+    ///
+    /// What a range has lost may be more than it had by proportion inside its segment. Its neighbours had less, then: they lose the
+    /// rest, so that the sum of all stays right.
     pub(crate) fn shrink(&mut self, (from, to): (Offset, Offset), removed: u64) {
+        if removed == 0 {
+            return;
+        }
         self.split_at(from);
         self.split_at(to);
+        let rest = self.shrink_range((from, to), removed);
+        if let Some(first) = self.list.front() {
+            self.shrink_range((first.base_offset, self.end), rest);
+        }
+        if self.list.len() > SEGMENTS_MAX {
+            self.join();
+        }
+    }
+
+    /// Gives what the range was too small to lose.
+    fn shrink_range(&mut self, (from, to): (Offset, Offset), asked: u64) -> u64 {
         let (begin, end) = (self.position_of(from), self.position_of(to));
         let whole = end.saturating_sub(begin);
-        let removed = removed.min(whole);
+        let removed = asked.min(whole);
         let shrunk = |position: u64| {
             let within = u128::from(position.clamp(begin, end) - begin);
             let gone = within * u128::from(removed) / u128::from(whole.max(1));
@@ -303,9 +320,7 @@ impl Segments {
             segment.position = shrunk(segment.position);
         }
         self.position = shrunk(self.position);
-        if self.list.len() > SEGMENTS_MAX {
-            self.join();
-        }
+        asked - removed
     }
 
     /// Makes a segment begin at `offset`, if there is one around it.
@@ -331,7 +346,11 @@ impl Segments {
         let behind = self
             .list
             .partition_point(|segment| segment.base_offset <= offset);
-        let at = behind.saturating_sub(1);
+        let mut at = behind.saturating_sub(1);
+        // A segment that was split has its timestamp in all its parts: the whole one began before the first of them.
+        while at > 0 && self.list[at - 1].max_timestamp == self.list[at].max_timestamp {
+            at -= 1;
+        }
         match at.checked_sub(1) {
             Some(before) => self.list.get(before).map(|before| before.max_timestamp),
             None if self.list.len() == 1 => Some(self.opened_at),

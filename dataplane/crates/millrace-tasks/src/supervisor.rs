@@ -69,8 +69,15 @@ impl<T: Outcome, E: fmt::Display> Outcome for Result<T, E> {
 #[derive(Clone, Default)]
 pub struct Supervisor {
     shared: Arc<Shared>,
-    /// Where background tasks run; the current runtime unless set.
-    background: Option<Handle>,
+    /// The current runtime unless set.
+    runtimes: Option<Runtimes>,
+}
+
+/// Where tasks run, whoever spawns them.
+#[derive(Clone)]
+struct Runtimes {
+    foreground: Handle,
+    background: Handle,
 }
 
 #[derive(Default)]
@@ -99,21 +106,28 @@ impl Supervisor {
         };
         Self {
             shared: Arc::new(shared),
-            background: None,
+            runtimes: None,
         }
     }
 
-    /// The same supervisor, whose [background tasks](Supervisor::spawn_background) run on this runtime; in a simulation, which has
-    /// one thread, on the current one.
+    /// The same supervisor, whose [background tasks](Supervisor::spawn_background) run on this runtime, and all others on the
+    /// current one, even where a background task spawns them; in a simulation, which has one thread, all on the current one.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     #[must_use]
-    pub fn with_background(&self, runtime: Handle) -> Self {
+    pub fn with_background(&self, background: Handle) -> Self {
+        let runtimes = || Runtimes {
+            foreground: Handle::current(),
+            background,
+        };
         Self {
             shared: Arc::clone(&self.shared),
-            background: self.shared.gate.is_none().then_some(runtime),
+            runtimes: self.shared.gate.is_none().then(runtimes),
         }
     }
 
-    /// Spawns a task on the current tokio runtime. Aborting it is not a failure.
+    /// Spawns a task. Aborting it is not a failure.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -121,8 +135,11 @@ impl Supervisor {
     where
         F: Future<Output: Outcome> + Send + 'static,
     {
-        // Not supervised: this is the supervisor.
-        tokio::spawn(self.supervised(task, future))
+        match &self.runtimes {
+            Some(runtimes) => self.spawn_on(&runtimes.foreground, task, future),
+            // Not supervised: this is the supervisor.
+            None => tokio::spawn(self.supervised(task, future)),
+        }
     }
 
     /// Spawns a task that yields to all others when the processor is busy: on the background runtime, or on the current one where
@@ -134,13 +151,13 @@ impl Supervisor {
     where
         F: Future<Output: Outcome> + Send + 'static,
     {
-        match &self.background {
-            Some(runtime) => self.spawn_on(runtime, task, future),
+        match &self.runtimes {
+            Some(runtimes) => self.spawn_on(&runtimes.background, task, future),
             None => self.spawn(task, future),
         }
     }
 
-    /// The same on another runtime.
+    /// Spawns a task on this runtime.
     pub fn spawn_on<F>(&self, runtime: &Handle, task: Task, future: F) -> JoinHandle<()>
     where
         F: Future<Output: Outcome> + Send + 'static,

@@ -125,8 +125,8 @@ pub async fn recover(
     seams: Seams,
 ) -> Result<RecoveryReport, RecoverError> {
     let folder = DataFolder::lock(&config.data_dir)?;
-    let reads = BackgroundThreads::start().map_err(StorageError::Threads)?;
-    let bucket = open_bucket(&config.storage.bucket, &reads, &seams)?;
+    let background = BackgroundThreads::start().map_err(StorageError::Threads)?;
+    let bucket = open_bucket(&config.storage.bucket, &background, &seams)?;
     let scratch = NewMetadata::beside(&folder.metadata_file())?;
     let chain = Chain::new(bucket.clone(), config.node_id);
     let mut restored = restore(&chain, &scratch.file, options.at_ms).await?;

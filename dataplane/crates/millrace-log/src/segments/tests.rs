@@ -268,6 +268,54 @@ fn many_ranges_shrink_to_what_is_left_of_them() {
     );
 }
 
+/// Large and small records alternate inside of segments, and most of what is left stays from cycle to cycle: the sum of what
+/// each compaction has removed is right all the same.
+#[test]
+fn ranges_that_lose_more_than_their_share_keep_the_sum_right() {
+    let mut segments = Segments::default();
+    let mut sizes = Vec::new();
+    for n in 0..4_096u64 {
+        let bytes = if n / 16 % 2 == 0 { 8 << 20 } else { 64 << 10 };
+        sizes.push(bytes);
+        segments.append(Appended {
+            base_offset: n,
+            end_offset: n + 1,
+            max_timestamp: n as i64,
+            bytes,
+        });
+    }
+    for cycle in 0..6 {
+        for from in (0..4_096).step_by(16) {
+            let range = &mut sizes[from..from + 16];
+            let before: u64 = range.iter().sum();
+            for (n, size) in range.iter_mut().enumerate() {
+                *size = if n % 6 == cycle { *size / 10 } else { *size };
+            }
+            let removed = before - range.iter().sum::<u64>();
+            segments.shrink((from as u64, from as u64 + 16), removed);
+        }
+        assert_eq!(segments.size_bytes(), sizes.iter().sum::<u64>());
+    }
+}
+
+#[test]
+fn the_parts_of_a_split_segment_began_when_it_did() {
+    let mut segments = Segments::default();
+    for n in 0..40 {
+        segments.append(Appended {
+            base_offset: n,
+            end_offset: n + 1,
+            max_timestamp: n as i64 * 1_000,
+            bytes: 100,
+        });
+    }
+    let before: Vec<_> = (0..40).map(|at| segments.begins_at(at)).collect();
+    segments.shrink((3, 7), 100);
+    segments.shrink((13, 27), 100);
+    let after: Vec<_> = (0..40).map(|at| segments.begins_at(at)).collect();
+    assert_eq!(before, after);
+}
+
 proptest! {
     /// Whatever shrinks, sizes stay consistent, and what lies outside of the range keeps its bytes.
     #[test]

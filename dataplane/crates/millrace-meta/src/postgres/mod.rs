@@ -33,6 +33,7 @@ use millrace_model::{
     NodeEpoch, NodeId, ObjectId, Offset, StreamId, StreamRange, TopicName, TopicPartition,
 };
 use sqlx::PgPool;
+use tokio::runtime::Handle;
 
 pub use self::connect::{OpenError, PostgresOptions};
 use self::{
@@ -60,6 +61,8 @@ pub struct PostgresMeta {
     lookups: Arc<Lookups>,
     retired_retention: Duration,
     lease_ttl: Duration,
+    /// Where connections are opened, whoever begins: a connection is served where it was opened, and others use it later.
+    runtime: Handle,
 }
 
 impl PostgresMeta {
@@ -80,6 +83,7 @@ impl PostgresMeta {
             lookups: Arc::new(Lookups::new(lookups)),
             retired_retention: options.retired_retention,
             lease_ttl: options.lease_ttl,
+            runtime: Handle::current(),
         })
     }
 
@@ -91,7 +95,12 @@ impl PostgresMeta {
     }
 
     async fn begin(&self) -> Result<Tx, StoreFailure> {
-        Tx::begin(&self.pool).await
+        let pool = self.pool.clone();
+        // Not supervised: awaited.
+        let begun = self.runtime.spawn(async move { Tx::begin(&pool).await });
+        begun
+            .await
+            .unwrap_or_else(|error| Err(StoreFailure::Database(Box::new(error))))
     }
 }
 

@@ -44,7 +44,10 @@ use sqlx::{
     migrate::MigrateError,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::{Mutex, MutexGuard, Notify, watch};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex, MutexGuard, Notify, watch},
+};
 
 pub use self::backup::{BackupSource, Captured, ChangedPages, FilePart, SnapshotStart};
 pub use self::identity::{Floors, MetaIdentity, read_identity, unknown_streams};
@@ -129,6 +132,8 @@ struct Inner {
     backup_wanted: Notify,
     clock: SharedClock,
     options: SqliteOptions,
+    /// Where changes run, whoever asks for them: they hold the writer, and must not hold it at the priority of background threads.
+    runtime: Handle,
 }
 
 impl SqliteMeta {
@@ -175,6 +180,7 @@ impl SqliteMeta {
             backup_wanted: Notify::new(),
             clock,
             options,
+            runtime: Handle::current(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -208,7 +214,7 @@ impl SqliteMeta {
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         // Not supervised: awaited.
-        let change = tokio::spawn(change(Arc::clone(&self.inner)));
+        let change = self.inner.runtime.spawn(change(Arc::clone(&self.inner)));
         change
             .await
             .unwrap_or_else(|error| Err(StoreFailure::Database(Box::new(error)).into()))

@@ -9,27 +9,27 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use super::{Bucket, BucketError, BucketLayer};
 use crate::ObjectKey;
 
-/// A bucket whose objects are read on another runtime than everything else is done on, and through
-/// another client, since a client's connections run where they were made.
+/// A bucket whose objects are read on a background runtime, whoever asks. Everything else is done where it is asked for. Each
+/// runtime has a client of its own, since a client's connections run where they were made.
 ///
 /// Receiving hundreds of megabytes per second takes processor time in long turns. On the runtime that
 /// acknowledges appends, each of these turns would be a wait of a producer; the other one's threads can
 /// have a lower priority.
 #[derive(Debug)]
 pub struct ReadsApart<B> {
-    inner: B,
-    reads: Arc<B>,
+    foreground: B,
+    background: Arc<B>,
     runtime: Handle,
 }
 
 impl<B: Bucket> ReadsApart<B> {
-    /// Everything but reads goes to `inner`; those go to `reads`, which is the same bucket opened once
-    /// more, and run on `runtime`. Once that is gone, reads fail.
+    /// Two clients of one bucket: `background` is for reads, which run on `runtime`, and for what is asked for there. Once the
+    /// runtime is gone, reads fail.
     #[must_use]
-    pub fn new(inner: B, reads: B, runtime: Handle) -> Self {
+    pub fn new(foreground: B, background: B, runtime: Handle) -> Self {
         Self {
-            inner,
-            reads: Arc::new(reads),
+            foreground,
+            background: Arc::new(background),
             runtime,
         }
     }
@@ -43,7 +43,7 @@ impl<B: Bucket> ReadsApart<B> {
         F: Future<Output = Result<T, BucketError>> + Send + 'static,
     {
         // Not supervised: awaited.
-        let mut task = Aborting(self.runtime.spawn(read(Arc::clone(&self.reads))));
+        let mut task = Aborting(self.runtime.spawn(read(Arc::clone(&self.background))));
         match (&mut task.0).await {
             Ok(read) => read,
             Err(lost) => Err(BucketError::Failed(Box::new(lost))),
@@ -65,12 +65,16 @@ impl<B: Bucket> BucketLayer for ReadsApart<B> {
     type Inner = B;
 
     fn inner(&self) -> &B {
-        &self.inner
+        let current = Handle::try_current();
+        match current.is_ok_and(|current| current.id() == self.runtime.id()) {
+            true => &self.background,
+            false => &self.foreground,
+        }
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
         let key = key.clone();
-        self.run(|reads| async move { reads.get(&key, range).await })
+        self.run(|bucket| async move { bucket.get(&key, range).await })
             .await
     }
 
@@ -80,7 +84,7 @@ impl<B: Bucket> BucketLayer for ReadsApart<B> {
         pieces: &[Range<u64>],
     ) -> Result<Vec<Bytes>, BucketError> {
         let (key, pieces) = (key.clone(), pieces.to_vec());
-        self.run(|reads| async move { reads.get_pieces(&key, &pieces).await })
+        self.run(|bucket| async move { bucket.get_pieces(&key, &pieces).await })
             .await
     }
 }
@@ -94,9 +98,10 @@ mod tests {
     use super::*;
     use crate::bucket::{Body, StoreBucket};
 
-    /// Answers from memory, and tells on which thread it did; the key of object 2 never returns.
+    /// Answers from memory, and tells on which thread it did; the key of object 2 never returns. A PUT tells the client.
     #[derive(Debug)]
     struct Telling {
+        client: &'static str,
         memory: Arc<StoreBucket>,
         threads: Arc<parking_lot::Mutex<Vec<String>>>,
         left: Arc<parking_lot::Mutex<bool>>,
@@ -118,6 +123,11 @@ mod tests {
             &self.memory
         }
 
+        async fn put(&self, key: &ObjectKey, body: &Body) -> Result<(), BucketError> {
+            self.threads.lock().push(self.client.to_owned());
+            self.memory.put(key, body).await
+        }
+
         async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
             self.threads.lock().push(name);
@@ -129,17 +139,49 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn reads_run_over_there_and_end_with_whoever_waits() {
-        let apart = tokio::runtime::Builder::new_multi_thread()
+    fn background() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("apart")
             .enable_all()
             .build()
-            .expect("a runtime");
+            .expect("a runtime")
+    }
+
+    #[tokio::test]
+    async fn what_is_written_goes_through_the_client_of_the_runtime_that_asks() {
+        let apart = background();
+        let clients: Arc<parking_lot::Mutex<Vec<String>>> = Arc::default();
+        let telling = |client| Telling {
+            client,
+            memory: Arc::new(StoreBucket::memory()),
+            threads: Arc::clone(&clients),
+            left: Arc::default(),
+        };
+        let handle = apart.handle().clone();
+        let bucket = ReadsApart::new(telling("foreground"), telling("background"), handle);
+        let bucket = Arc::new(bucket);
+        let put = |id| {
+            let bucket = Arc::clone(&bucket);
+            let key = ObjectKey::of("c", ObjectId(id));
+            let body = Body::from(vec![Bytes::from_static(b"0123456789")]);
+            async move { Bucket::put(&*bucket, &key, &body).await }
+        };
+        put(1).await.expect("put");
+        let there = apart.spawn(put(2)).await.expect("no panic");
+        there.expect("put");
+        put(3).await.expect("put");
+        assert_eq!(*clients.lock(), ["foreground", "background", "foreground"]);
+        apart.shutdown_background();
+    }
+
+    #[tokio::test]
+    async fn reads_run_over_there_and_end_with_whoever_waits() {
+        let apart = background();
         let memory = Arc::new(StoreBucket::memory());
         let (threads, left) = (Arc::default(), Arc::default());
         let telling = || Telling {
+            client: "apart",
             memory: Arc::clone(&memory),
             threads: Arc::clone(&threads),
             left: Arc::clone(&left),

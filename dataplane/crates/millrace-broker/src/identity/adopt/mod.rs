@@ -87,7 +87,7 @@ pub struct Adoption {
     log: Log,
     floors: Floors,
     folder: DataFolder,
-    _reads: BackgroundThreads,
+    _background: BackgroundThreads,
 }
 
 /// What becomes of the log.
@@ -120,8 +120,8 @@ pub async fn prepare_adoption(
     seams: Seams,
 ) -> Result<Option<Adoption>, AdoptError> {
     let folder = DataFolder::lock(&config.data_dir)?;
-    let reads = BackgroundThreads::start().map_err(StorageError::Threads)?;
-    let bucket = open_bucket(&config.storage.bucket, &reads, &seams)?;
+    let background = BackgroundThreads::start().map_err(StorageError::Threads)?;
+    let bucket = open_bucket(&config.storage.bucket, &background, &seams)?;
     let Probe {
         sides,
         log,
@@ -171,7 +171,7 @@ pub async fn prepare_adoption(
         log,
         floors,
         folder,
-        _reads: reads,
+        _background: background,
     }))
 }
 
