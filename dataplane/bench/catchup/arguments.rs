@@ -16,6 +16,8 @@ usage: npm run bench:catchup -- [--quick] [--rounds N] [--only PROFILE]… [--js
                                  side_by_side_lru, tenth or no_limiter; may be repeated.
                                  Profiles that depend on another's result need main, too
   --json FILE                    also writes the results to this file; README.md lists the keys
+  --profile DIR                  in which stage the broker spends its CPU time in the main profile; needs
+                                 perf; stacks and flame graphs go to this folder
 The load, with the names of automq-perf-test.sh where it has them:
   --topics N                     (50)
   --partitions-per-topic N       (20)
@@ -60,6 +62,8 @@ pub(crate) struct Options {
     pub(crate) program: PathBuf,
     pub(crate) work: PathBuf,
     pub(crate) json: Option<PathBuf>,
+    /// Where profiles of the CPU go, if any are asked for.
+    pub(crate) cpu_profile: Option<PathBuf>,
 }
 
 /// What is written and read.
@@ -138,6 +142,7 @@ impl Options {
             program: broker_program()?,
             work: beside("../bench-catchup")?,
             json: None,
+            cpu_profile: None,
         })
     }
 
@@ -189,6 +194,7 @@ impl Options {
             "--program" => self.program = path(),
             "--work" => self.work = path(),
             "--json" => self.json = Some(path()),
+            "--profile" => self.cpu_profile = Some(path()),
             _ => return Ok(false),
         }
         Ok(true)

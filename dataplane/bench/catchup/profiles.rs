@@ -7,6 +7,7 @@ use millrace_bench::{
     latencies,
     machine::{Patience, pause, wait_until_quiet},
     producer::{ClientError, Connection},
+    profile::Profiler,
     usage::{cpu_time_of, peak_memory_kib},
 };
 use millrace_time::{SharedClock, SystemClock};
@@ -414,7 +415,20 @@ impl<'a> Bench<'a> {
             time_max: is_timed.then(|| self.timed()),
         };
         let clock = self.clock.clone();
-        watched(&mut self.stand, &clock, || readers::read(&plan, &clock))
+        let profiler = match &self.options.cpu_profile {
+            Some(folder) if profile == ProfileKey::Main => {
+                let pid = self.stand.broker_pid()?;
+                Some(Profiler::attach(&pid, folder, "catchup")?)
+            }
+            _ => None,
+        };
+        let (outcome, observed) =
+            watched(&mut self.stand, &clock, || readers::read(&plan, &clock))?;
+        if let Some(profiler) = profiler {
+            let gib = outcome.bytes() as f64 / GIB;
+            profiler.finish(gib)?.print("catchup");
+        }
+        Ok((outcome, observed))
     }
 
     /// One round of the bare client, over as many bytes as the backlog has.

@@ -16,6 +16,7 @@ pub mod machine;
 pub mod maven;
 pub mod process;
 pub mod producer;
+pub mod profile;
 pub mod s3_server;
 pub mod spread;
 pub mod usage;

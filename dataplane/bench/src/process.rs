@@ -104,6 +104,12 @@ impl Background {
         format!("{} ended: {status}\n{said}", self.name)
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// User and system time so far; nothing where it has ended.
     #[must_use]
     pub fn cpu_time(&self) -> Option<Duration> {

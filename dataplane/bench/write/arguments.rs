@@ -8,11 +8,13 @@ use crate::sections::SectionKey;
 
 pub(crate) const USAGE: &str = "\
 usage: npm run bench:write -- [--quick] [--rounds N] [--only SECTION]… [--load LOAD]…
-                              [--json FILE] [--work DIR]
+                              [--profile DIR] [--json FILE] [--work DIR]
   --quick         one round instead of five, less data, and only the sections of the main figures
   --rounds N      number of rounds
   --only SECTION  own_disk, ebs_like_1ms, ebs_like_5ms or small_records; may be repeated
   --load LOAD     only this load of the sections; may be repeated
+  --profile DIR   only Millrace, in which stage it spends its CPU time; needs perf; stacks and flame
+                  graphs go to this folder
   --json FILE     also writes the results to this file; README.md lists the keys
   --work DIR      where all contenders keep their data, on the disk to be measured
                   (target/bench-write)";
@@ -37,6 +39,8 @@ pub(crate) struct Options {
     pub(crate) sections: Vec<SectionKey>,
     /// Keys of loads; empty for all.
     pub(crate) loads: Vec<String>,
+    /// Where profiles go, if any are asked for.
+    pub(crate) profile: Option<PathBuf>,
     pub(crate) json: Option<PathBuf>,
     pub(crate) work: PathBuf,
 }
@@ -63,6 +67,7 @@ impl Command {
         let (mut quick, mut rounds, mut only) = (false, None, Vec::new());
         let mut loads = Vec::new();
         let (mut json, mut work) = (None, target_folder().join("bench-write"));
+        let mut profile = None;
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(USAGE);
             match argument.as_str() {
@@ -73,6 +78,7 @@ impl Command {
                 }
                 "--only" => only.push(SectionKey::named(&value()?)?),
                 "--load" => loads.push(value()?),
+                "--profile" => profile = Some(from_callers_folder(value()?)),
                 "--json" => json = Some(from_callers_folder(value()?)),
                 "--work" => work = from_callers_folder(value()?),
                 "--help" => return Ok(Self::Help),
@@ -89,6 +95,7 @@ impl Command {
             rounds: rounds.unwrap_or(if quick { 1 } else { ROUNDS }),
             sections,
             loads,
+            profile,
             json,
             work,
         }))

@@ -12,6 +12,7 @@ use millrace_bench::{
     kafka::Version,
     machine::{Patience, wait_until_quiet},
     process::fresh_folder,
+    profile::Profiler,
 };
 use serde_json::Value;
 
@@ -85,6 +86,9 @@ fn wanted(options: &Options, mut jobs: Vec<Job>) -> Vec<Job> {
         job.loads.retain(|load| options.wants(load.key));
     }
     jobs.retain(|job| !job.loads.is_empty());
+    if options.profile.is_some() {
+        jobs.retain(|job| matches!(job.contender, Contender::Millrace(_)));
+    }
     jobs
 }
 
@@ -146,7 +150,7 @@ impl Bench<'_> {
         for load in &job.loads {
             let idle_percent = self.wait_until_quiet();
             let run = match (&mut server, contender) {
-                (Some(server), _) => self.load(contender, server, load, load.key)?,
+                (Some(server), _) => self.profiled(contender, server, load)?,
                 (None, Contender::Device { depth }) => run_device(load, depth, &disk, &folder)?,
                 (None, _) => return Err("it is no server".into()),
             };
@@ -159,6 +163,23 @@ impl Bench<'_> {
         // What others' files left in the page cache is no concern of the next contender.
         rustix::fs::sync();
         Ok(())
+    }
+
+    /// A load, with a profile where one is asked for.
+    fn profiled(
+        &self,
+        contender: Contender,
+        server: &mut Server,
+        load: &Load,
+    ) -> Result<Run, Box<dyn Error>> {
+        let Some(folder) = &self.options.profile else {
+            return self.load(contender, server, load, load.key);
+        };
+        let name = format!("{}-{}", contender.key(), load.key);
+        let profiler = Profiler::attach(&server.pid().to_string(), folder, &name)?;
+        let run = self.load(contender, server, load, load.key)?;
+        profiler.finish(load.gib())?.print(&name);
+        Ok(run)
     }
 
     fn load(

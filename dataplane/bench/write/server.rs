@@ -74,6 +74,10 @@ impl Server {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     pub(crate) fn meter(&mut self) -> Result<Meter, Box<dyn Error>> {
         self.process.must_run()?;
         self.process.meter()

@@ -110,7 +110,8 @@ pub(crate) fn topic(
             synonyms,
         }
     };
-    TopicConfigDefinition::all().iter().map(entry).collect()
+    let entries = TopicConfigDefinition::all().iter().map(entry);
+    entries.map(Entry::as_parsed).collect()
 }
 
 /// A group's configurations: what it sets, over what the broker sets for all groups.
@@ -148,7 +149,8 @@ pub(crate) fn group(
             synonyms,
         }
     };
-    GroupConfigDefinition::all().iter().map(entry).collect()
+    let entries = GroupConfigDefinition::all().iter().map(entry);
+    entries.map(Entry::as_parsed).collect()
 }
 
 /// The configurations of a subscription to client metrics.
@@ -169,7 +171,8 @@ pub(crate) fn client_metrics(configs: &BTreeMap<String, String>) -> Vec<Entry> {
             synonyms,
         }
     };
-    subscription::DEFINITIONS.iter().map(entry).collect()
+    let entries = subscription::DEFINITIONS.iter().map(entry);
+    entries.map(Entry::as_parsed).collect()
 }
 
 /// Where the value in force comes from.
@@ -213,7 +216,51 @@ pub(crate) fn broker(settings: &[BrokerSetting], scope: SettingScope) -> Vec<Ent
             synonyms: layers.iter().map(synonym).collect(),
         })
     };
-    settings.iter().filter_map(entry).collect()
+    let entries = settings.iter().filter_map(entry);
+    entries.map(Entry::as_parsed).collect()
+}
+
+impl Entry {
+    /// Kafka shows a value as it has parsed it, not as it was written.
+    fn as_parsed(mut self) -> Self {
+        let values = self.synonyms.iter_mut().map(|synonym| &mut synonym.value);
+        for value in values.chain([&mut self.value]).flatten() {
+            if let Some(parsed) = self.kind.parsed(value) {
+                *value = parsed;
+            }
+        }
+        self
+    }
+}
+
+impl Kind {
+    /// The text of a value, as Java writes it once it is parsed; none where it cannot be parsed.
+    fn parsed(self, text: &str) -> Option<String> {
+        let text = text.trim();
+        match self {
+            Self::Boolean => Some(text.to_ascii_lowercase()),
+            Self::Int | Self::Long => text.parse().ok().map(|number: i64| number.to_string()),
+            Self::Double => text.parse().ok().map(java_double),
+            Self::List => {
+                let items: Vec<_> = text.split(',').map(str::trim).collect();
+                Some(items.join(","))
+            }
+            Self::String => None,
+        }
+    }
+}
+
+/// `Double.toString`.
+fn java_double(number: f64) -> String {
+    let magnitude = number.abs();
+    if magnitude == 0.0 || (1e-3..1e7).contains(&magnitude) {
+        return format!("{number:?}");
+    }
+    let text = format!("{number:E}");
+    match text.split_once('E') {
+        Some((digits, exponent)) if !digits.contains('.') => format!("{digits}.0E{exponent}"),
+        _ => text,
+    }
 }
 
 impl Synonym {
@@ -283,6 +330,23 @@ mod tests {
             .iter()
             .find(|entry| entry.name == name)
             .expect("in the catalogue")
+    }
+
+    #[test]
+    fn values_are_shown_as_java_writes_them() {
+        for (kind, written, shown) in [
+            (Kind::Boolean, "TRUE", "true"),
+            (Kind::Double, "0", "0.0"),
+            (Kind::Double, "0.50", "0.5"),
+            (Kind::Double, "0.00001", "1.0E-5"),
+            (Kind::Double, "0.000125", "1.25E-4"),
+            (Kind::Long, "+0060", "60"),
+            (Kind::List, "compact, delete", "compact,delete"),
+        ] {
+            assert_eq!(kind.parsed(written).as_deref(), Some(shown), "{written}");
+        }
+        assert_eq!(Kind::String.parsed("As it IS"), None);
+        assert_eq!(Kind::Int.parsed("many"), None);
     }
 
     #[test]

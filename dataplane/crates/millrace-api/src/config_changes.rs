@@ -123,6 +123,11 @@ async fn change_all(
             )),
             (_, Ok(asked)) => match Resource::find(context, kind, &name) {
                 Ok(resource) => change(context, resource, asked, validate_only).await,
+                Err(refused) if kind == config_resource::TOPIC => {
+                    // Kafka, too, looks at the values first.
+                    let altered = altered_topic(context, BTreeMap::new(), asked);
+                    altered.and(Err(refused))
+                }
                 Err(refused) => Err(refused),
             },
         };
@@ -225,20 +230,15 @@ fn no_list(name: &str, operation: &str) -> Refused {
     Refused::new(ErrorCode::InvalidConfig, message)
 }
 
-async fn change_topic(
+/// What a topic with these configurations has after the change.
+fn altered_topic(
     context: &Context,
-    topic: &Topic,
+    mut overrides: BTreeMap<String, String>,
     asked: Asked,
-    validate_only: bool,
-) -> Result<(), Refused> {
-    if is_internal(topic.name.as_str()) {
-        let message = "The configuration of an internal topic cannot be changed.";
-        return Err(Refused::new(ErrorCode::InvalidRequest, message));
-    }
-    let overrides = match asked {
-        Asked::All(all) => all,
+) -> Result<BTreeMap<String, String>, Refused> {
+    match asked {
+        Asked::All(all) => overrides = all,
         Asked::Some(operations) => {
-            let mut overrides = topic.overrides.clone();
             // What an older broker accepted and is not legal any more goes with the next change.
             overrides.retain(|name, value| TopicConfig::check(name, value).is_ok());
             for (name, operation) in operations {
@@ -249,15 +249,28 @@ async fn change_topic(
                     catalogue::topic_list_default,
                 )?;
             }
-            overrides
         }
-    };
-    let logs = &context.logs;
-    logs.validate_topic_configs(&overrides)
-        .map_err(|error| Refused::new(ErrorCode::InvalidConfig, error.to_string()))?;
+    }
+    let resolved = context.logs.validate_topic_configs(&overrides);
+    resolved.map_err(|error| Refused::new(ErrorCode::InvalidConfig, error.to_string()))?;
+    Ok(overrides)
+}
+
+async fn change_topic(
+    context: &Context,
+    topic: &Topic,
+    asked: Asked,
+    validate_only: bool,
+) -> Result<(), Refused> {
+    if is_internal(topic.name.as_str()) {
+        let message = "The configuration of an internal topic cannot be changed.";
+        return Err(Refused::new(ErrorCode::InvalidRequest, message));
+    }
+    let overrides = altered_topic(context, topic.overrides.clone(), asked)?;
     if validate_only {
         return Ok(());
     }
+    let logs = &context.logs;
     // Stored even where nothing changes: a write before may have been carried out and said to have
     // failed, and only another one undoes it.
     match logs.set_topic_configs(&topic.name, overrides).await {

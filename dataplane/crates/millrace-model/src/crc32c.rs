@@ -1,7 +1,8 @@
 //! CRC32C (Castagnoli, RFC 3720 B.4): the checksum of record batches, of the write-ahead log and of
 //! objects.
 //!
-//! Every byte passes here three times on its way to the bucket. `crc-fast` multiplies polynomials
+//! A small record batch passes here three times on its way to the bucket, a large one once: its own
+//! sum is combined into those of the log and of the object. `crc-fast` multiplies polynomials
 //! in vector registers beside the processor's own CRC instruction, which is twice the speed of the
 //! instruction alone for what is in the cache, and a memory's full speed for what is not.
 
@@ -21,6 +22,61 @@ pub fn crc32c_append(sum: u32, bytes: &[u8]) -> u32 {
     u32::try_from(digest.finalize()).expect("a CRC32C has 32 bits")
 }
 
+/// From so many bytes on, [`crc32c_combine`] is cheaper than to sum the bytes once more.
+pub const COMBINE_BYTES_MIN: usize = 32 * 1024;
+
+/// The CRC32C of some bytes whose CRC32C is `first`, followed by `length` bytes whose CRC32C is `second`.
+/// Takes about a microsecond, whatever the length.
+#[must_use]
+pub fn crc32c_combine(first: u32, second: u32, length: u64) -> u32 {
+    multiply(shift_by(length), first) ^ second
+}
+
+/// The polynomial of CRC32C, without its highest term, the lowest power in the highest bit.
+const POLYNOMIAL: u32 = 0x82F6_3B78;
+/// The polynomials 1 and x in that order of bits.
+const ONE: u32 = 1 << 31;
+const X: u32 = 1 << 30;
+
+/// x to the power of 8 × 2^n, for each n that a length can have.
+const SHIFTS: [u32; 64] = {
+    let mut shifts = [0; 64];
+    let mut power = X;
+    // x^8.
+    let mut squared = 0;
+    while squared < 3 {
+        power = multiply(power, power);
+        squared += 1;
+    }
+    let mut n = 0;
+    while n < 64 {
+        shifts[n] = power;
+        power = multiply(power, power);
+        n += 1;
+    }
+    shifts
+};
+
+/// What a sum is multiplied with where so many bytes follow: x to the power of their bits.
+fn shift_by(bytes: u64) -> u32 {
+    let powers = (0..64).filter(|n| bytes >> n & 1 == 1);
+    powers.fold(ONE, |shift, n| multiply(shift, SHIFTS[n]))
+}
+
+/// The product of two polynomials, modulo that of CRC32C.
+const fn multiply(a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    let mut power = ONE;
+    while power != 0 {
+        if a & power != 0 {
+            product ^= b;
+        }
+        b = (b >> 1) ^ (POLYNOMIAL & (b & 1).wrapping_neg());
+        power >>= 1;
+    }
+    product
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -31,7 +87,7 @@ mod tests {
     fn by_definition(bytes: &[u8]) -> u32 {
         !bytes.iter().fold(u32::MAX, |sum, &byte| {
             (0..8).fold(sum ^ u32::from(byte), |sum, _| {
-                (sum >> 1) ^ (0x82F6_3B78 & (sum & 1).wrapping_neg())
+                (sum >> 1) ^ (POLYNOMIAL & (sum & 1).wrapping_neg())
             })
         })
     }
@@ -60,5 +116,23 @@ mod tests {
             let sum = cuts.windows(2).fold(0, |sum, cut| crc32c_append(sum, &bytes[cut[0]..cut[1]]));
             prop_assert_eq!(sum, expected);
         }
+
+        #[test]
+        fn the_sums_of_two_parts_give_the_sum_of_both(
+            bytes in prop::collection::vec(any::<u8>(), 0..3_000), cut in 0_usize..3_000,
+        ) {
+            let (first, second) = bytes.split_at(cut.min(bytes.len()));
+            let length = second.len() as u64;
+            let combined = crc32c_combine(crc32c(first), crc32c(second), length);
+            prop_assert_eq!(combined, crc32c(&bytes));
+        }
+    }
+
+    #[test]
+    fn long_parts_are_combined() {
+        let bytes: Vec<u8> = (0..9_000_001_u32).map(|n| (n >> 3) as u8).collect();
+        let (first, second) = bytes.split_at(1_000);
+        let combined = crc32c_combine(crc32c(first), crc32c(second), second.len() as u64);
+        assert_eq!(combined, crc32c(&bytes));
     }
 }

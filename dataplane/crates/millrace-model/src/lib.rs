@@ -10,7 +10,7 @@ pub mod limits;
 mod range;
 mod topic;
 
-pub use crc32c::{crc32c, crc32c_append};
+pub use crc32c::{COMBINE_BYTES_MIN, crc32c, crc32c_append, crc32c_combine};
 pub use failure::{Cause, Classified, FailureClass};
 pub use ids::{NodeEpoch, NodeId, ObjectId, StreamEpoch, StreamId, TopicId};
 pub use range::StreamRange;

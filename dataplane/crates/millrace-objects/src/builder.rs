@@ -87,6 +87,19 @@ impl ObjectBuilder {
     /// # Errors
     /// Refuses an entry that breaks the order, covers no offset, or is too large.
     pub fn add(&mut self, entry: StreamEntry) -> Result<(), InvalidEntry> {
+        self.add_summed(entry, None)
+    }
+
+    /// Adds an entry. Where the CRC32C of its payload is known, the bytes are not summed again: a wrong one makes a block that
+    /// readers take for damaged.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_summed(
+        &mut self,
+        entry: StreamEntry,
+        payload_sum: Option<u32>,
+    ) -> Result<(), InvalidEntry> {
         let end = self.check(&entry)?;
         match self
             .ranges
@@ -107,7 +120,7 @@ impl ObjectBuilder {
         }
         self.open
             .get_or_insert_with(|| OpenBlock::new(entry.stream, entry.base_offset))
-            .push(entry, end);
+            .push(entry, payload_sum, end);
         Ok(())
     }
 
@@ -213,12 +226,15 @@ impl OpenBlock {
         }
     }
 
-    fn push(&mut self, entry: StreamEntry, end: Offset) {
+    fn push(&mut self, entry: StreamEntry, payload_sum: Option<u32>, end: Offset) {
         let len = entry.payload.len();
         let payload_len = u32::try_from(len).expect("add() bounds the payload");
         let header = entry_header(entry.epoch, entry.base_offset, entry.count, payload_len);
         self.body_crc = millrace_model::crc32c_append(self.body_crc, &header);
-        self.body_crc = millrace_model::crc32c_append(self.body_crc, &entry.payload);
+        self.body_crc = match payload_sum {
+            Some(sum) => millrace_model::crc32c_combine(self.body_crc, sum, len as u64),
+            None => millrace_model::crc32c_append(self.body_crc, &entry.payload),
+        };
         self.body_len += ENTRY_HEADER_BYTES + len;
         self.body.copy(&header);
         self.body.push(entry.payload);

@@ -231,6 +231,22 @@ impl Batch {
         }
     }
 
+    /// The CRC32C of all bytes, by the one that the header has, where the batch is large enough for that to be cheaper than
+    /// to sum them again. The header's must be right: it is once the batch was [validated](Self::validate).
+    #[must_use]
+    pub fn known_sum(&self) -> Option<u32> {
+        let signed = self.bytes.len() - ATTRIBUTES_AT;
+        (signed >= millrace_model::COMBINE_BYTES_MIN).then(|| {
+            let front = millrace_model::crc32c(&self.bytes[..ATTRIBUTES_AT]);
+            debug_assert_eq!(
+                self.header.crc,
+                self.checksum(),
+                "the header's sum is right"
+            );
+            millrace_model::crc32c_combine(front, self.header.crc, signed as u64)
+        })
+    }
+
     /// The finished bytes.
     #[must_use]
     pub fn freeze(self) -> Bytes {

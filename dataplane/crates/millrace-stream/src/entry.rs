@@ -45,6 +45,15 @@ impl Entry {
     }
 }
 
+/// What the caller of an append knows of the payload.
+#[derive(Debug, Clone, Copy)]
+pub struct PayloadFacts {
+    /// Bytes of the buffer that it is a part of.
+    pub buffer_bytes: usize,
+    /// Its CRC32C, where that is known: log and object do not sum the bytes again then.
+    pub sum: Option<u32>,
+}
+
 /// A record of the log, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoggedEntry {

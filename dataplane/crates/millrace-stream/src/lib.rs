@@ -43,7 +43,7 @@ mod stream;
 pub use acks::AppendTicket;
 pub use committed::CommittedStream;
 pub use config::{CompactionConfig, StreamConfig};
-pub use entry::{Entry, EntryHeader};
+pub use entry::{Entry, EntryHeader, PayloadFacts};
 pub use error::{AppendError, Bottleneck, FetchError, FlushError, OpenError, TrimError};
 pub use recovery::{KeptRecords, RecoveredLog, RecoveryReport, Straddles};
 pub use share::Share;

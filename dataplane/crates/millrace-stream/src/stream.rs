@@ -10,7 +10,7 @@ use millrace_objects::StreamEntry;
 use crate::{
     acks::{AppendTicket, InFlight},
     cache::{CachedEntry, is_kept},
-    entry::Entry,
+    entry::{Entry, PayloadFacts},
     error::{AppendError, FetchError, TrimError},
     state::{ConfirmListener, StreamState},
     store::{Permit, Placement, ReadBackError, Rewriter, StoreInner},
@@ -93,17 +93,20 @@ impl Stream {
     /// at [`Stream::next_offset`]: callers that share a stream need a lock around both. A refused
     /// entry gives a ticket with the reason. Needs room for no more than the permit has.
     pub fn append(&self, permit: Permit, entry: Entry) -> AppendTicket {
-        let buffer_bytes = entry.payload.len();
-        self.append_in_buffer(permit, entry, buffer_bytes)
+        let known = PayloadFacts {
+            buffer_bytes: entry.payload.len(),
+            sum: None,
+        };
+        self.append_known(permit, entry, known)
     }
 
-    /// Appends an entry whose payload is a part of a buffer of `buffer_bytes`, all of which would stay
+    /// Appends an entry whose payload is a part of a buffer, all of which would stay
     /// in memory with it: it is copied unless it is nearly all of the buffer.
-    pub fn append_in_buffer(
+    pub fn append_known(
         &self,
         permit: Permit,
         mut entry: Entry,
-        buffer_bytes: usize,
+        known: PayloadFacts,
     ) -> AppendTicket {
         if entry.payload.len() > permit.bytes() {
             let max = permit.bytes() as u64;
@@ -113,7 +116,7 @@ impl Stream {
             };
             return AppendTicket::settled(Err(error));
         }
-        if !is_kept(entry.payload.len(), buffer_bytes) {
+        if !is_kept(entry.payload.len(), known.buffer_bytes) {
             entry.payload = Bytes::copy_from_slice(&entry.payload);
         }
         let inner = self.state.lock();
@@ -128,7 +131,7 @@ impl Stream {
             durable,
             durability,
             wal,
-        } = self.store.place(&self.state, &entry, permit);
+        } = self.store.place(&self.state, (&entry, known.sum), permit);
         let in_flight = InFlight {
             durable,
             end: entry.end_offset(),

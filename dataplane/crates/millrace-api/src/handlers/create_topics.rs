@@ -136,12 +136,13 @@ async fn create(
     mutations: &mut Mutations,
 ) -> Result<Creating, Refused> {
     let name = check_name(context, &asked.name)?;
+    // In the order of Kafka's controller, so that a request with several errors gets the same one.
+    let overrides = check_configs(context, asked)?;
     let assigned = check_assignments(context, asked)?;
     let partitions = match assigned.len() {
         0 => check_partitions(asked)?,
         count => Some(u32::try_from(count).unwrap_or(u32::MAX)),
     };
-    let overrides = check_configs(asked)?;
     let defaults = context.logs.defaults();
     if validate_only {
         let valid = context.logs.validate_topic(&name, partitions, &overrides);
@@ -207,7 +208,12 @@ fn check_name(context: &Context, name: &str) -> Result<TopicName, Refused> {
 
 /// How many partitions are asked for; none for the default.
 fn check_partitions(asked: &CreatableTopic) -> Result<Option<u32>, Refused> {
-    check_replication(asked.replication_factor)?;
+    let factor = asked.replication_factor;
+    let refused = |message: String| Refused::new(ErrorCode::InvalidReplicationFactor, message);
+    if factor != -1 && factor < 1 {
+        let message = "Replication factor must be larger than 0, or -1.";
+        return Err(refused(message.to_owned()));
+    }
     let invalid = || {
         let message = format!(
             "Number of partitions was set to an invalid value, {}: 1 to {TOPIC_PARTITIONS_MAX} \
@@ -216,23 +222,18 @@ fn check_partitions(asked: &CreatableTopic) -> Result<Option<u32>, Refused> {
         );
         Refused::new(ErrorCode::InvalidPartitions, message)
     };
-    match u32::try_from(asked.num_partitions) {
-        Err(_) if asked.num_partitions == UNSET => Ok(None),
-        Ok(count @ 1..=TOPIC_PARTITIONS_MAX) => Ok(Some(count)),
-        _ => Err(invalid()),
-    }
-}
-
-fn check_replication(factor: i16) -> Result<(), Refused> {
-    let invalid = |message: String| Err(Refused::new(ErrorCode::InvalidReplicationFactor, message));
-    match factor {
-        -1 | 1 => Ok(()),
-        2.. => invalid(format!(
+    let count = match u32::try_from(asked.num_partitions) {
+        Err(_) if asked.num_partitions == UNSET => None,
+        Ok(count @ 1..=TOPIC_PARTITIONS_MAX) => Some(count),
+        _ => return Err(invalid()),
+    };
+    if factor > 1 {
+        return Err(refused(format!(
             "Replication factor {factor} is not supported: use 1, or -1 for the default. Records are \
              kept in object storage and need no replicas."
-        )),
-        _ => invalid("Replication factor must be larger than 0, or -1.".to_owned()),
+        )));
     }
+    Ok(count)
 }
 
 /// Assignments by hand: partitions 0, 1, 2 … in any order, each on one broker. Gives the brokers in the order of the
@@ -298,7 +299,10 @@ pub(super) async fn place(logs: &LogManager, topic: &Topic, from: u32, assigned:
     }
 }
 
-fn check_configs(asked: &CreatableTopic) -> Result<BTreeMap<String, String>, Refused> {
+fn check_configs(
+    context: &Context,
+    asked: &CreatableTopic,
+) -> Result<BTreeMap<String, String>, Refused> {
     let pair = |config: &millrace_wire::messages::create_topics_request::CreatableTopicConfig| {
         let name = config.name.to_string();
         match &config.value {
@@ -309,7 +313,14 @@ fn check_configs(asked: &CreatableTopic) -> Result<BTreeMap<String, String>, Ref
             }
         }
     };
-    asked.configs.iter().map(pair).collect()
+    let configs = asked
+        .configs
+        .iter()
+        .map(pair)
+        .collect::<Result<_, Refused>>()?;
+    let resolved = context.logs.validate_topic_configs(&configs);
+    resolved.map_err(|error| Refused::new(ErrorCode::InvalidConfig, error.to_string()))?;
+    Ok(configs)
 }
 
 fn result(

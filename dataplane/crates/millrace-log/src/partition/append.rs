@@ -9,7 +9,7 @@ use std::{
 use millrace_budget::Charge;
 use millrace_model::{Cause, Offset};
 use millrace_record::{Batch, BatchHeader, TimestampType, TransactionEnd};
-use millrace_stream::{Entry, Permit};
+use millrace_stream::{Entry, PayloadFacts, Permit};
 use parking_lot::MutexGuard;
 
 use super::{PartitionLog, State};
@@ -274,6 +274,7 @@ impl PartitionLog {
         batch.restamp(base_offset, self.leader_epoch(), log_append_time);
         let (count, header) = (batch.count(), *batch.header());
         let buffer_bytes = batch.buffer_bytes();
+        let sum = batch.known_sum();
         let payload = batch.freeze();
         let bytes = payload.len() as u64;
         let entry = Entry {
@@ -285,7 +286,8 @@ impl PartitionLog {
         if header.is_transactional() {
             self.is_unstable.store(true, Ordering::SeqCst);
         }
-        let ticket = self.data.append_in_buffer(room, entry, buffer_bytes);
+        let known = PayloadFacts { buffer_bytes, sum };
+        let ticket = self.data.append_known(room, entry, known);
         let last_offset = base_offset + u64::from(count.max(1)) - 1;
         let extent = Extent {
             base_offset,

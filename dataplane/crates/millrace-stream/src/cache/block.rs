@@ -23,6 +23,8 @@ pub(crate) struct StreamRun {
     /// The opening of the stream under which the last entry was appended.
     pub(crate) epoch: StreamEpoch,
     pub(crate) entries: Vec<Entry>,
+    /// The CRC32C of each one's payload, where it is known.
+    pub(crate) payload_sums: Vec<Option<u32>>,
     /// Where in the log the record of each is.
     pub(crate) places: Vec<WalRange>,
     /// Bytes of payload.
@@ -145,6 +147,7 @@ impl Block {
             stream,
             epoch,
             entry,
+            payload_sum,
             wal,
             charge,
         } = placed;
@@ -159,12 +162,14 @@ impl Block {
         let run = self.streams.entry(stream).or_insert_with(|| StreamRun {
             epoch,
             entries: Vec::new(),
+            payload_sums: Vec::new(),
             places: Vec::new(),
             bytes: 0,
         });
         run.epoch = epoch;
         run.bytes += entry.payload.len() as u64;
         run.entries.push(entry);
+        run.payload_sums.push(payload_sum);
         run.places.push(WalRange {
             start: wal.start,
             end: wal.end,
@@ -178,6 +183,7 @@ pub(crate) struct Placed {
     pub(crate) stream: StreamId,
     pub(crate) epoch: StreamEpoch,
     pub(crate) entry: Entry,
+    pub(crate) payload_sum: Option<u32>,
     /// Its record's positions in the log.
     pub(crate) wal: Range<u64>,
     pub(crate) charge: Charge,

@@ -132,6 +132,7 @@ impl StoreInner {
                 stream: located.stream,
                 epoch: located.epoch,
                 entry,
+                payload_sum: None,
                 wal: located.entry.wal.start..located.entry.wal.end,
                 // All of them are charged together.
                 charge: self.budget.take_anyway(0),

@@ -10,7 +10,8 @@ use millrace_meta::MetaStore;
 use millrace_model::{Classified, FailureClass, StreamId, limits::ENTRY_BYTES_MAX};
 use millrace_objects::ObjectKey;
 use millrace_stream::{
-    AppendError, Bottleneck, Closed, Entry, FetchError, Stream, StreamConfig, TrimError,
+    AppendError, Bottleneck, Closed, Entry, FetchError, PayloadFacts, Stream, StreamConfig,
+    TrimError,
 };
 use millrace_testkit::{BucketFaults, Crash};
 
@@ -717,7 +718,11 @@ async fn what_the_cache_keeps_in_memory_is_what_it_is_charged_for() {
         drop(frame);
         let used = store.metrics().cache_used_bytes;
         let permit = stream.reserve(payload).await.expect("room");
-        let ticket = stream.append_in_buffer(permit, entry, buffer);
+        let known = PayloadFacts {
+            buffer_bytes: buffer,
+            sum: Some(millrace_model::crc32c(&entry.payload)),
+        };
+        let ticket = stream.append_known(permit, entry, known);
         ticket.await.expect("durable");
         let keeps = Arc::strong_count(&alive) > 1;
         assert_eq!(keeps, is_kept, "{payload} of {buffer}");

@@ -159,15 +159,15 @@ fn bound_sum(identity: u64, position: u64, bytes: &[u8]) -> u32 {
 #[derive(Debug, Default)]
 pub(crate) struct Bodies {
     parts: Vec<Bytes>,
-    /// Where in `parts` each body ends.
-    ends: Vec<usize>,
+    /// Where in `parts` each body ends, and the CRC32C of the part before, where it is known.
+    ends: Vec<(usize, Option<u32>)>,
 }
 
 impl Bodies {
-    /// Adds one body.
-    pub(crate) fn push(&mut self, parts: &[Bytes]) {
+    /// Adds one body. `last_sum` is the CRC32C of its last part, where that is known.
+    pub(crate) fn push(&mut self, parts: &[Bytes], last_sum: Option<u32>) {
         self.parts.extend_from_slice(parts);
-        self.ends.push(self.parts.len());
+        self.ends.push((self.parts.len(), last_sum));
     }
 
     /// Bodies so far.
@@ -175,11 +175,11 @@ impl Bodies {
         self.ends.len()
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[Bytes]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+    fn iter(&self) -> impl Iterator<Item = (&[Bytes], Option<u32>)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|&(end, _)| end));
         starts
             .zip(&self.ends)
-            .map(|(start, &end)| &self.parts[start..end])
+            .map(|(start, &(end, sum))| (&self.parts[start..end], sum))
     }
 
     /// The directory of a chunk at `position` with these bodies.
@@ -187,7 +187,7 @@ impl Bodies {
         let entry_bytes = DIRECTORY_LENGTH_BYTES as usize + RECORD_HEAD_BYTES;
         let bytes_max = self.len() * entry_bytes + DIRECTORY_SUM_BYTES as usize;
         let mut directory = Vec::with_capacity(bytes_max);
-        for parts in self.iter() {
+        for (parts, _) in self.iter() {
             let length: usize = parts.iter().map(Bytes::len).sum();
             directory.extend((length as u32).to_le_bytes());
             let mut room = RECORD_HEAD_BYTES;
@@ -207,13 +207,21 @@ impl Bodies {
 pub(crate) fn encode(buf: &mut AlignedBuf, header: &ChunkHeader, bodies: &Bodies) {
     let mut writer = ContentWriter::new(buf);
     writer.put(&header.encode());
-    for (index, parts) in bodies.iter().enumerate() {
+    for (index, (parts, last_sum)) in bodies.iter().enumerate() {
         let start = writer.at();
         writer.skip(RECORD_HEADER_BYTES);
+        let (summed, last) = match (last_sum, parts.split_last()) {
+            (Some(sum), Some((last, before))) => (before, Some((last, sum))),
+            _ => (parts, None),
+        };
         let mut sum = 0;
-        for piece in parts.iter().flat_map(|part| part.chunks(COPY_BYTES)) {
+        for piece in summed.iter().flat_map(|part| part.chunks(COPY_BYTES)) {
             sum = millrace_model::crc32c_append(sum, piece);
             writer.put(piece);
+        }
+        if let Some((last, last_sum)) = last {
+            sum = millrace_model::crc32c_combine(sum, last_sum, last.len() as u64);
+            writer.put(last);
         }
         let length = (writer.at() - start - RECORD_HEADER_BYTES) as u32;
         let mut bytes = [0; RECORD_HEADER_BYTES];
@@ -413,7 +421,11 @@ mod tests {
         let mut buf = AlignedBuf::zeroed(header.length as usize);
         buf.fill(0xEE);
         let mut bodies = Bodies::default();
-        records.iter().for_each(|parts| bodies.push(parts));
+        // Every other body comes with a sum of its last part.
+        for (parts, is_known) in records.iter().zip([true, false].into_iter().cycle()) {
+            let sum = parts.last().map(|last| millrace_model::crc32c(last));
+            bodies.push(parts, sum.filter(|_| is_known));
+        }
         encode(&mut buf, header, &bodies);
         buf
     }

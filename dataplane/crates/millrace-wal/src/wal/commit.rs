@@ -48,6 +48,14 @@ pub(super) struct Commit {
     growing: bool,
 }
 
+/// What one record consists of.
+#[derive(Debug, Clone, Copy)]
+struct Body<'a> {
+    parts: &'a [Bytes],
+    /// The CRC32C of the last part, where it is known.
+    last_sum: Option<u32>,
+}
+
 /// A chunk that has not been written.
 #[derive(Debug)]
 struct Draft {
@@ -97,9 +105,9 @@ impl Draft {
         }
     }
 
-    fn push(&mut self, payload: u64, parts: &[Bytes], memory: OwnedSemaphorePermit) -> WalRange {
+    fn push(&mut self, payload: u64, body: Body<'_>, memory: OwnedSemaphorePermit) -> WalRange {
         let range = self.layout.push(payload);
-        self.bodies.push(parts);
+        self.bodies.push(body.parts, body.last_sum);
         self.payload_bytes += payload;
         self.records_end = range.end;
         match &mut self.memory {
@@ -152,7 +160,7 @@ impl Commit {
     fn push(
         &mut self,
         payload: u64,
-        parts: &[Bytes],
+        body: Body<'_>,
         memory: OwnedSemaphorePermit,
         chunk_bytes: u64,
     ) -> (WalRange, Arc<Completion>, u64) {
@@ -164,7 +172,7 @@ impl Commit {
             }
         }
         let draft = self.draft.get_or_insert_with(|| Draft::new(self.next));
-        let range = draft.push(payload, parts, memory);
+        let range = draft.push(payload, body, memory);
         let growth = draft.layout.end() - self.next;
         self.next = draft.layout.end();
         (range, Arc::clone(&draft.completion), growth)
@@ -200,18 +208,29 @@ impl Wal {
     /// positions in the order of these calls. Does not wait and does not copy; the answer says when
     /// the record is durable. May be called outside of a Tokio runtime.
     pub fn append(&self, reservation: Reservation, parts: &[Bytes]) -> Append {
-        Shared::append(&self.shared, reservation, parts)
+        self.append_summed(reservation, parts, None)
+    }
+
+    /// Appends one record like [`Wal::append`]. Where the CRC32C of the last part is known, `last_sum`, the log does not sum
+    /// its bytes again: a wrong one makes the record one that recovery takes for damaged.
+    pub fn append_summed(
+        &self,
+        reservation: Reservation,
+        parts: &[Bytes],
+        last_sum: Option<u32>,
+    ) -> Append {
+        Shared::append(&self.shared, reservation, Body { parts, last_sum })
     }
 }
 
 impl Shared {
-    fn append(self: &Arc<Self>, reservation: Reservation, parts: &[Bytes]) -> Append {
+    fn append(self: &Arc<Self>, reservation: Reservation, body: Body<'_>) -> Append {
         let Reservation {
             payload: reserved,
             mut space,
             memory,
         } = reservation;
-        let bytes: usize = parts.iter().map(Bytes::len).sum();
+        let bytes: usize = body.parts.iter().map(Bytes::len).sum();
         let now = self.clock.now();
         let mut state = self.state.lock();
         let refusal = match &state.phase {
@@ -225,7 +244,7 @@ impl Shared {
         }
         let chunk_bytes = self.limits.chunk_bytes;
         let (range, completion, growth) =
-            state.commit.push(bytes as u64, parts, memory, chunk_bytes);
+            state.commit.push(bytes as u64, body, memory, chunk_bytes);
         let taken = space.split(admission::blocks(growth) as usize);
         taken
             .expect("a record's footprint covers what it adds to the log")

@@ -163,7 +163,12 @@ impl StoreInner {
 
     /// Writes an entry to the log and puts it into the open block. The caller holds the stream's
     /// lock, so that the order of offsets is the order of both.
-    pub(crate) fn place(&self, state: &StreamState, entry: &Entry, permit: Permit) -> Placement {
+    pub(crate) fn place(
+        &self,
+        state: &StreamState,
+        (entry, payload_sum): (&Entry, Option<u32>),
+        permit: Permit,
+    ) -> Placement {
         let Permit {
             charge,
             reservation,
@@ -176,14 +181,14 @@ impl StoreInner {
         if block.charged_bytes() + charge.bytes() > self.append.sizes.cost_max() {
             self.seal(&mut block);
         }
-        let append = self
-            .wal
-            .append(reservation, &[header, entry.payload.clone()]);
+        let parts = [header, entry.payload.clone()];
+        let append = self.wal.append_summed(reservation, &parts, payload_sum);
         let wal = append.range;
         let placed = Placed {
             stream: state.id,
             epoch: state.epoch,
             entry: entry.clone(),
+            payload_sum,
             wal: wal.start..wal.end,
             charge,
         };

@@ -63,6 +63,7 @@ mod tests {
                     count: 1,
                     payload: Bytes::from(vec![0; size]),
                 },
+                payload_sum: None,
                 wal: position as u64..position as u64 + 1,
                 charge: budget.take_anyway(size as u64),
             };

@@ -332,14 +332,15 @@ fn build(block: &Block, streams: &[StreamId], block_bytes: usize) -> Result<Buil
         .iter()
         .filter_map(|id| Some((*id, block.streams.get(id)?)))
     {
-        for entry in &run.entries {
-            builder.add(StreamEntry {
+        for (entry, &payload_sum) in run.entries.iter().zip(&run.payload_sums) {
+            let entry = StreamEntry {
                 stream,
                 epoch: run.epoch,
                 base_offset: entry.base_offset,
                 count: entry.count,
                 payload: entry.payload.clone(),
-            })?;
+            };
+            builder.add_summed(entry, payload_sum)?;
         }
     }
     Ok(builder.finish())
