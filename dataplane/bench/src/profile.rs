@@ -107,12 +107,7 @@ impl Profiler {
     fn fold(&self) -> Result<String, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
         let mut script = Command::new("perf")
-            .args([
-                "script",
-                "--fields",
-                "comm,tid,time,event,ip,sym",
-                "--input",
-            ])
+            .args(["script", "--input"])
             .arg(self.path.with_extension("data"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

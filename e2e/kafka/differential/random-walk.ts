@@ -64,7 +64,7 @@ export async function randomWalk(scene: Scene, seed: number, steps: number): Pro
   for (let step = 0; step < steps; step++) await pick(STEPS)(scene, pick);
 }
 
-const produceStep: Step = (scene, pick) => {
+const produceStep: Step = async (scene, pick) => {
   const producerId = pick([-1, -1, 21, 22]);
   const idempotent = {
     producerId,
@@ -82,13 +82,22 @@ const produceStep: Step = (scene, pick) => {
     ...(producerId < 0 ? {} : idempotent),
   };
   const acks = pick([-1, -1, 1, 0, 3]);
-  return produce(scene, "produce", pick(TOPIC_POOL), [built], {
+  await produce(scene, "produce", pick(TOPIC_POOL), [built], {
     partition: pick(PARTITION_POOL),
     acks,
     // Kafka closes a connection where it may not tell of an error.
     connection: acks === 0 ? "unacknowledged" : "main",
     version: scene.version("Produce", { min: built.codec === "zstd" ? 7 : 3 }),
   });
+  // What is not acknowledged is carried out before the connection's next request.
+  if (acks === 0) {
+    await scene.send(
+      "settled",
+      "ListGroups",
+      {},
+      { connection: "unacknowledged", unchecked: true },
+    );
+  }
 };
 
 const fetchStep: Step = (scene, pick) =>

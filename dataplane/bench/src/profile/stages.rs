@@ -48,7 +48,7 @@ const RULES: &[Rule] = &[
             "do_futex",
             "epoll_wait",
             "do_epoll",
-            "schedule",
+            "__schedule",
             "eventfd_write",
             "try_to_wake_up",
         ],
