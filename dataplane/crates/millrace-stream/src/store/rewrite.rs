@@ -194,11 +194,7 @@ impl Rewriter {
         own.extend(apart.iter().take(APART_MAX));
         for _ in 0..SPLITS_MAX {
             let objects = self.objects((from, end)).await?;
-            let sets: Vec<_> = objects
-                .iter()
-                .filter(|object| object.kind == ObjectKind::StreamSet)
-                .copied()
-                .collect();
+            let sets = sets_of(&objects);
             if sets.is_empty() {
                 let inputs_max = self.store.config.compaction.inputs_max;
                 return Ok(grouped(objects, GROUP_BYTES, inputs_max));
@@ -389,6 +385,17 @@ fn not_found(error: &RewriteError) -> Option<&ObjectKey> {
     }
 }
 
+/// Those that hold other streams as well, each once: what another broker wrote in between is in an object of its own, so that one set
+/// can hold several ranges of a stream.
+fn sets_of(objects: &[ObjectRange]) -> Vec<ObjectRange> {
+    let mut seen = BTreeSet::new();
+    let is_set = |object: &&ObjectRange| object.kind == ObjectKind::StreamSet;
+    let sets = objects.iter().filter(is_set);
+    sets.filter(|set| seen.insert(set.object))
+        .copied()
+        .collect()
+}
+
 /// Groups of objects that follow each other, of at most `bytes_max` and `objects_max` each, or of one object.
 fn grouped(objects: Vec<ObjectRange>, bytes_max: u64, objects_max: usize) -> Vec<RewriteGroup> {
     let mut groups: Vec<RewriteGroup> = Vec::new();
@@ -550,5 +557,36 @@ impl<'a> Outputs<'a> {
 impl fmt::Debug for Rewriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rewriter").field(&self.state.id).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another broker led the stream while this one's first and last set were written; the two were merged.
+    #[test]
+    fn a_set_with_two_ranges_of_a_stream_is_split_once() {
+        let object = |object, kind, (start, end)| ObjectRange {
+            object: ObjectId(object),
+            kind,
+            size: 100,
+            range: StreamRange {
+                stream: StreamId(1),
+                start,
+                end,
+            },
+        };
+        let objects = [
+            object(9, ObjectKind::StreamSet, (0, 10)),
+            object(4, ObjectKind::StreamSet, (10, 20)),
+            object(9, ObjectKind::StreamSet, (20, 30)),
+            object(12, ObjectKind::Stream, (30, 40)),
+        ];
+        let sets: Vec<_> = sets_of(&objects)
+            .iter()
+            .map(|set| set.object.get())
+            .collect();
+        assert_eq!(sets, [9, 4]);
     }
 }
