@@ -136,7 +136,7 @@ fn of_producers(report: &Report) -> Vec<Figure> {
         // What is written goes through the same baseline, before the readers.
         figure(
             "tenth.share_of_baseline",
-            share_of_baseline(report),
+            share(report, tenth),
             Bound::AtMost(1.1),
         ),
         figure(
@@ -148,6 +148,31 @@ fn of_producers(report: &Report) -> Vec<Figure> {
             "tenth.producer_avg_ratio",
             ratio(tenth, "avg_ms"),
             Bound::AtMost(1.5),
+        ),
+        figure(
+            "pinned.producer_p99_ratio",
+            ratio(ProfileKey::Pinned, "p99_ms"),
+            Bound::AtMost(2.0),
+        ),
+        figure(
+            "pinned.producer_avg_ratio",
+            ratio(ProfileKey::Pinned, "avg_ms"),
+            Bound::AtMost(1.3),
+        ),
+        figure(
+            "network_bound.producer_p99_ratio",
+            ratio(ProfileKey::NetworkBound, "p99_ms"),
+            Bound::AtMost(2.0),
+        ),
+        figure(
+            "network_bound.producer_avg_ratio",
+            ratio(ProfileKey::NetworkBound, "avg_ms"),
+            Bound::AtMost(1.3),
+        ),
+        figure(
+            "network_bound.share_of_link",
+            share(report, ProfileKey::NetworkBound),
+            Bound::AtLeast(0.9),
         ),
     ]
 }
@@ -169,6 +194,11 @@ fn of_ablations(report: &Report) -> Vec<Figure> {
             "ablation.no_limiter_producer_p99_ratio",
             p99(ProfileKey::NoLimiter),
             Bound::MoreThan(p99(ProfileKey::Main)),
+        ),
+        figure(
+            "network_bound.no_limiter_producer_p99_ratio",
+            p99(ProfileKey::NetworkBoundNoLimiter),
+            Bound::MoreThan(p99(ProfileKey::NetworkBound)),
         ),
     ]
 }
@@ -226,9 +256,9 @@ fn cache_of_budget(report: &Report) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// What was read and written of the baseline at a tenth.
-fn share_of_baseline(report: &Report) -> Option<f64> {
-    let of = |key| report.median(ProfileKey::Tenth, What::CatchUp, key);
+/// What was read and written of the baseline.
+fn share(report: &Report, profile: ProfileKey) -> Option<f64> {
+    let of = |key| report.median(profile, What::CatchUp, key);
     let written = of("written_mib_per_s")?;
     // Producers are never held up: where they alone need more, readers get nothing.
     Some((of("mib_per_s")? + written) / of("baseline_mib_per_s")?.max(written))

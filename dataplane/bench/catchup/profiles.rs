@@ -43,6 +43,8 @@ const SIDE_CACHE_BYTES: u64 = SIDE_PARTITIONS as u64 * (2 << 20);
 /// For how long readers with a rate, or behind a tenth of the network, are watched.
 const TIMED: Duration = Duration::from_secs(30);
 const TIMED_QUICK: Duration = Duration::from_secs(10);
+/// What the CPU could do, over what the link of a network-bound profile carries.
+const LINK_PART: f64 = 3.0;
 /// What is left on the disk when everything is written.
 const SPARE_BYTES: u64 = 12 << 30;
 /// Profiles write for about so long.
@@ -67,10 +69,17 @@ pub(crate) enum ProfileKey {
     Tenth,
     /// No baselines.
     NoLimiter,
+    /// The broker has a processor of its own, and shares no other.
+    Pinned,
+    /// All that the broker sends and receives passes a link of a third of what catch-up reached, which
+    /// is what the baselines say.
+    NetworkBound,
+    /// The same without baselines.
+    NetworkBoundNoLimiter,
 }
 
 impl ProfileKey {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Main,
         Self::NoPrefetch,
         Self::QuarterCache,
@@ -79,6 +88,9 @@ impl ProfileKey {
         Self::SideBySideLru,
         Self::Tenth,
         Self::NoLimiter,
+        Self::Pinned,
+        Self::NetworkBound,
+        Self::NetworkBoundNoLimiter,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -91,6 +103,9 @@ impl ProfileKey {
             Self::SideBySideLru => "side_by_side_lru",
             Self::Tenth => "tenth",
             Self::NoLimiter => "no_limiter",
+            Self::Pinned => "pinned",
+            Self::NetworkBound => "network_bound",
+            Self::NetworkBoundNoLimiter => "network_bound_no_limiter",
         }
     }
 
@@ -104,9 +119,14 @@ impl ProfileKey {
         matches!(self, Self::SideBySide | Self::SideBySideLru)
     }
 
+    fn is_network_bound(self) -> bool {
+        matches!(self, Self::NetworkBound | Self::NetworkBoundNoLimiter)
+    }
+
     /// Whether it is about what producers notice.
     fn compares_producers(self) -> bool {
-        matches!(self, Self::Main | Self::Tenth | Self::NoLimiter)
+        let is_main = matches!(self, Self::Main | Self::Tenth | Self::NoLimiter);
+        is_main || self == Self::Pinned || self.is_network_bound()
     }
 
     /// The cache's budget.
@@ -250,7 +270,7 @@ impl<'a> Bench<'a> {
     fn writers(&self) -> writers::Plan {
         let load = &self.options.load;
         writers::Plan {
-            broker: self.stand.home.address(),
+            broker: self.stand.address(),
             topics: self.topics.clone(),
             partitions_per_topic: load.partitions_per_topic,
             producers_per_topic: load.producers_per_topic,
@@ -315,6 +335,15 @@ impl<'a> Bench<'a> {
         ))
     }
 
+    /// So many bytes per second that what catch-up reached in the main profile is `part` times as much.
+    fn part_of_main(&self, part: f64) -> Result<u64, String> {
+        let main = self
+            .report
+            .median(ProfileKey::Main, What::CatchUp, "mib_per_s");
+        let main = main.ok_or("this profile needs main")?;
+        Ok((main * MIB / part) as u64)
+    }
+
     /// The settings of a profile.
     fn lines(&self, profile: ProfileKey) -> Result<String, String> {
         let mut lines = format!(
@@ -323,13 +352,8 @@ impl<'a> Bench<'a> {
         );
         let baseline = match profile {
             ProfileKey::Main => Some(self.link),
-            ProfileKey::Tenth => {
-                let main = self
-                    .report
-                    .median(ProfileKey::Main, What::CatchUp, "mib_per_s");
-                let main = main.ok_or("the profile tenth needs main")?;
-                Some((main * MIB / 10.0) as u64)
-            }
+            ProfileKey::Tenth => Some(self.part_of_main(10.0)?),
+            ProfileKey::NetworkBound => Some(self.part_of_main(LINK_PART)?),
             _ => None,
         };
         if let Some(baseline) = baseline {
@@ -364,7 +388,14 @@ impl<'a> Bench<'a> {
     /// One round, with a broker that has read nothing yet.
     fn round(&mut self, profile: ProfileKey) -> Result<(), String> {
         let lines = self.lines(profile)?;
-        self.stand.serve(&lines)?;
+        match profile.is_network_bound() {
+            true => {
+                let link = self.part_of_main(LINK_PART)?;
+                self.stand.serve_linked(link, &lines)?;
+            }
+            false => self.stand.serve(&lines)?,
+        }
+        self.stand.pin(profile == ProfileKey::Pinned)?;
         let mut writers = Writers::begin(self.writers(), &self.clock)?;
         pause(self.options.load.warm_up);
         let mut before = None;
@@ -407,9 +438,10 @@ impl<'a> Bench<'a> {
                 load.consumers_per_group,
             )
         };
-        let is_timed = profile.is_side_by_side() || profile == ProfileKey::Tenth;
+        let is_slow = profile == ProfileKey::Tenth || profile.is_network_bound();
+        let is_timed = profile.is_side_by_side() || is_slow;
         let plan = readers::Plan {
-            broker: self.stand.home.address(),
+            broker: self.stand.address(),
             assignments,
             limits,
             time_max: is_timed.then(|| self.timed()),

@@ -1,11 +1,13 @@
 //! The S3 server and the broker.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use millrace_bench::{
+    affinity::{pin, processors},
     broker::{Home, Running, Settings, free_address},
     machine::pause,
     s3_server::{S3Server, bucket_uri, program},
+    shaped_link::ShapedLink,
 };
 use millrace_time::{SharedClock, SystemClock};
 
@@ -33,6 +35,8 @@ pub(crate) struct Stand {
     pub(crate) server: S3Server,
     pub(crate) bucket_uri: String,
     running: Option<Running>,
+    /// Between the broker and everybody else, in some profiles.
+    link: Option<ShapedLink>,
     /// Further lines of the configuration, from the command line: they come last.
     lines: String,
 }
@@ -52,6 +56,7 @@ impl Stand {
             server: server.map_err(|error| error.to_string())?,
             bucket_uri,
             running: None,
+            link: None,
             lines: options.broker_lines.clone(),
         })
     }
@@ -59,10 +64,48 @@ impl Stand {
     /// Starts the broker with these further lines of configuration, in place of the one that runs:
     /// its caches are empty. Waits until everything is uploaded.
     pub(crate) fn serve(&mut self, lines: &str) -> Result<(), String> {
+        self.link = None;
+        self.start(&self.bucket_uri.clone(), lines)
+    }
+
+    /// The same with a network of so many bytes per second in each direction.
+    pub(crate) fn serve_linked(&mut self, bytes_per_s: u64, lines: &str) -> Result<(), String> {
+        let (broker, bucket) = (self.home.address(), self.server.address());
+        let link = ShapedLink::start(bytes_per_s, broker, bucket);
+        let link = link.map_err(|error| format!("the link: {error}"))?;
+        let uri = bucket_uri(link.for_broker());
+        let former = self.link.replace(link);
+        self.start(&uri, lines)?;
+        drop(former);
+        Ok(())
+    }
+
+    /// Where clients find the broker.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let link = self.link.as_ref();
+        link.map_or_else(|| self.home.address(), ShapedLink::for_clients)
+    }
+
+    /// Gives the broker the first processor, and all others the rest; or everybody all of them.
+    pub(crate) fn pin(&self, is_apart: bool) -> Result<(), String> {
+        let all: Vec<usize> = (0..processors()).collect();
+        let (first, rest) = match is_apart {
+            true if all.len() < 2 => {
+                return Err("the profile pinned needs two processors".to_owned());
+            }
+            true => all.split_at(1),
+            false => (&all[..], &all[..]),
+        };
+        pin(&self.broker_pid()?, first)?;
+        pin(&self.server.pid().to_string(), rest)?;
+        pin("self", rest)
+    }
+
+    fn start(&mut self, bucket_uri: &str, lines: &str) -> Result<(), String> {
         if let Some(running) = self.running.take() {
             running.stop_or_kill(STOP_PATIENCE)?;
         }
-        let settings = settings(&self.bucket_uri, lines, &self.lines);
+        let settings = settings(bucket_uri, lines, &self.lines);
         self.home.configure(&settings)?;
         self.running = Some(self.home.start_and_wait()?);
         self.until_uploaded()

@@ -2,6 +2,7 @@
 //! other people's software from Maven Central, an S3 server, a broker process, clients that cost
 //! little, clients that outlive the broker, and several brokers of one cluster.
 
+pub mod affinity;
 pub mod broker;
 pub mod cluster;
 pub mod command_line;
@@ -18,5 +19,6 @@ pub mod process;
 pub mod producer;
 pub mod profile;
 pub mod s3_server;
+pub mod shaped_link;
 pub mod spread;
 pub mod usage;
