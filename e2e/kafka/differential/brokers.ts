@@ -19,6 +19,9 @@ export interface ComparisonOptions {
   onProgress?: (line: string) => void;
 }
 
+/** Nothing is cleaned up at one broker earlier than at the other. */
+const SETTINGS = ["offsets.retention.check.interval.ms=86400000"];
+
 /** Every difference, once. @throws Error where a request cannot be built, or a broker does not serve. */
 export async function compareBrokers(options: ComparisonOptions): Promise<Difference[]> {
   const { only = "" } = options;
@@ -28,7 +31,7 @@ export async function compareBrokers(options: ComparisonOptions): Promise<Differ
   const brokers: Partial<Record<Peer, RunningBroker>> = {};
   const wire = new Wire(options.jars);
   try {
-    for (const peer of PEERS) brokers[peer] = await startBroker(peer);
+    for (const peer of PEERS) brokers[peer] = await startBroker(peer, ...SETTINGS);
     const addresses = {
       millrace: brokers.millrace?.bootstrap ?? "",
       kafka: brokers.kafka?.bootstrap ?? "",

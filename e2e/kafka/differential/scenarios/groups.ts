@@ -205,6 +205,26 @@ async function coordinators(scene: Scene): Promise<void> {
   await find("of a share group, bad key", 2, "x");
 }
 
+/** Kafka's group coordinators hear of a new topic later than its clients do: waits until a member gets its partitions. */
+async function untilAssignable(scene: Scene, topic: string): Promise<void> {
+  const group = scene.name("first to know");
+  await untilCoordinated(scene, "first to know", 0);
+  const version = scene.version("ConsumerGroupHeartbeat", { min: 1 });
+  const member = { groupId: group, memberId: "AAAAAAAAAAAAAAAAAAAAAA" };
+  const joins = {
+    ...member,
+    memberEpoch: 0,
+    rebalanceTimeoutMs: 5_000,
+    subscribedTopicNames: [scene.name(topic)],
+    topicPartitions: [],
+  };
+  const isAssigned = (answer: Json) => answer.assignment?.topicPartitions?.length === 1;
+  await scene.until("ConsumerGroupHeartbeat", joins, isAssigned, { version });
+  const leaves = { ...member, memberEpoch: -1, rebalanceTimeoutMs: -1, topicPartitions: null };
+  await scene.until("ConsumerGroupHeartbeat", leaves, () => true, { version });
+  await deleteGroups(scene, "the first to know", "first to know");
+}
+
 /** Groups of the consumer protocol (KIP-848). */
 export async function consumerGroups(scene: Scene): Promise<void> {
   await createTopic(scene, "k", 2);
@@ -231,6 +251,7 @@ export async function consumerGroups(scene: Scene): Promise<void> {
       }),
       { ids, version: scene.version("ConsumerGroupHeartbeat", { min: 1 }) },
     );
+  await untilAssignable(scene, "k");
   await beat("no subscription", 0, { subscribedTopicNames: null });
   await beat("no rebalance timeout", 0, { rebalanceTimeoutMs: -1 });
   await beat("no partitions", 0, { topicPartitions: null });
