@@ -214,6 +214,18 @@ test("a broker that keeps dying is restarted with increasing waits of up to thre
   expect(phase).toBe("DEGRADED");
 });
 
+test("a broker that was asked to stop is started again without a warning", async () => {
+  lastExit = { code: 0, reason: "it was asked to stop" };
+  observation = "stopped";
+  await ticks(1);
+  expect(message).toBe("The broker has stopped: it was asked to stop.");
+  expect(starts).toBe(1);
+  observation = "ready";
+  await ticks(1);
+  expect(phase).toBe("RUNNING");
+  expect(conditions[0]?.reason).not.toBe("ServingAfterRestarts");
+});
+
 const PANICKED = { code: 79, reason: "the task upload panicked: out of order" };
 
 test("the condition counts the restarts of the last ten minutes and gives the reason", async () => {

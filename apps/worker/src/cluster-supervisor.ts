@@ -277,7 +277,8 @@ export class ClusterSupervisor {
   /** As "Restarted 6 times in 10 min: the task upload panicked: …". */
   #restarts({ backoff, lastExit }: Watch): string | undefined {
     const starts = backoff.recentStarts(this.#now());
-    if (starts === 0) return undefined;
+    // Whoever stops everything and starts it again later needs no warning.
+    if (starts === 0 || lastExit?.code === 0) return undefined;
     const times = starts === 1 ? "once" : `${starts} times`;
     const reason = sentence(lastExit?.reason ?? "the broker gives no reason");
     return `Restarted ${times} in ${RESTART_WINDOW_MS / 60_000} min: ${reason}`;

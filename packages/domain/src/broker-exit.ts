@@ -1,6 +1,6 @@
 /** How a broker's process ended. */
 export interface BrokerExit {
-  /** Exit code of `millrace broker`; undefined where the process was killed. */
+  /** Exit code of `millrace broker`; undefined where the process was killed, 0 where it was asked to stop. */
   readonly code: number | undefined;
   /** The broker's own words. */
   readonly reason: string;

@@ -69,6 +69,7 @@ export function GroupList({ clusterId }: { clusterId: string }) {
 function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGroup }) {
   const [opened, { toggle }] = useDisclosure(false);
   const Chevron = opened ? IconChevronDown : IconChevronRight;
+  const isShare = group.protocol_type === "share";
   return (
     <Card padding="md">
       <UnstyledButton onClick={toggle} aria-expanded={opened} w="100%">
@@ -81,6 +82,11 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
             <Badge variant="default" tt="none" fw={500}>
               {group.state}
             </Badge>
+            {isShare && (
+              <Badge variant="default" tt="none" fw={500}>
+                share group
+              </Badge>
+            )}
             {group.idle && (
               <Text fz="sm" className="quiet">
                 idle: no active members
@@ -91,57 +97,74 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
             <Text fz="sm" className="quiet">
               {group.members} {group.members === 1 ? "member" : "members"}
             </Text>
-            <Text fz="sm" className="number" data-lag={group.group_id}>
-              lag <b>{int64(group.total_lag)}</b>
-            </Text>
+            {!isShare && (
+              <Text fz="sm" className="number" data-lag={group.group_id}>
+                lag <b>{int64(group.total_lag)}</b>
+              </Text>
+            )}
           </Group>
         </Group>
       </UnstyledButton>
       <Collapse expanded={opened}>
-        <Anchor
-          component={Link}
-          href={`/clusters/${clusterId}/catch-up?group=${encodeURIComponent(group.group_id)}`}
-          fz="sm"
-          display="inline-block"
-          mt="md"
-        >
-          Catch-up details
-        </Anchor>
-        {opened && group.members > 0 && <Members clusterId={clusterId} groupId={group.group_id} />}
-        <Table mt="xs">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Partition</Table.Th>
-              <Table.Th ta="right">Committed</Table.Th>
-              <Table.Th ta="right">Start</Table.Th>
-              <Table.Th ta="right">End</Table.Th>
-              <Table.Th ta="right">Lag</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {group.partitions.map((one) => (
-              <Table.Tr key={`${one.topic}-${one.partition}`} className="number">
-                <Table.Td ff="monospace">
-                  {one.topic}-{one.partition}
-                </Table.Td>
-                <Table.Td ta="right">
-                  {one.committed_offset === null ? "none" : int64(one.committed_offset)}
-                  {one.out_of_range && " (out of range)"}
-                </Table.Td>
-                <Table.Td ta="right">{offsetOf(one.start_offset)}</Table.Td>
-                <Table.Td ta="right">{offsetOf(one.end_offset)}</Table.Td>
-                <Table.Td ta="right">{offsetOf(one.lag)}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-        {group.partitions.some(({ committed_offset }) => committed_offset === null) && (
-          <Text fz="xs" className="quiet" mt="xs">
-            {UNCOMMITTED_LAG}
+        {isShare ? (
+          <Text fz="sm" className="quiet" mt="md">
+            A share group commits no offsets. kafka-share-groups shows where it reads.
           </Text>
+        ) : (
+          <Anchor
+            component={Link}
+            href={`/clusters/${clusterId}/catch-up?group=${encodeURIComponent(group.group_id)}`}
+            fz="sm"
+            display="inline-block"
+            mt="md"
+          >
+            Catch-up details
+          </Anchor>
         )}
+        {opened && group.members > 0 && <Members clusterId={clusterId} groupId={group.group_id} />}
+        {!isShare && <Offsets group={group} />}
       </Collapse>
     </Card>
+  );
+}
+
+/** What the group has committed, and what there is to read. */
+function Offsets({ group }: { group: ConsumerGroup }) {
+  return (
+    <>
+      <Table mt="xs">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Partition</Table.Th>
+            <Table.Th ta="right">Committed</Table.Th>
+            <Table.Th ta="right">Start</Table.Th>
+            <Table.Th ta="right">End</Table.Th>
+            <Table.Th ta="right">Lag</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {group.partitions.map((one) => (
+            <Table.Tr key={`${one.topic}-${one.partition}`} className="number">
+              <Table.Td ff="monospace">
+                {one.topic}-{one.partition}
+              </Table.Td>
+              <Table.Td ta="right">
+                {one.committed_offset === null ? "none" : int64(one.committed_offset)}
+                {one.out_of_range && " (out of range)"}
+              </Table.Td>
+              <Table.Td ta="right">{offsetOf(one.start_offset)}</Table.Td>
+              <Table.Td ta="right">{offsetOf(one.end_offset)}</Table.Td>
+              <Table.Td ta="right">{offsetOf(one.lag)}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+      {group.partitions.some(({ committed_offset }) => committed_offset === null) && (
+        <Text fz="xs" className="quiet" mt="xs">
+          {UNCOMMITTED_LAG}
+        </Text>
+      )}
+    </>
   );
 }
 

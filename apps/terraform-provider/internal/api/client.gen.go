@@ -5304,12 +5304,14 @@ type ConsumerGroup struct {
 		// Uncommitted Nothing is committed: where the group will begin depends on the consumer's auto.offset.reset, which the broker does not know
 		Uncommitted bool `json:"uncommitted"`
 	} `json:"partitions"`
+
+	// ProtocolType As consumer, or share for a share group
 	ProtocolType string `json:"protocol_type"`
 
 	// State Kafka's group state, such as Stable or Empty
 	State string `json:"state"`
 
-	// TotalLag Sum of the partitions' known lag, in records
+	// TotalLag Sum of the partitions' known lag, in records; -1 where the group is a share group, which commits no offsets
 	TotalLag string `json:"total_lag"`
 }
 
@@ -5357,12 +5359,14 @@ type ConsumerGroupDetails struct {
 		// Uncommitted Nothing is committed: where the group will begin depends on the consumer's auto.offset.reset, which the broker does not know
 		Uncommitted bool `json:"uncommitted"`
 	} `json:"partitions"`
+
+	// ProtocolType As consumer, or share for a share group
 	ProtocolType string `json:"protocol_type"`
 
 	// State Kafka's group state, such as Stable or Empty
 	State string `json:"state"`
 
-	// TotalLag Sum of the partitions' known lag, in records
+	// TotalLag Sum of the partitions' known lag, in records; -1 where the group is a share group, which commits no offsets
 	TotalLag string `json:"total_lag"`
 }
 

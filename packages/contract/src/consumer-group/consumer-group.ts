@@ -36,10 +36,13 @@ export const ConsumerGroup = z
   .object({
     group_id: z.string(),
     state: z.string().meta({ description: "Kafka's group state, such as Stable or Empty" }),
-    protocol_type: z.string(),
+    protocol_type: z.string().meta({ description: "As consumer, or share for a share group" }),
     members: z.int(),
     idle: z.boolean().meta({ description: "The group has no members: its lag only grows" }),
-    total_lag: int64.meta({ description: "Sum of the partitions' known lag, in records" }),
+    total_lag: int64.meta({
+      description:
+        "Sum of the partitions' known lag, in records; -1 where the group is a share group, which commits no offsets",
+    }),
     partitions: z.array(partition),
   })
   .meta({ id: "ConsumerGroup" });

@@ -10,6 +10,13 @@ test("the last line has the broker's exit", () => {
   expect(exitIn(`${LINE}\n${EXIT}\n${LINE}`)).toEqual(exit);
 });
 
+test("a broker that was asked to stop says so", () => {
+  const stopped = "2026-01-01T00:00:00Z  INFO millrace_broker::broker: stopped storage=Done";
+  const exit = { code: 0, reason: "it was asked to stop" };
+  expect(exitIn(`${LINE}\n${stopped}`)).toEqual(exit);
+  expect(exitIn(`${LINE}\n${stopped}\n${LINE}\n${LINE}\n${LINE}`)).not.toEqual(exit);
+});
+
 test("a broker that was killed has no such line, and the one of an earlier run does not count", () => {
   const killed = { code: undefined, reason: "its process was killed or stopped" };
   expect(exitIn(LINE)).toEqual(killed);

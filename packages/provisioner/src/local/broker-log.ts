@@ -40,6 +40,8 @@ export async function logTail(file: string): Promise<string> {
 
 /** The broker's last line: `millrace: exit CODE: REASON`. */
 const EXIT_LINE = /^millrace: exit (\d+): (.*)$/;
+/** Its last line where it was asked to stop. */
+const STOPPED_LINE = / INFO millrace_broker::broker: stopped /;
 /** A thread that has not ended yet may log a little behind it. */
 const LINES_BEHIND_EXIT = 3;
 /** Length of a reason in a condition, in characters. */
@@ -52,6 +54,7 @@ export function exitIn(tail: string): BrokerExit | undefined {
   for (const line of lines) {
     const [, code, reason = ""] = EXIT_LINE.exec(line) ?? [];
     if (code !== undefined) return { code: Number(code), reason: shortened(reason) };
+    if (STOPPED_LINE.test(line)) return { code: 0, reason: "it was asked to stop" };
   }
   return { code: undefined, reason: "its process was killed or stopped" };
 }

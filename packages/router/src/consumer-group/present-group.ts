@@ -4,6 +4,9 @@ import type { ConsumerGroup, PartitionLag } from "@millrace/domain";
 /** Kafka's own value for an offset that is not known. */
 const UNKNOWN = -1n;
 
+/** Such a group commits no offsets: the broker's figure would be 0. */
+const SHARE = "share";
+
 export function presentGroup(group: ConsumerGroup): GroupShape {
   return {
     group_id: group.groupId,
@@ -11,7 +14,7 @@ export function presentGroup(group: ConsumerGroup): GroupShape {
     protocol_type: group.protocolType,
     members: group.members,
     idle: group.members === 0,
-    total_lag: group.lag.toString(),
+    total_lag: (group.protocolType === SHARE ? UNKNOWN : group.lag).toString(),
     partitions: group.partitions.map(presentPartition),
   };
 }
