@@ -64,6 +64,8 @@ const REPLACED_MS = SESSION_TIMEOUT_MS + 5_000;
 const COMPLAINT_MAX = 4_000;
 /** A record is copied long before. */
 const RETENTION_MS = 90_000;
+/** Between the check and the readers' look, and what clocks and timestamps differ by. */
+const RETENTION_SLACK_MS = 30_000;
 const COMPACTION = {
   "min.cleanable.dirty.ratio": "0.01",
   "segment.ms": "5000",
@@ -246,6 +248,7 @@ async function untilCopied(broker: RunningBroker, witness: Client): Promise<void
 
 async function check(broker: RunningBroker, witness: Client): Promise<string[]> {
   const input = readBy(witness);
+  const startedAt = Date.now();
   const [left, output] = [await read(broker, INPUT), await read(broker, OUTPUT)];
   const transactions = clients.filter(({ name }) => name.startsWith("producer")).flatMap(historyOf);
   const dead: Transaction = {
@@ -278,7 +281,9 @@ async function check(broker: RunningBroker, witness: Client): Promise<string[]> 
     idle.push("retention removed nothing: the drill has not shown it");
   return [
     ...idle,
-    ...checkLeft(input.seen, left.seen),
+    ...[input, left, output].flatMap(checkComplete),
+    ...[left, output].flatMap(checkUncommitted),
+    ...checkLeft(input.seen, left.seen, startedAt - RETENTION_MS + RETENTION_SLACK_MS),
     ...checkWritten([...transactions, dead], input.seen),
     ...checkCopied(input.seen, output.seen),
     ...checkEnds(INPUT, input.ends),
@@ -309,6 +314,21 @@ function historyOf({ name, lines }: Client): Transaction[] {
   return [...transactions.values()];
 }
 
+/** The reader came to the end of all partitions. */
+function checkComplete({ ends, uncommitted }: Reading): string[] {
+  const breaches: string[] = [];
+  if (ends.length !== PARTITIONS) breaches.push(`a reader saw ${ends.length} partitions`);
+  if (Number.isNaN(uncommitted)) breaches.push("a reader of all records did not come to the end");
+  return breaches;
+}
+
+/** Who need not wait for commits sees no less. The witness is left out: retention removes what it has seen. */
+function checkUncommitted({ seen, uncommitted }: Reading): string[] {
+  return uncommitted < seen.length
+    ? [`${seen.length} committed records, of which all readers see ${uncommitted}`]
+    : [];
+}
+
 /** What a reader has printed. */
 interface Reading {
   seen: SeenRecord[];
@@ -331,10 +351,11 @@ function readBy({ lines }: Client): Reading {
   const fields = (what: string) =>
     lines.map((line) => line.split(" ")).filter(([first]) => first === what);
   return {
-    seen: fields("read").map(([, partition, offset, value]) => ({
+    seen: fields("read").map(([, partition, offset, value, at]) => ({
       partition: Number(partition),
       offset: Number(offset),
       value: value ?? "",
+      at: Number(at),
     })),
     ends: fields("end").map(([, partition, stable, high, position]) => ({
       partition: Number(partition),

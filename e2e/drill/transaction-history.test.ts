@@ -14,7 +14,7 @@ const transaction = (number: number, outcome: Transaction["outcome"], ...sequenc
   sent: sequences.map((sequence) => ({ partition: 0, sequence })),
 });
 const seen = (...values: string[]) =>
-  values.map((value, offset) => ({ partition: 0, offset, value }));
+  values.map((value, offset) => ({ partition: 0, offset, value, at: offset * 1_000 }));
 
 describe("the history of transactions", () => {
   const history = [
@@ -51,9 +51,11 @@ describe("the history of transactions", () => {
 
   it("lets retention remove the oldest records, and no others", () => {
     const all = seen("a", "b", "c");
-    expect(checkLeft(all, all)).toEqual([]);
-    expect(checkLeft(all, all.slice(1))).toEqual([]);
-    expect(checkLeft(all, [])).toEqual([]);
+    expect(checkLeft(all, all, 0)).toEqual([]);
+    expect(checkLeft(all, all.slice(1), 1_000)).toEqual([]);
+    expect(checkLeft(all, [], 3_000)).toEqual([]);
+    expect(checkLeft(all, all.slice(1), 0)).toHaveLength(1);
+    expect(checkLeft(all, [], 2_000)).toHaveLength(1);
   });
 
   it.for([
@@ -62,8 +64,8 @@ describe("the history of transactions", () => {
   ] as const)("tells %s from retention", ([, places]) => {
     const all = seen("a", "b", "c");
     const left = places.map((place) => all[place] as (typeof all)[number]);
-    expect(checkLeft(all, left)).toHaveLength(1);
-    expect(checkLeft(left, all)).toHaveLength(1);
+    expect(checkLeft(all, left, 3_000)).toHaveLength(1);
+    expect(checkLeft(left, all, 3_000)).toHaveLength(1);
   });
 
   it("tells where readers are blocked", () => {

@@ -17,6 +17,8 @@ export interface SeenRecord {
   partition: number;
   offset: number;
   value: string;
+  /** Its timestamp, Unix time in ms. */
+  at: number;
 }
 
 /** The ends of a partition when the reader began, and where it was at its end. */
@@ -99,13 +101,16 @@ export function checkCopied(input: SeenRecord[], output: SeenRecord[]): string[]
   return breaches;
 }
 
-/** What retention has left is what was seen from there on. */
-export function checkLeft(seen: SeenRecord[], left: SeenRecord[]): string[] {
+/** What retention has left is what was seen from there on, and all that is younger than `since`. */
+export function checkLeft(seen: SeenRecord[], left: SeenRecord[], since: number): string[] {
   const breaches: string[] = [];
-  for (const partition of new Set(left.map(({ partition }) => partition))) {
+  for (const partition of new Set(seen.map(({ partition }) => partition))) {
     const of = ({ partition: other }: SeenRecord) => other === partition;
     const now = left.filter(of);
-    const first = now[0]?.offset ?? 0;
+    const first = now[0]?.offset ?? Number.POSITIVE_INFINITY;
+    const young = seen.filter(of).find(({ offset, at }) => offset < first && at >= since);
+    if (young !== undefined)
+      breaches.push(`gone from ${partition}, though young: ${describe(young)}`);
     const before = seen.filter(of).filter(({ offset }) => offset >= first);
     const at = before.findIndex(
       ({ offset, value }, place) => offset !== now[place]?.offset || value !== now[place]?.value,

@@ -1,6 +1,6 @@
 //! Which processors a process runs on.
 
-use std::fs;
+use std::{collections::HashSet, fs};
 
 use rustix::{
     process::Pid,
@@ -16,17 +16,26 @@ pub fn pin(process: &str, processors: &[usize]) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("processors of {process}: {error}");
     let mut set = CpuSet::new();
     processors.iter().for_each(|&processor| set.set(processor));
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).map_err(|error| failed(&error))?;
-    for task in tasks {
-        let task = task.map_err(|error| failed(&error))?;
-        let id = task.file_name().to_string_lossy().parse().ok();
-        // A thread may end meanwhile.
-        match sched_setaffinity(id.and_then(Pid::from_raw), &set) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => return Err(failed(&error)),
+    let mut seen = HashSet::new();
+    loop {
+        let before = seen.len();
+        let tasks =
+            fs::read_dir(format!("/proc/{process}/task")).map_err(|error| failed(&error))?;
+        for task in tasks {
+            let name = task.map_err(|error| failed(&error))?.file_name();
+            let id = name.to_string_lossy().parse().ok().and_then(Pid::from_raw);
+            let id = id.ok_or_else(|| failed(&"a thread without a number"))?;
+            // A thread may end meanwhile.
+            match sched_setaffinity(Some(id), &set) {
+                Ok(()) | Err(rustix::io::Errno::SRCH) => seen.insert(id.as_raw_nonzero()),
+                Err(error) => return Err(failed(&error)),
+            };
+        }
+        // One that has not been met may have started another meanwhile.
+        if seen.len() == before {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// How many processors there are.

@@ -54,6 +54,10 @@ impl Profiler {
     pub fn attach(pid: &str, folder: &Path, name: &str) -> Result<Self, String> {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let path = folder.join(name);
+        for former in ["data", "counts", "folded", "svg"] {
+            // Of an earlier run, or absent.
+            let _ = fs::remove_file(path.with_extension(former));
+        }
         let events = COUNTERS.map(|(event, _)| event).join(",");
         let mut record = Command::new("perf");
         record
@@ -119,7 +123,9 @@ impl Profiler {
         Folder::default()
             .collapse(BufReader::new(stacks), &mut folded)
             .map_err(failed)?;
-        script.wait().map_err(failed)?;
+        if !script.wait().map_err(failed)?.success() {
+            return Err("perf script failed".to_owned());
+        }
         let folded = String::from_utf8_lossy(&folded).into_owned();
         fs::write(self.path.with_extension("folded"), &folded).map_err(failed)?;
         let graph = File::create(self.path.with_extension("svg")).map_err(failed)?;
@@ -179,6 +185,9 @@ fn start(command: &mut Command) -> Result<Child, String> {
 
 /// Asks a perf to write what it has, and waits until it has.
 fn interrupt(child: &mut Child) -> Result<(), String> {
+    if let Some(ended) = child.try_wait().map_err(|error| error.to_string())? {
+        return Err(format!("perf ended before the load did: {ended}"));
+    }
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT)
         .map_err(|error| format!("perf: {error}"))?;

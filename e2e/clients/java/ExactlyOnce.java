@@ -38,7 +38,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * {@code producer/sequence/transaction}; the sequence counts the producer's records of the partition. Its key is {@code
  * producer/sequence}, so that compaction keeps every record that is not aborted. On the standard output, one a line: {@code
  * begin T N}, {@code sent T PARTITION SEQUENCE}, {@code committed T}, {@code aborted T}, {@code unknown T ERROR}; {@code
- * copied N}, {@code uncopied N}, {@code lost ERROR}; {@code read PARTITION OFFSET VALUE}, {@code end PARTITION STABLE HIGH
+ * copied N}, {@code uncopied N}, {@code lost ERROR}; {@code read PARTITION OFFSET VALUE TIME}, {@code end PARTITION STABLE HIGH
  * POSITION}, {@code uncommitted N}; {@code ready}.
  */
 public final class ExactlyOnce {
@@ -221,16 +221,17 @@ public final class ExactlyOnce {
             uncommitted.assign(partitions);
             uncommitted.seekToBeginning(partitions);
             long count = 0;
+            until = System.currentTimeMillis() + READ_SECONDS_MAX * 1_000L;
             while (System.currentTimeMillis() < until && !isAt(uncommitted, high)) {
                 count += uncommitted.poll(Duration.ofMillis(200)).count();
             }
-            say("uncommitted " + count);
+            if (isAt(uncommitted, high)) say("uncommitted " + count);
         }
     }
 
     private static void sayRead(KafkaConsumer<String, String> consumer) {
         for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
-            say("read " + record.partition() + " " + record.offset() + " " + record.value());
+            say("read " + record.partition() + " " + record.offset() + " " + record.value() + " " + record.timestamp());
         }
     }
 

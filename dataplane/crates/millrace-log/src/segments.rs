@@ -289,7 +289,7 @@ impl Segments {
     /// proportion as far as is known here. Segments are split there: a log is compacted in many small ranges, and what one has lost
     /// must not count as lost by the rest of its segment.
     ///
-    /// What a range has lost may be more than it had by proportion inside its segment. Its neighbours had less, then: they lose the
+    /// What a range has lost may be more than it had by proportion inside its segment. Others had less, then: the whole log loses the
     /// rest, so that the sum of all stays right.
     pub(crate) fn shrink(&mut self, (from, to): (Offset, Offset), removed: u64) {
         if removed == 0 {
@@ -341,6 +341,12 @@ impl Segments {
         self.list.insert(behind, rest);
     }
 
+    /// Whether there is one segment, or the parts of one.
+    fn has_one_timestamp(&self) -> bool {
+        let ends = self.list.front().zip(self.list.back());
+        ends.is_some_and(|(first, last)| first.max_timestamp == last.max_timestamp)
+    }
+
     /// When the segment with `offset` began, by its timestamps, at the latest.
     pub(crate) fn begins_at(&self, offset: Offset) -> Option<i64> {
         let behind = self
@@ -353,7 +359,7 @@ impl Segments {
         }
         match at.checked_sub(1) {
             Some(before) => self.list.get(before).map(|before| before.max_timestamp),
-            None if self.list.len() == 1 => Some(self.opened_at),
+            None if self.has_one_timestamp() => Some(self.opened_at),
             None => self.list.front().map(|first| first.max_timestamp),
         }
     }

@@ -45,7 +45,7 @@ pub(super) struct Refresh {
 }
 
 /// Topics that a request is about.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Scope {
     /// All of interest.
     is_all: bool,
@@ -64,6 +64,11 @@ impl Scope {
     fn add(&mut self, names: &[&str]) {
         self.is_all |= names.is_empty();
         self.names.extend(names.iter().map(|&name| Arc::from(name)));
+    }
+
+    fn remove(&mut self, asked: &Self) {
+        self.is_all &= !asked.is_all;
+        self.names.retain(|name| !asked.names.contains(name));
     }
 }
 
@@ -116,10 +121,15 @@ impl Client {
             let error = served.error.clone();
             return error.map_or_else(|| Ok(self.metadata()), Err);
         }
-        // Every caller that has a number by now has also said which topics it wants.
+        // Every caller that has a number by now has also said which topics it wants. Who did so a moment ago and has none yet
+        // may be answered for nothing, and says it again here.
         let serves = self.inner.refresh.tickets.load(Ordering::SeqCst);
-        let scope = std::mem::take(&mut *self.inner.refresh.scope.lock());
-        let mut metadata = self.ask(scope).await;
+        let scope = {
+            let mut scope = self.inner.refresh.scope.lock();
+            scope.add(names);
+            scope.clone()
+        };
+        let mut metadata = self.ask(&scope).await;
         if let Err(RequestError::Broker(error)) = &metadata
             && error.code == ErrorCode::REBOOTSTRAP_REQUIRED
         {
@@ -127,8 +137,10 @@ impl Client {
             tracing::warn!("the cluster asks the client to start over with its bootstrap servers");
             let forgotten = self.inner.cache.lock().forget_brokers();
             self.inner.metadata.send_replace(forgotten);
-            metadata = self.ask(Scope::all()).await;
+            metadata = self.ask(&Scope::all()).await;
         }
+        // Not before: a caller that is given up while it asks leaves the others' topics to them.
+        self.inner.refresh.scope.lock().remove(&scope);
         *served = Served {
             before: serves,
             error: metadata.as_ref().err().cloned(),
@@ -137,8 +149,8 @@ impl Client {
         metadata
     }
 
-    async fn ask(&self, scope: Scope) -> Result<Arc<Metadata>, RequestError> {
-        let mut names = scope.names;
+    async fn ask(&self, scope: &Scope) -> Result<Arc<Metadata>, RequestError> {
+        let mut names = scope.names.clone();
         if scope.is_all {
             names.extend(self.inner.refresh.interests.lock().keys().cloned());
         }

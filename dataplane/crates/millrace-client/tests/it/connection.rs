@@ -137,6 +137,24 @@ async fn a_new_topic_is_asked_for_alone_and_an_old_one_is_kept_fresh() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_waits_is_answered_although_the_one_who_asks_is_given_up() {
+    let cluster = Cluster::new(1);
+    cluster.create("t", 1);
+    cluster.create("u", 1);
+    let client = Client::new(cluster.config(1));
+    let asking = |name: &'static str| {
+        let client = client.clone();
+        tokio::spawn(async move { client.topic(name).await })
+    };
+    // Each is polled once, in this order: the first asks for both.
+    let (first, second) = (asking("t"), asking("u"));
+    tokio::task::yield_now().await;
+    first.abort();
+    let topic = second.await.expect("no panic").expect("found");
+    assert_eq!(topic.partitions.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_that_is_dropped_closes_its_connections() {
     let cluster = Cluster::new(1);
     cluster.create("t", 1);

@@ -128,8 +128,7 @@ impl Legal {
                 let is_legal = |(index, element): (usize, &&str)| {
                     words.contains(element) && !elements.iter().take(index).any(|e| e == element)
                 };
-                let has_empty = !value.is_empty() && value.split(',').any(|e| e.trim().is_empty());
-                !has_empty && elements.iter().enumerate().all(is_legal)
+                elements.iter().enumerate().all(is_legal)
             }
             Self::ThrottledReplicas => {
                 let is_pair = |element: &str| {
@@ -625,11 +624,6 @@ mod tests {
             (
                 "cleanup.policy",
                 "compact,compact",
-                "a list of compact, delete, each at most once",
-            ),
-            (
-                "cleanup.policy",
-                "delete,",
                 "a list of compact, delete, each at most once",
             ),
             (

@@ -309,6 +309,18 @@ fn the_parts_of_a_split_segment_began_when_it_did() {
             bytes: 100,
         });
     }
+    let mut one = Segments::default();
+    for n in 0..9 {
+        one.append(Appended {
+            base_offset: n,
+            end_offset: n + 1,
+            max_timestamp: n as i64 * 1_000,
+            bytes: 100,
+        });
+    }
+    let began = one.begins_at(5);
+    one.shrink((3, 7), 100);
+    assert_eq!(one.begins_at(5), began);
     let before: Vec<_> = (0..40).map(|at| segments.begins_at(at)).collect();
     segments.shrink((3, 7), 100);
     segments.shrink((13, 27), 100);

@@ -34,6 +34,7 @@ use millrace_model::{
 };
 use sqlx::PgPool;
 use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 
 pub use self::connect::{OpenError, PostgresOptions};
 use self::{
@@ -96,11 +97,10 @@ impl PostgresMeta {
 
     async fn begin(&self) -> Result<Tx, StoreFailure> {
         let pool = self.pool.clone();
-        // Not supervised: awaited.
+        // Not supervised: awaited. Given up, it gives its place in the pool up.
         let begun = self.runtime.spawn(async move { Tx::begin(&pool).await });
-        begun
-            .await
-            .unwrap_or_else(|error| Err(StoreFailure::Database(Box::new(error))))
+        let begun = AbortOnDropHandle::new(begun).await;
+        begun.unwrap_or_else(|error| Err(StoreFailure::Database(Box::new(error))))
     }
 }
 

@@ -332,6 +332,11 @@ fn build(block: &Block, streams: &[StreamId], block_bytes: usize) -> Result<Buil
         .iter()
         .filter_map(|id| Some((*id, block.streams.get(id)?)))
     {
+        assert_eq!(
+            run.entries.len(),
+            run.payload_sums.len(),
+            "both are pushed together"
+        );
         for (entry, &payload_sum) in run.entries.iter().zip(&run.payload_sums) {
             let entry = StreamEntry {
                 stream,
