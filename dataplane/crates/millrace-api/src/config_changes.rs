@@ -123,7 +123,7 @@ async fn change_all(
             )),
             (_, Ok(asked)) => match Resource::find(context, kind, &name) {
                 Ok(resource) => change(context, resource, asked, validate_only).await,
-                Err(refused) if kind == config_resource::TOPIC => {
+                Err(refused) if refused.code == ErrorCode::UnknownTopicOrPartition => {
                     // Kafka, too, looks at the values first.
                     let altered = altered_topic(context, BTreeMap::new(), asked);
                     altered.and(Err(refused))

@@ -226,7 +226,13 @@ async fn what_cannot_be_is_refused_and_says_why() {
     world.create("t", 1, &[]).await;
     world.find_coordinator().await;
     let of_topics: &[(&str, Operation<'_>, Code)] = &[
-        ("none", ("a", SET, Some("1")), Code::UnknownTopicOrPartition),
+        (
+            "none",
+            ("segment.ms", SET, Some("1")),
+            Code::UnknownTopicOrPartition,
+        ),
+        // The values come first, as in Kafka.
+        ("none", ("colour", SET, Some("red")), Code::InvalidConfig),
         ("", ("segment.ms", SET, Some("1")), Code::InvalidRequest),
         ("b@d", ("a", SET, Some("1")), Code::InvalidTopicException),
         ("t", ("colour", SET, Some("red")), Code::InvalidConfig),
