@@ -9,7 +9,13 @@ mod arguments;
 mod steady;
 mod topic;
 
-use std::{fs, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use millrace_bench::{
     broker::{Home, Running, Settings, files_below},
@@ -82,8 +88,7 @@ async fn measure(arguments: &Arguments, home: &Arc<Home>) -> Result<(Value, Vec<
     let clock = SystemClock::shared();
     let running = home.start_and_wait()?;
     let client = client(home);
-    let bucket = arguments.bucket.clone();
-    let bucket = bucket.unwrap_or_else(|| home.folder().join("objects"));
+    let bucket = bucket_of(arguments, home);
     let topic = Topic::create(&client, arguments).await?;
     let steady = SteadyProducer::create(&client, arguments.rate).await?;
     let started = clock.now();
@@ -138,33 +143,59 @@ async fn measure(arguments: &Arguments, home: &Arc<Home>) -> Result<(Value, Vec<
         "producer_avg_ratio": ratio(|summary| summary.mean),
         "idle_percent_before": idle_percent,
     });
-    let mut failures = Vec::new();
-    let read = records_left * topic::RECORD_BYTES;
-    if read.max(left) > live + size / LEFT_OVER_PART {
-        failures.push(format!(
-            "{} MiB are left, and {} MiB of them can be read, of {} MiB that are live",
-            left >> 20,
-            read >> 20,
-            live >> 20
-        ));
+    let mut failures = Sizes {
+        live,
+        whole: size,
+        told: left,
+        read: records_left * topic::RECORD_BYTES,
+        bucket: objects,
     }
-    if left.abs_diff(read) > read / SIZE_ERROR_PART {
-        failures.push(format!(
-            "the broker says that {} MiB are left, but {} MiB can be read",
-            left >> 20,
-            read >> 20
-        ));
-    }
-    if objects >= OBJECTS_FACTOR * left {
-        failures.push(format!(
-            "the bucket still holds {} MiB: what was replaced is not deleted",
-            objects >> 20
-        ));
-    }
+    .failures();
     if arguments.is_full && p99_ratio > P99_RATIO_MAX {
         failures.push(format!("the producer's p99 grew {p99_ratio:.1} times"));
     }
     Ok((report, failures))
+}
+
+fn bucket_of(arguments: &Arguments, home: &Home) -> PathBuf {
+    let named = arguments.bucket.clone();
+    named.unwrap_or_else(|| home.folder().join("objects"))
+}
+
+/// Bytes after the compaction.
+struct Sizes {
+    /// Live keys and the active part.
+    live: u64,
+    /// The topic before.
+    whole: u64,
+    /// What the broker says that is left, and what can be read.
+    told: u64,
+    read: u64,
+    bucket: u64,
+}
+
+impl Sizes {
+    fn failures(&self) -> Vec<String> {
+        let mut failures = Vec::new();
+        let [live, told, read, bucket] =
+            [self.live, self.told, self.read, self.bucket].map(|bytes| bytes >> 20);
+        if self.read.max(self.told) > self.live + self.whole / LEFT_OVER_PART {
+            failures.push(format!(
+                "{told} MiB are left, and {read} MiB of them can be read, of {live} MiB that are live"
+            ));
+        }
+        if self.told.abs_diff(self.read) > self.read / SIZE_ERROR_PART {
+            failures.push(format!(
+                "the broker says that {told} MiB are left, but {read} MiB can be read"
+            ));
+        }
+        if self.bucket >= OBJECTS_FACTOR * self.told {
+            failures.push(format!(
+                "the bucket still holds {bucket} MiB: what was replaced is not deleted"
+            ));
+        }
+        failures
+    }
 }
 
 fn lines(baseline_mib: Option<usize>) -> String {

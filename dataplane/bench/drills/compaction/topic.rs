@@ -96,7 +96,7 @@ impl Topic {
     fn changing_key(&self, random: &mut fastrand::Rng) -> u64 {
         loop {
             let key = random.u64(0..self.keys);
-            if key % OLD_KEYS_PART != 0 {
+            if !key.is_multiple_of(OLD_KEYS_PART) {
                 return key;
             }
         }

@@ -111,7 +111,7 @@ pub(crate) fn topic(
         }
     };
     let entries = TopicConfigDefinition::all().iter().map(entry);
-    entries.map(Entry::as_parsed).collect()
+    entries.map(Entry::into_parsed).collect()
 }
 
 /// A group's configurations: what it sets, over what the broker sets for all groups.
@@ -150,7 +150,7 @@ pub(crate) fn group(
         }
     };
     let entries = GroupConfigDefinition::all().iter().map(entry);
-    entries.map(Entry::as_parsed).collect()
+    entries.map(Entry::into_parsed).collect()
 }
 
 /// The configurations of a subscription to client metrics.
@@ -172,7 +172,7 @@ pub(crate) fn client_metrics(configs: &BTreeMap<String, String>) -> Vec<Entry> {
         }
     };
     let entries = subscription::DEFINITIONS.iter().map(entry);
-    entries.map(Entry::as_parsed).collect()
+    entries.map(Entry::into_parsed).collect()
 }
 
 /// Where the value in force comes from.
@@ -217,12 +217,12 @@ pub(crate) fn broker(settings: &[BrokerSetting], scope: SettingScope) -> Vec<Ent
         })
     };
     let entries = settings.iter().filter_map(entry);
-    entries.map(Entry::as_parsed).collect()
+    entries.map(Entry::into_parsed).collect()
 }
 
 impl Entry {
     /// Kafka shows a value as it has parsed it, not as it was written.
-    fn as_parsed(mut self) -> Self {
+    fn into_parsed(mut self) -> Self {
         let values = self.synonyms.iter_mut().map(|synonym| &mut synonym.value);
         for value in values.chain([&mut self.value]).flatten() {
             if let Some(parsed) = self.kind.parsed(value) {

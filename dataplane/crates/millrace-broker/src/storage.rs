@@ -223,6 +223,14 @@ pub struct Seams {
 }
 
 impl Seams {
+    /// The same, whose background tasks run on these threads.
+    fn with_background(&self, threads: &BackgroundThreads) -> Self {
+        Self {
+            tasks: self.tasks.with_background(threads.handle()),
+            ..self.clone()
+        }
+    }
+
     /// The machine's own.
     #[must_use]
     pub fn system() -> Self {
@@ -271,10 +279,7 @@ impl Storage {
     ) -> Result<Self, StorageError> {
         let Seams { clock, random, .. } = seams.clone();
         let background = BackgroundThreads::start().map_err(StorageError::Threads)?;
-        let seams = &Seams {
-            tasks: seams.tasks.with_background(background.handle()),
-            ..seams.clone()
-        };
+        let seams = &seams.with_background(&background);
         let bucket = open_bucket(&config.storage.bucket, &background, seams)?;
         let Owned {
             meta,
@@ -289,10 +294,7 @@ impl Storage {
         settings.load(Arc::clone(&meta), node_epoch).await?;
         let effective = settings.lay_over(&config.storage);
         let gate = Gate::closed();
-        let (storage, held_back) = match &bucket_check {
-            Some(check) => (bucket.gated(gate.clone()), check.held_back()),
-            None => (bucket, HeldBack::nothing()),
-        };
+        let (storage, held_back) = hold_back(bucket, bucket_check.as_ref(), &gate);
         let network = open_network(&effective, seams);
         let share = |tier| NetworkShare::of(&network, tier);
         let cache = block_cache_config(&effective, &cluster_id, seams);
@@ -341,6 +343,18 @@ impl Storage {
             _bucket_check: bucket_check,
             _background: background,
         })
+    }
+}
+
+/// Nothing is written where the bucket has not been checked yet, until the gate opens.
+fn hold_back(
+    bucket: ObjectStorage,
+    check: Option<&BucketCheck>,
+    gate: &Gate,
+) -> (ObjectStorage, HeldBack) {
+    match check {
+        Some(check) => (bucket.gated(gate.clone()), check.held_back()),
+        None => (bucket, HeldBack::nothing()),
     }
 }
 
