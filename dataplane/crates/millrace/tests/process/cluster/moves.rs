@@ -86,7 +86,7 @@ async fn partitions_go_where_they_are_assigned_and_come_back() {
         move |brokers: &[(u64, String, u64)]| {
             brokers
                 .iter()
-                .any(|(node, _, leaders)| (*node, *leaders) == (3, count))
+                .any(|(node, state, leaders)| (*node, *leaders) == (3, count) && state == "active")
         }
     };
     cluster.until(1, three_leads(6)).await;
@@ -104,7 +104,10 @@ async fn partitions_go_where_they_are_assigned_and_come_back() {
     cluster.stop_node(3).await;
     send(&producer, 200..250).await;
     cluster.start_node(3).await;
-    cluster.until(1, three_leads(0)).await;
+    // Any broker is asked to elect: all must know that it is back.
+    for node in [1, 2, 3] {
+        cluster.until(node, three_leads(0)).await;
+    }
     let wait = Duration::from_secs(30);
     let elected = admin.elect_preferred_leaders(&all, wait).await;
     let elected = elected.expect("it may");
