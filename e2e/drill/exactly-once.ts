@@ -9,7 +9,7 @@
  *     --broker kafka    Apache Kafka instead of Millrace: checks the drill itself
  *     --seconds 60      how long the clients run
  *     --brokers 1       of Millrace; several share a PostgreSQL database and a bucket
- *     --bucket well     or faulty: an S3 server that refuses requests, loses answers, is slow, and is silent in turns
+ *     --bucket healthy  a folder; or faulty: an S3 server that in turns fails often, is silent, and works
  *     --kills 3         how often a broker is killed; where there are several, each second time for so long that others
  *                       take its partitions over
  *     --pauses 2        how often a member is paused
@@ -104,7 +104,7 @@ const { values } = parseArgs({
   options: {
     broker: { type: "string", default: "millrace" },
     brokers: { type: "string", default: "1" },
-    bucket: { type: "string", default: "well" },
+    bucket: { type: "string", default: "healthy" },
     seconds: { type: "string", default: "60" },
     kills: { type: "string", default: "0" },
     pauses: { type: "string", default: "2" },
@@ -115,7 +115,7 @@ const { values } = parseArgs({
 });
 const peer = PEERS.find((one) => one === values.broker);
 if (peer === undefined) throw new Error(`--broker is one of ${PEERS.join(", ")}`);
-const buckets = ["well", "faulty"];
+const buckets = ["healthy", "faulty"];
 if (!buckets.includes(values.bucket)) throw new Error(`--bucket is one of ${buckets.join(", ")}`);
 const chance = seededChance(Number(values.seed));
 

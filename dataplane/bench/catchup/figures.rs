@@ -120,61 +120,44 @@ fn of_reading(report: &Report) -> Vec<Figure> {
 }
 
 fn of_producers(report: &Report) -> Vec<Figure> {
-    let (main, tenth) = (ProfileKey::Main, ProfileKey::Tenth);
-    let ratio = |profile, key| producer(report, profile, key);
-    vec![
-        figure(
-            "producer_p99_ratio",
-            ratio(main, "p99_ms"),
-            Bound::AtMost(2.0),
+    use ProfileKey::{Main, NetworkBound, Pinned, Tenth};
+    let ratios = [
+        ("producer_p99_ratio", Main, "p99_ms", 2.0),
+        ("producer_avg_ratio", Main, "avg_ms", 1.5),
+        ("tenth.producer_p99_ratio", Tenth, "p99_ms", 2.0),
+        ("tenth.producer_avg_ratio", Tenth, "avg_ms", 1.5),
+        ("pinned.producer_p99_ratio", Pinned, "p99_ms", 2.0),
+        ("pinned.producer_avg_ratio", Pinned, "avg_ms", 1.3),
+        (
+            "network_bound.producer_p99_ratio",
+            NetworkBound,
+            "p99_ms",
+            2.0,
         ),
-        figure(
-            "producer_avg_ratio",
-            ratio(main, "avg_ms"),
-            Bound::AtMost(1.5),
+        (
+            "network_bound.producer_avg_ratio",
+            NetworkBound,
+            "avg_ms",
+            1.3,
         ),
-        // What is written goes through the same baseline, before the readers.
+    ];
+    let ratios = ratios.map(|(key, profile, field, bound)| {
+        figure(key, producer(report, profile, field), Bound::AtMost(bound))
+    });
+    // What is written goes through the same baseline, before the readers.
+    let shares = [
         figure(
             "tenth.share_of_baseline",
-            share(report, tenth),
+            share(report, Tenth),
             Bound::AtMost(1.1),
         ),
         figure(
-            "tenth.producer_p99_ratio",
-            ratio(tenth, "p99_ms"),
-            Bound::AtMost(2.0),
-        ),
-        figure(
-            "tenth.producer_avg_ratio",
-            ratio(tenth, "avg_ms"),
-            Bound::AtMost(1.5),
-        ),
-        figure(
-            "pinned.producer_p99_ratio",
-            ratio(ProfileKey::Pinned, "p99_ms"),
-            Bound::AtMost(2.0),
-        ),
-        figure(
-            "pinned.producer_avg_ratio",
-            ratio(ProfileKey::Pinned, "avg_ms"),
-            Bound::AtMost(1.3),
-        ),
-        figure(
-            "network_bound.producer_p99_ratio",
-            ratio(ProfileKey::NetworkBound, "p99_ms"),
-            Bound::AtMost(2.0),
-        ),
-        figure(
-            "network_bound.producer_avg_ratio",
-            ratio(ProfileKey::NetworkBound, "avg_ms"),
-            Bound::AtMost(1.3),
-        ),
-        figure(
             "network_bound.share_of_link",
-            share(report, ProfileKey::NetworkBound),
+            share(report, NetworkBound),
             Bound::AtLeast(0.9),
         ),
-    ]
+    ];
+    ratios.into_iter().chain(shares).collect()
 }
 
 fn of_ablations(report: &Report) -> Vec<Figure> {
@@ -256,7 +239,7 @@ fn cache_of_budget(report: &Report) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// What was read and written of the baseline.
+/// Bytes read and written per second, over the baseline.
 fn share(report: &Report, profile: ProfileKey) -> Option<f64> {
     let of = |key| report.median(profile, What::CatchUp, key);
     let written = of("written_mib_per_s")?;

@@ -335,7 +335,7 @@ impl<'a> Bench<'a> {
         ))
     }
 
-    /// So many bytes per second that what catch-up reached in the main profile is `part` times as much.
+    /// What catch-up reached in the main profile, divided by `part`; bytes per second.
     fn part_of_main(&self, part: f64) -> Result<u64, String> {
         let main = self
             .report

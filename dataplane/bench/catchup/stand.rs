@@ -35,6 +35,8 @@ pub(crate) struct Stand {
     pub(crate) server: S3Server,
     pub(crate) bucket_uri: String,
     running: Option<Running>,
+    /// Counted before anything is pinned.
+    processors: usize,
     /// Between the broker and everybody else, in some profiles.
     link: Option<ShapedLink>,
     /// Further lines of the configuration, from the command line: they come last.
@@ -56,6 +58,7 @@ impl Stand {
             server: server.map_err(|error| error.to_string())?,
             bucket_uri,
             running: None,
+            processors: processors(),
             link: None,
             lines: options.broker_lines.clone(),
         })
@@ -68,7 +71,7 @@ impl Stand {
         self.start(&self.bucket_uri.clone(), lines)
     }
 
-    /// The same with a network of so many bytes per second in each direction.
+    /// The same behind a link that carries `bytes_per_s` in each direction.
     pub(crate) fn serve_linked(&mut self, bytes_per_s: u64, lines: &str) -> Result<(), String> {
         let (broker, bucket) = (self.home.address(), self.server.address());
         let link = ShapedLink::start(bytes_per_s, broker, bucket);
@@ -88,7 +91,7 @@ impl Stand {
 
     /// Gives the broker the first processor, and all others the rest; or everybody all of them.
     pub(crate) fn pin(&self, is_apart: bool) -> Result<(), String> {
-        let all: Vec<usize> = (0..processors()).collect();
+        let all: Vec<usize> = (0..self.processors).collect();
         let (first, rest) = match is_apart {
             true if all.len() < 2 => {
                 return Err("the profile pinned needs two processors".to_owned());

@@ -7,8 +7,8 @@ use rustix::{
     thread::{CpuSet, sched_setaffinity},
 };
 
-/// Lets all threads of a process that there are run on these processors only; those that they start
-/// later do so, too. `self` is this process.
+/// Restricts all current threads of a process to these processors, counted from 0; threads that they
+/// start later inherit that. `self` is this process.
 ///
 /// # Errors
 /// It has ended, or has no such processor.
@@ -38,7 +38,7 @@ pub fn pin(process: &str, processors: &[usize]) -> Result<(), String> {
     }
 }
 
-/// How many processors there are.
+/// How many processors this process may use: fewer once it is pinned.
 #[must_use]
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

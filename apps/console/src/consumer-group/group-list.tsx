@@ -108,7 +108,7 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
       <Collapse expanded={opened}>
         {isShare ? (
           <Text fz="sm" className="quiet" mt="md">
-            A share group commits no offsets. kafka-share-groups shows where it reads.
+            Share groups do not commit offsets. Use kafka-share-groups to see how far this group has read.
           </Text>
         ) : (
           <Anchor

@@ -168,7 +168,7 @@ struct Sizes {
     live: u64,
     /// The topic before.
     whole: u64,
-    /// What the broker says that is left, and what can be read.
+    /// What the broker says is left, and what can be read.
     told: u64,
     read: u64,
     bucket: u64,
@@ -242,7 +242,7 @@ async fn until_uploaded(home: &Home, clock: &SharedClock) -> Result<(), String> 
     }
 }
 
-/// Looks at the broker for so long as often as [`until_compacted`] does: that costs the producer the same before and during.
+/// Polls the broker for `time`, as often as [`until_compacted`] does, so that polling costs the producer the same in both phases.
 async fn poll_for(home: &Arc<Home>, time: Duration) -> Result<(), String> {
     for _ in 0..time.as_millis() / POLL.as_millis() {
         status(home).await?;

@@ -1,7 +1,7 @@
 //! `faulty-s3`: an S3 server that fails on purpose, for drills that are not written in Rust.
 //!
-//! Prints the value of `s3.data.buckets` and serves until its standard input ends. It fails often,
-//! is silent and is well, in turns. At its end it prints what the proxy has seen.
+//! Prints the value of `s3.data.buckets` and serves until its standard input ends. Frequent faults,
+//! silence and normal service alternate. At the end it prints the requests by kind and outcome.
 
 use std::{io, path::PathBuf, process::ExitCode, time::Duration};
 

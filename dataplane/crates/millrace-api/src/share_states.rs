@@ -315,7 +315,7 @@ pub(crate) fn offset_of(wire: i64) -> Result<Option<Offset>, ShareError> {
 }
 
 /// The same for the wire.
-pub(crate) fn wire_start(offset: Option<Offset>) -> i64 {
+pub(crate) fn optional_wire_offset(offset: Option<Offset>) -> i64 {
     let offset = offset.and_then(|offset| i64::try_from(offset).ok());
     offset.unwrap_or(NO_OFFSET)
 }

@@ -30,7 +30,7 @@ use crate::{
     call::{Call, Outcome, Taken, first_error},
     code,
     context::{Context, text},
-    share_states::wire_start,
+    share_states::optional_wire_offset,
     topics::{find_allowed, partition_number},
 };
 
@@ -163,7 +163,7 @@ fn described(topic: Asked, summaries: &Summaries) -> DescribedTopic {
         let start = state.and_then(|state| state.start_offset);
         DescribedPartition::default()
             .with_partition_index(index)
-            .with_start_offset(wire_start(start))
+            .with_start_offset(optional_wire_offset(start))
             .with_leader_epoch(state.map_or(0, |state| state.leader_epoch))
             .with_error_code(error)
     };

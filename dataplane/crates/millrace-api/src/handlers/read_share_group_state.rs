@@ -7,7 +7,7 @@ use millrace_wire::messages::{
     read_share_group_state_response::{PartitionResult, ReadStateResult, StateBatch},
 };
 
-use crate::share_states::{Asked, ShareRequest, Told, serve_peers, wire_start};
+use crate::share_states::{Asked, ShareRequest, Told, optional_wire_offset, serve_peers};
 
 serve_peers!(
     ReadShareGroupStateRequest,
@@ -23,8 +23,8 @@ fn asked(partition: PartitionData) -> Asked {
 fn told(told: Told) -> PartitionResult {
     let batch = |batch: &ShareStateBatch| {
         StateBatch::default()
-            .with_first_offset(wire_start(Some(batch.first_offset)))
-            .with_last_offset(wire_start(Some(batch.last_offset)))
+            .with_first_offset(optional_wire_offset(Some(batch.first_offset)))
+            .with_last_offset(optional_wire_offset(Some(batch.last_offset)))
             .with_delivery_state(batch.delivery_state)
             .with_delivery_count(batch.delivery_count)
     };
@@ -33,6 +33,6 @@ fn told(told: Told) -> PartitionResult {
         .with_error_code(told.error_code)
         .with_error_message(told.error_message)
         .with_state_epoch(told.state.state_epoch)
-        .with_start_offset(wire_start(told.state.start_offset))
+        .with_start_offset(optional_wire_offset(told.state.start_offset))
         .with_state_batches(told.state.batches.iter().map(batch).collect())
 }

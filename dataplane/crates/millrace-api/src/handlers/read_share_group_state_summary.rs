@@ -7,7 +7,7 @@ use millrace_wire::messages::{
     read_share_group_state_summary_response::{PartitionResult, ReadStateSummaryResult},
 };
 
-use crate::share_states::{Asked, ShareRequest, Told, serve_peers, wire_start};
+use crate::share_states::{Asked, ShareRequest, Told, optional_wire_offset, serve_peers};
 
 serve_peers!(
     ReadShareGroupStateSummaryRequest,
@@ -27,5 +27,5 @@ fn told(told: Told) -> PartitionResult {
         .with_error_message(told.error_message)
         .with_state_epoch(told.state.state_epoch)
         .with_leader_epoch(told.state.leader_epoch)
-        .with_start_offset(wire_start(told.state.start_offset))
+        .with_start_offset(optional_wire_offset(told.state.start_offset))
 }

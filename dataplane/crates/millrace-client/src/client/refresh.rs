@@ -121,8 +121,8 @@ impl Client {
             let error = served.error.clone();
             return error.map_or_else(|| Ok(self.metadata()), Err);
         }
-        // Every caller that has a number by now has also said which topics it wants. Who did so a moment ago and has none yet
-        // may be answered for nothing, and says it again here.
+        // Every caller that has a ticket by now has also registered its topics. One that has registered them but has no ticket
+        // yet registers them again here, in case an earlier request has removed them.
         let serves = self.inner.refresh.tickets.load(Ordering::SeqCst);
         let scope = {
             let mut scope = self.inner.refresh.scope.lock();
@@ -139,7 +139,7 @@ impl Client {
             self.inner.metadata.send_replace(forgotten);
             metadata = self.ask(&Scope::all()).await;
         }
-        // Not before: a caller that is given up while it asks leaves the others' topics to them.
+        // Only after the request: if this caller is cancelled, the topics of the others stay registered.
         self.inner.refresh.scope.lock().remove(&scope);
         *served = Served {
             before: serves,

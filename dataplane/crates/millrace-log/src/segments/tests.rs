@@ -298,10 +298,10 @@ fn ranges_that_lose_more_than_their_share_keep_the_sum_right() {
     }
 }
 
-#[test]
-fn the_parts_of_a_split_segment_began_when_it_did() {
+/// A record of 100 bytes per second.
+fn one_record_per_second(seconds: u64) -> Segments {
     let mut segments = Segments::default();
-    for n in 0..40 {
+    for n in 0..seconds {
         segments.append(Appended {
             base_offset: n,
             end_offset: n + 1,
@@ -309,23 +309,22 @@ fn the_parts_of_a_split_segment_began_when_it_did() {
             bytes: 100,
         });
     }
-    let mut one = Segments::default();
-    for n in 0..9 {
-        one.append(Appended {
-            base_offset: n,
-            end_offset: n + 1,
-            max_timestamp: n as i64 * 1_000,
-            bytes: 100,
-        });
+    segments
+}
+
+/// With one segment, and with several.
+#[test]
+fn the_parts_of_a_split_segment_began_when_it_did() {
+    for seconds in [9, 40] {
+        let mut segments = one_record_per_second(seconds);
+        let beginnings = |segments: &Segments| -> Vec<_> {
+            (0..seconds).map(|at| segments.begins_at(at)).collect()
+        };
+        let before = beginnings(&segments);
+        segments.shrink((3, 7), 100);
+        segments.shrink((seconds / 3, seconds * 2 / 3), 100);
+        assert_eq!(beginnings(&segments), before);
     }
-    let began = one.begins_at(5);
-    one.shrink((3, 7), 100);
-    assert_eq!(one.begins_at(5), began);
-    let before: Vec<_> = (0..40).map(|at| segments.begins_at(at)).collect();
-    segments.shrink((3, 7), 100);
-    segments.shrink((13, 27), 100);
-    let after: Vec<_> = (0..40).map(|at| segments.begins_at(at)).collect();
-    assert_eq!(before, after);
 }
 
 proptest! {
