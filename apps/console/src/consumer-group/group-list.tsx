@@ -108,7 +108,8 @@ function GroupCard({ clusterId, group }: { clusterId: string; group: ConsumerGro
       <Collapse expanded={opened}>
         {isShare ? (
           <Text fz="sm" className="quiet" mt="md">
-            Share groups do not commit offsets. Use kafka-share-groups to see how far this group has read.
+            Share groups do not commit offsets. Use kafka-share-groups to see how far this group has
+            read.
           </Text>
         ) : (
           <Anchor

@@ -90,8 +90,8 @@ impl ObjectBuilder {
         self.add_summed(entry, None)
     }
 
-    /// Adds an entry. Where the CRC32C of its payload is known, the bytes are not summed again: a wrong one makes a block that
-    /// readers take for damaged.
+    /// Adds an entry. `payload_sum` is the CRC32C of its payload, if that is known: the bytes are not summed again. With a wrong sum,
+    /// readers report the block as damaged.
     ///
     /// # Errors
     /// As [`add`](Self::add).

@@ -62,7 +62,7 @@ pub struct PostgresMeta {
     lookups: Arc<Lookups>,
     retired_retention: Duration,
     lease_ttl: Duration,
-    /// Where connections are opened, whoever begins: a connection is served where it was opened, and others use it later.
+    /// Opens the connections, whoever begins a transaction: the runtime that opened a connection drives it, and other callers reuse it.
     runtime: Handle,
 }
 
@@ -97,7 +97,7 @@ impl PostgresMeta {
 
     async fn begin(&self) -> Result<Tx, StoreFailure> {
         let pool = self.pool.clone();
-        // Not supervised: awaited. Given up, it gives its place in the pool up.
+        // Not supervised: awaited. If the caller is cancelled, it leaves the pool's queue.
         let begun = self.runtime.spawn(async move { Tx::begin(&pool).await });
         let begun = AbortOnDropHandle::new(begun).await;
         begun.unwrap_or_else(|error| Err(StoreFailure::Database(Box::new(error))))

@@ -132,7 +132,7 @@ struct Inner {
     backup_wanted: Notify,
     clock: SharedClock,
     options: SqliteOptions,
-    /// Where changes run, whoever asks for them: they hold the writer, and must not hold it at the priority of background threads.
+    /// Runs the changes, whoever asks for them: they hold the writer, and must not hold it at the low priority of background threads.
     runtime: Handle,
 }
 

@@ -385,8 +385,8 @@ fn not_found(error: &RewriteError) -> Option<&ObjectKey> {
     }
 }
 
-/// Those that hold other streams as well, each once: what another broker wrote in between is in an object of its own, so that one set
-/// can hold several ranges of a stream.
+/// The stream sets among the objects, each once. A set holds several ranges of a stream where another broker wrote the offsets in
+/// between, which are in other objects.
 fn sets_of(objects: &[ObjectRange]) -> Vec<ObjectRange> {
     let mut seen = BTreeSet::new();
     let is_set = |object: &&ObjectRange| object.kind == ObjectKind::StreamSet;

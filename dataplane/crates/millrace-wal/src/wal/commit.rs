@@ -211,8 +211,8 @@ impl Wal {
         self.append_summed(reservation, parts, None)
     }
 
-    /// Appends one record like [`Wal::append`]. Where the CRC32C of the last part is known, `last_sum`, the log does not sum
-    /// its bytes again: a wrong one makes the record one that recovery takes for damaged.
+    /// Appends one record like [`Wal::append`]. `last_sum` is the CRC32C of the last part, if that is known: the log does not sum
+    /// its bytes again. With a wrong sum, recovery reports the record as damaged.
     pub fn append_summed(
         &self,
         reservation: Reservation,
