@@ -55,7 +55,7 @@ describe.skipIf(!hasEmulator)("Terraform killed at random moments", () => {
 
   beforeAll(async () => {
     home = await mkdtemp(join(tmpdir(), "millrace-kill-"));
-    moto = await startMoto();
+    moto = await startMoto({ patched: true });
     gateway = await startFakeGateway();
     wanted = await awsDeployment(newDriver(), CLUSTER);
   }, 90_000);
