@@ -21,6 +21,8 @@ pub(crate) enum Contender {
     Kafka(Version, Flush),
     /// Receives the same bytes and writes them, no protocol: the physical limit of a broker.
     Sink,
+    /// Speaks Kafka's protocol and keeps no records: the limit of a client.
+    Acknowledger,
     /// Writes alone, so many at once: the physical limit of the sink. It is no server.
     Device {
         depth: u32,
@@ -53,6 +55,7 @@ impl Contender {
                 format!("kafka_{}_{flush}", version.number())
             }
             Self::Sink => "bare_sink".into(),
+            Self::Acknowledger => "acknowledger".into(),
             Self::Device { depth } => format!("device_depth_{depth}"),
         }
     }
@@ -67,9 +70,18 @@ impl Contender {
             Self::Millrace(pipeline) => millrace::start(pipeline, disk, folder)?,
             Self::Kafka(version, flush) => kafka::start(version, flush, disk, folder)?,
             Self::Sink => start_sink(disk, folder)?,
+            Self::Acknowledger => start_acknowledger(folder)?,
             Self::Device { .. } => return Ok(None),
         }))
     }
+}
+
+fn start_acknowledger(folder: &Path) -> Result<Server, Box<dyn Error>> {
+    let mut program = Command::new(std::env::current_exe()?);
+    program.args(["run", "acknowledge", "--port", "0"]);
+    let log = folder.join("acknowledger.log");
+    let process = Background::start(&mut program, "the acknowledger", &log, true)?;
+    Server::announcing(process)
 }
 
 fn start_sink(disk: &Disk, folder: &Path) -> Result<Server, Box<dyn Error>> {

@@ -52,6 +52,14 @@ impl Section<'_> {
                 "ratio_to_serial",
                 self.ratio(LIGHT_UNLIMITED, RATE, Contender::SERIAL),
             ),
+            (
+                "ratio_to_bare_sink",
+                self.ratio(LIGHT_UNLIMITED, RATE, Contender::Sink),
+            ),
+            (
+                "share_of_client_limit",
+                self.ratio(KAFKA_CLIENT_UNLIMITED, RATE, Contender::Acknowledger),
+            ),
         ]
     }
 
@@ -79,6 +87,7 @@ impl Section<'_> {
     fn small_records(&self) -> Ratios {
         let flushed = |load| self.rate(load);
         let unflushed = |load| self.rate_over(UNFLUSHED, load);
+        let of_limit = |load| self.ratio(load, RATE, Contender::Acknowledger);
         vec![
             (
                 "ratio_to_kafka_flushed",
@@ -95,6 +104,8 @@ impl Section<'_> {
                 "ratio_to_kafka_unflushed_16_partitions",
                 unflushed(SMALL_16),
             ),
+            ("share_of_client_limit_1_partition", of_limit(SMALL_1)),
+            ("share_of_client_limit_16_partitions", of_limit(SMALL_16)),
         ]
     }
 

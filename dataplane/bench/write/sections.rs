@@ -147,6 +147,8 @@ fn own_disk(scale: &Scale) -> Vec<Job> {
     }
     let mut sink = brokers.clone();
     sink.retain(|load| load.generator == Light);
+    let mut acknowledger = brokers.clone();
+    acknowledger.retain(|load| load.rate.is_none() && load.generator != Light);
     let mut serial = brokers.clone();
     serial.retain(|load| load.rate.is_none() && load.generator != KafkaClientRandom);
     vec![
@@ -155,6 +157,7 @@ fn own_disk(scale: &Scale) -> Vec<Job> {
         job(Contender::KAFKA_4, brokers),
         job(Contender::SERIAL, serial),
         job(Contender::Sink, sink),
+        job(Contender::Acknowledger, acknowledger),
         job(Contender::DEVICE, vec![unlimited(DEVICE_ALONE, Light)]),
     ]
 }
@@ -216,6 +219,7 @@ fn small_records(scale: &Scale) -> Vec<Job> {
         Contender::MILLRACE,
         Contender::KAFKA_3,
         Contender::KAFKA_3_UNFLUSHED,
+        Contender::Acknowledger,
     ];
     if !scale.quick {
         contenders.extend([Contender::KAFKA_4, Contender::KAFKA_4_UNFLUSHED]);

@@ -3,9 +3,11 @@
 //!
 //! - `light`: a load generator that costs far less than what it drives
 //! - `sink`: receives and writes, no protocol: the physical limit of a broker
+//! - `acknowledge`: answers Kafka's clients and keeps nothing: their own limit
 //! - `device`: writes only: the physical limit of the sink
 //! - `flush`: writes through the page cache and flushes, as Kafka does
 
+mod acknowledge;
 mod device;
 mod flags;
 mod flush;
@@ -31,6 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let shown = match role {
         "light" => light::run(&mut flags)?,
         "sink" => sink::run(&mut flags)?,
+        "acknowledge" => acknowledge::run(&mut flags)?,
         "device" => device::run(&mut flags)?,
         "flush" => flush::run(&mut flags)?,
         _ => return Err(format!("no such role: {role:?}").into()),

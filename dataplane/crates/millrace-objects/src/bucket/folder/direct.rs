@@ -25,6 +25,11 @@ const WRITE_BYTES: usize = 1024 * 1024;
 pub(super) fn create(path: &Path, chunks: &[Bytes]) -> io::Result<()> {
     let (file, direct) = open_new(path)?;
     if direct {
+        allocate(
+            &file,
+            0,
+            chunks.iter().map(|chunk| chunk.len() as u64).sum(),
+        )?;
         let size = write_aligned(&file, chunks)?;
         file.set_len(size)?;
     } else {
@@ -43,6 +48,7 @@ pub(super) fn write_part(path: &Path, offset: u64, part: &Body) -> io::Result<()
         // What gathers in the page cache would all be written at the end.
         return file.sync_data();
     }
+    allocate(&file, offset, part.size())?;
     // The device has the bytes. One sync of the file's size and places is enough, at the end.
     let aligned = part.size() - part.size() % ALIGNMENT as u64;
     write_aligned(&file, part.slice(0..aligned).chunks())?;
@@ -72,6 +78,27 @@ pub(super) fn finish_parts(path: &Path, size: u64) -> io::Result<()> {
         )));
     }
     file.sync_all()
+}
+
+/// Gives the file blocks for these bytes, and a length that includes them. Writers that make a file longer exclude each other, and wait
+/// actively: with four parts of an object under way, a tenth of the broker's CPU time went there.
+#[cfg(target_os = "linux")]
+fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    use rustix::{fs::FallocateFlags, io::Errno};
+
+    if bytes == 0 {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, bytes) {
+        // Not every file system can; the writes do it then.
+        Err(Errno::OPNOTSUPP) => Ok(()),
+        allocated => Ok(allocated?),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allocate(_file: &File, _offset: u64, _bytes: u64) -> io::Result<()> {
+    Ok(())
 }
 
 fn write_cached(mut file: &File, chunks: &[Bytes]) -> io::Result<()> {
