@@ -6,9 +6,11 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use super::{Body, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
@@ -16,10 +18,14 @@ use crate::ObjectKey;
 /// Folders between the bucket and an object: `<spread>/<cluster>/`, or `meta/nodes/<node>/log/`.
 const KEY_FOLDERS: usize = 4;
 
+/// Objects and parts that are written at a time. Two keep up with a log on the same disk. More only make the log's own writes wait longer.
+const WRITES_AT_ONCE: usize = 2;
+
 /// The folder that is a bucket.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     root: PathBuf,
+    writes: Arc<Semaphore>,
 }
 
 impl Folder {
@@ -40,6 +46,7 @@ impl Folder {
         }
         Ok(Self {
             root: root.to_path_buf(),
+            writes: Arc::new(Semaphore::new(WRITES_AT_ONCE)),
         })
     }
 
@@ -55,6 +62,7 @@ impl Folder {
     pub(super) async fn put(&self, key: &ObjectKey, body: &Body) -> io::Result<()> {
         let (root, object) = (self.root.clone(), self.root.join(key.as_str()));
         let body = body.clone();
+        let _turn = self.writes.acquire().await.map_err(io::Error::other)?;
         blocking(move || named_durably(&root, &object, put(&object, body.chunks()))).await
     }
 
@@ -87,6 +95,7 @@ impl Folder {
         body: &Body,
     ) -> io::Result<PartTag> {
         let (staged, body) = (self.staged(key, upload)?, body.clone());
+        let _turn = self.writes.acquire().await.map_err(io::Error::other)?;
         blocking(move || {
             direct::write_part(&staged, slot.offset, &body)?;
             Ok(PartTag::new(slot.number.to_string()))
