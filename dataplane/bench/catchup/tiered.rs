@@ -36,7 +36,7 @@ use crate::{
 const PROFILE: ProfileKey = ProfileKey::KafkaTieredLocalFolder;
 /// Rounds that are not counted: the JVM compiles the broker's code while it runs. The broker does not
 /// restart between rounds; of what it has read it keeps only the indexes of remote segments.
-const WARM_ROUNDS: usize = 2;
+const WARM_ROUNDS: usize = 4;
 /// Of a topic: in remote storage, and of its local log nothing that is there, too.
 const SETTINGS: [(&str, &str); 2] = [
     ("remote.storage.enable", "true"),
