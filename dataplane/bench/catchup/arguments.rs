@@ -10,11 +10,12 @@ use crate::profiles::ProfileKey;
 
 pub(crate) const USAGE: &str = "\
 usage: npm run bench:catchup -- [--quick] [--rounds N] [--only PROFILE]… [--json FILE] …
-  --quick                        less data and fewer rounds, under four minutes
-  --rounds N                     rounds of the main profile (5; quick: 2)
+  --quick                        less data and fewer rounds, about six minutes
+  --rounds N                     rounds of the main profile and of Kafka (5; quick: 2)
   --only PROFILE                 main, no_prefetch, quarter_cache, quarter_cache_lru, side_by_side,
-                                 side_by_side_lru, tenth, no_limiter, pinned, network_bound or
-                                 network_bound_no_limiter; may be repeated.
+                                 side_by_side_lru, tenth, no_limiter, pinned, network_bound,
+                                 network_bound_no_limiter or kafka_tiered_local_folder (needs a
+                                 JDK 17 with Maven); may be repeated.
                                  Profiles that depend on another's result need main, too
   --json FILE                    also writes the results to this file; README.md lists the keys
   --profile DIR                  in which stage the broker spends its CPU time in the main profile; needs

@@ -6,16 +6,21 @@
 //! - `readers`: consumers that read everything, and check it
 //! - `raw`: a bare client that reads the same objects: the limit
 //! - `watch`: what broker, S3 server and clients used meanwhile
+//! - `load`: the topics, what is written to them, and what they hold
 //! - `profiles`: what is measured, one after the other
+//! - `kafka`, `tiered`: the same load on Apache Kafka with tiered storage
 //! - `figures`, `report`: what that comes to, and whether it is good enough
 
 mod arguments;
 mod figures;
+mod kafka;
+mod load;
 mod profiles;
 mod raw;
 mod readers;
 mod report;
 mod stand;
+mod tiered;
 mod watch;
 mod writers;
 

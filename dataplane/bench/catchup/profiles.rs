@@ -4,30 +4,31 @@ use std::time::Duration;
 
 use millrace_bench::{
     consumer::FetchLimits,
-    latencies,
     machine::{Patience, pause, wait_until_quiet},
-    producer::{ClientError, Connection},
+    producer::ClientError,
     profile::Profiler,
     usage::{cpu_time_of, peak_memory_kib},
 };
 use millrace_time::{SharedClock, SystemClock};
-use millrace_wire::{StrBytes, messages::FindCoordinatorRequest};
-use rustix::fs::statvfs;
 
 use crate::{
     arguments::Options,
+    kafka,
+    load::{
+        PATIENCE, ask_for_coordinator, check_records, check_space, connect, find_backlog,
+        latencies_in,
+    },
     raw,
     readers::{self, Assignment, Backlog, Outcome},
     report::{Fields, Report, What},
     stand::Stand,
+    tiered,
     watch::{Observed, watched},
     writers::{self, Writers},
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const CLIENT_ID: &str = "bench-catchup";
 pub(crate) const MIB: f64 = (1 << 20) as f64;
-const GIB: f64 = (1 << 30) as f64;
+pub(crate) const GIB: f64 = (1 << 30) as f64;
 
 /// What a reader would like of the cache: the article's three data blocks of half a MiB, which a
 /// fetch of a MiB touches that begins in the middle of one.
@@ -45,10 +46,6 @@ const TIMED: Duration = Duration::from_secs(30);
 const TIMED_QUICK: Duration = Duration::from_secs(10);
 /// What the CPU could do, over what the link of a network-bound profile carries.
 const LINK_PART: f64 = 3.0;
-/// What is left on the disk when everything is written.
-const SPARE_BYTES: u64 = 12 << 30;
-/// Profiles write for about so long.
-const WRITTEN: Duration = Duration::from_secs(600);
 
 /// One way to read the backlog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,10 +73,12 @@ pub(crate) enum ProfileKey {
     NetworkBound,
     /// The same without baselines.
     NetworkBoundNoLimiter,
+    /// Apache Kafka with tiered storage in a local folder, in place of Millrace and the S3 server.
+    KafkaTieredLocalFolder,
 }
 
 impl ProfileKey {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Main,
         Self::NoPrefetch,
         Self::QuarterCache,
@@ -91,6 +90,7 @@ impl ProfileKey {
         Self::Pinned,
         Self::NetworkBound,
         Self::NetworkBoundNoLimiter,
+        Self::KafkaTieredLocalFolder,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -106,6 +106,7 @@ impl ProfileKey {
             Self::Pinned => "pinned",
             Self::NetworkBound => "network_bound",
             Self::NetworkBoundNoLimiter => "network_bound_no_limiter",
+            Self::KafkaTieredLocalFolder => "kafka_tiered_local_folder",
         }
     }
 
@@ -141,15 +142,34 @@ impl ProfileKey {
     }
 }
 
-/// Runs all profiles.
+/// Runs all profiles; Kafka's at the end, when neither Millrace nor the S3 server runs any more.
 pub(crate) fn measure(options: &Options) -> Result<Report, String> {
-    let mut bench = Bench::prepare(options)?;
-    for &profile in &options.profiles {
-        bench.profile(profile)?;
+    let kafka = ProfileKey::KafkaTieredLocalFolder;
+    let mut profiles = options.profiles.clone();
+    // What Kafka needs is fetched, or known to be missing, before anything is measured.
+    if profiles.contains(&kafka)
+        && let Some(missing) = kafka::missing()
+    {
+        println!("{} is left out: {missing}", kafka.name());
+        profiles.retain(|&profile| profile != kafka);
     }
-    bench.check_records()?;
-    let Bench { stand, report, .. } = bench;
-    stand.remove();
+    let idle_percent = wait_until_quiet(Patience::THOROUGH);
+    let mut report = Report::new(options, idle_percent);
+    let own: Vec<_> = profiles.iter().filter(|&&of| of != kafka).collect();
+    if !own.is_empty() {
+        let mut bench = Bench::prepare(options, report)?;
+        for &&profile in &own {
+            bench.profile(profile)?;
+        }
+        bench.check_records()?;
+        // Kafka inherits the processors that this program may use.
+        bench.stand.pin(false)?;
+        report = bench.report;
+        bench.stand.remove();
+    }
+    if profiles.contains(&kafka) {
+        tiered::measure(options, &mut report)?;
+    }
     Ok(report)
 }
 
@@ -169,29 +189,29 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// Starts everything and writes the backlogs.
-    fn prepare(options: &'a Options) -> Result<Self, String> {
-        let idle_percent = wait_until_quiet(Patience::THOROUGH);
+    fn prepare(options: &'a Options, report: Report) -> Result<Self, String> {
         let load = &options.load;
-        let topics = (0..load.topics)
-            .map(|n| format!("catchup-{n:03}"))
-            .collect();
         let mut bench = Self {
             options,
             stand: Stand::create(options)?,
             clock: SystemClock::shared(),
-            topics,
+            topics: load.topic_names(),
             backlog: Vec::new(),
             side: Vec::new(),
             link: 0,
             acked: 0,
-            report: Report::new(options, idle_percent),
+            report,
         };
-        bench.check_space()?;
+        let bytes = load.written_bytes_max() + bench.side_bytes();
+        check_space(bench.stand.home.folder(), bytes)?;
         bench.stand.serve("")?;
         bench.create_topics()?;
-        let backlog = load.backlog_send_rate as u64 * load.backlog_duration.as_secs();
-        println!("writing {} MiB", (backlog * load.record_bytes as u64) >> 20);
-        bench.write(bench.topics.clone(), load.partitions_per_topic, backlog)?;
+        println!("writing {} MiB", load.backlog_bytes() >> 20);
+        bench.write(
+            bench.topics.clone(),
+            load.partitions_per_topic,
+            load.backlog_records(),
+        )?;
         if options
             .profiles
             .iter()
@@ -223,34 +243,9 @@ impl<'a> Bench<'a> {
         FAST_BYTES_PER_S * SIDE_PARTITIONS as u64 * seconds
     }
 
-    fn check_space(&self) -> Result<(), String> {
-        let load = &self.options.load;
-        let steady = load.send_rate as u64 * WRITTEN.as_secs();
-        let backlog = load.backlog_send_rate as u64 * load.backlog_duration.as_secs();
-        let records = (steady + backlog) * load.record_bytes as u64;
-        let wanted = records + self.side_bytes() + SPARE_BYTES;
-        let folder = self.stand.home.folder();
-        let found = statvfs(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let free = found.f_bavail * found.f_frsize;
-        if free >= wanted {
-            return Ok(());
-        }
-        Err(format!(
-            "{} has {} GiB left, {} are wanted; name another folder with --work, or less to write",
-            folder.display(),
-            free >> 30,
-            wanted >> 30
-        ))
-    }
-
-    fn connect(&self) -> Result<Connection, String> {
-        let connected = Connection::connect(self.stand.home.address(), CLIENT_ID, PATIENCE);
-        connected.map_err(|error| error.to_string())
-    }
-
     fn create_topics(&mut self) -> Result<(), String> {
         let failed = |error: ClientError| format!("preparing topics: {error}");
-        let mut connection = self.connect()?;
+        let mut connection = connect(self.stand.home.address())?;
         let partitions = i32::try_from(self.options.load.partitions_per_topic);
         let partitions = partitions.map_err(|error| error.to_string())?;
         for topic in &self.topics {
@@ -261,23 +256,11 @@ impl<'a> Bench<'a> {
         connection
             .create_topic(SIDE_TOPIC, SIDE_PARTITIONS as i32, PATIENCE)
             .map_err(failed)?;
-        // What groups commit has a place only after somebody has asked where it is.
-        let request = FindCoordinatorRequest::default()
-            .with_coordinator_keys(vec![StrBytes::from_static_str(CLIENT_ID)]);
-        connection.call(&request).map(|_| ()).map_err(failed)
+        ask_for_coordinator(&mut connection).map_err(failed)
     }
 
     fn writers(&self) -> writers::Plan {
-        let load = &self.options.load;
-        writers::Plan {
-            broker: self.stand.address(),
-            topics: self.topics.clone(),
-            partitions_per_topic: load.partitions_per_topic,
-            producers_per_topic: load.producers_per_topic,
-            record_bytes: load.record_bytes,
-            records_per_s: load.send_rate,
-            records_max: None,
-        }
+        self.options.load.writers(self.stand.address())
     }
 
     /// Writes so many records at the backlog's rate.
@@ -299,40 +282,20 @@ impl<'a> Bench<'a> {
     }
 
     fn find_backlogs(&mut self) -> Result<(), String> {
-        let mut connection = self.connect()?;
-        let mut find = |topic: &str, partitions: usize| {
-            let partitions = 0..i32::try_from(partitions).unwrap_or(i32::MAX);
-            let backlog = partitions.map(|partition| {
-                let end = connection.end_offset(topic, partition);
-                Ok(Backlog {
-                    topic: topic.to_owned(),
-                    partition,
-                    end: end.map_err(|error| error.to_string())?,
-                })
-            });
-            backlog.collect::<Result<Vec<_>, String>>()
-        };
+        let mut connection = connect(self.stand.home.address())?;
+        let partitions = self.options.load.partitions_per_topic;
         for topic in &self.topics {
-            self.backlog
-                .extend(find(topic, self.options.load.partitions_per_topic)?);
+            let found = find_backlog(&mut connection, topic, partitions)?;
+            self.backlog.extend(found);
         }
-        self.side = find(SIDE_TOPIC, SIDE_PARTITIONS)?;
+        self.side = find_backlog(&mut connection, SIDE_TOPIC, SIDE_PARTITIONS)?;
         Ok(())
     }
 
-    /// As many records are there as were acknowledged.
     fn check_records(&mut self) -> Result<(), String> {
         self.backlog.clear();
         self.find_backlogs()?;
-        let all = self.backlog.iter().chain(&self.side);
-        let held: i64 = all.map(|backlog| backlog.end).sum();
-        if u64::try_from(held) == Ok(self.acked) {
-            return Ok(());
-        }
-        let acked = self.acked;
-        Err(format!(
-            "{acked} records were acknowledged, {held} are there"
-        ))
+        check_records(self.acked, self.backlog.iter().chain(&self.side))
     }
 
     /// What catch-up reached in the main profile, divided by `part`; bytes per second.
@@ -606,12 +569,4 @@ fn shares_of_rates(outcome: &Outcome, seconds: f64) -> [(&'static str, f64); 2] 
         ("fast_share_of_rate_min", least(FAST_BYTES_PER_S)),
         ("slow_share_of_rate_min", least(SLOW_BYTES_PER_S)),
     ]
-}
-
-fn latencies_in(writers: &Writers, windows: &[(Duration, Duration)]) -> Fields {
-    let mut shown = serde_json::Map::new();
-    latencies::describe(&writers.latencies(windows), &mut shown);
-    let of = |key: &'static str| Some((key, shown.get(key)?.as_f64()?));
-    let keys = ["avg_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms"];
-    keys.into_iter().filter_map(of).collect()
 }

@@ -54,6 +54,39 @@ impl Version {
             self.number(),
         )
     }
+
+    /// The jar with Kafka's own remote storage in a local folder, which it has for its tests.
+    ///
+    /// # Errors
+    /// As [`maven::fetch`].
+    pub fn local_tier_jars(self) -> Result<PathBuf, maven::FetchError> {
+        let pom = Path::new(env!("CARGO_MANIFEST_DIR")).join("kafka-local-tier.pom.xml");
+        let name = format!("kafka-{}-local-tier", self.number());
+        maven::fetch(&pom, &name, self.number())
+    }
+}
+
+/// The properties of a single broker in KRaft mode: every setting is the default but for its
+/// addresses, its folder, and the replicas of internal topics, of which one broker has one.
+#[must_use]
+pub fn single_broker_properties(port: u16, controller_port: u16, data: &Path) -> String {
+    format!(
+        "process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+",
+        data.display()
+    )
 }
 
 /// A program of Kafka's, without its arguments.

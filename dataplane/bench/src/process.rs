@@ -10,6 +10,9 @@ use std::{
     time::Duration,
 };
 
+use millrace_time::SystemClock;
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::{
     machine::pause,
     usage::{cpu_time_of, peak_memory_kib, reset_peak_memory},
@@ -21,6 +24,9 @@ const LOG_LINES: usize = 15;
 /// How often it is looked whether a process has come to rest, and how many times at most.
 const SETTLE_LOOK: Duration = Duration::from_millis(500);
 const SETTLE_LOOKS_MAX: usize = 20;
+
+/// Between two looks at whether a process has stopped.
+const STOP_LOOK: Duration = Duration::from_millis(50);
 
 /// A process in the background, killed when it is dropped.
 #[derive(Debug)]
@@ -97,6 +103,23 @@ impl Background {
         } else {
             Err(self.failure(status).into())
         }
+    }
+
+    /// Asks the process to stop, and waits until it has.
+    ///
+    /// # Errors
+    /// It still runs after `patience`; it is killed then.
+    pub fn stop(mut self, patience: Duration) -> Result<(), Box<dyn Error>> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        kill_process(pid.ok_or("no process id")?, Signal::TERM)?;
+        let clock = SystemClock::shared();
+        while self.child.try_wait()?.is_none() {
+            if clock.now() > patience {
+                return Err(format!("{} does not stop", self.name).into());
+            }
+            pause(STOP_LOOK);
+        }
+        Ok(())
     }
 
     fn failure(&self, status: ExitStatus) -> String {
@@ -236,6 +259,8 @@ mod tests {
         let error = failing.wait().expect_err("fails").to_string();
         assert!(error.contains("the reason"), "{error}");
         assert!(shell("exit 0", &log).wait().is_ok());
+        let stopped = shell("sleep 100", &log).stop(Duration::from_secs(10));
+        assert!(stopped.is_ok(), "{stopped:?}");
         fs::remove_file(&log).expect("written");
     }
 }

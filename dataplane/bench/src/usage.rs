@@ -42,8 +42,18 @@ pub fn cpu_time_of_threads(prefix: &str) -> Duration {
 /// Bytes that a process has handed to the system to write, to files and sockets, so far; nothing
 /// where it has ended.
 pub fn written_bytes(process: &str) -> Option<u64> {
+    io_bytes(process, "wchar:")
+}
+
+/// Bytes that a process has read with system calls, from files and sockets, so far; nothing where it
+/// has ended.
+pub fn read_bytes(process: &str) -> Option<u64> {
+    io_bytes(process, "rchar:")
+}
+
+fn io_bytes(process: &str, field: &str) -> Option<u64> {
     let io = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
-    let value = io.lines().find_map(|line| line.strip_prefix("wchar:"))?;
+    let value = io.lines().find_map(|line| line.strip_prefix(field))?;
     value.trim().parse().ok()
 }
 
@@ -145,12 +155,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_counted() {
+    fn what_is_written_and_read_is_counted() {
         let before = written_bytes("self").expect("Linux");
+        let read_before = read_bytes("self").expect("Linux");
         let path = std::env::temp_dir().join(format!("usage-{}", std::process::id()));
         fs::write(&path, vec![7; 100_000]).expect("a folder for such things");
+        assert_eq!(fs::read(&path).expect("written").len(), 100_000);
         fs::remove_file(&path).expect("written");
         assert!(written_bytes("self").expect("Linux") >= before + 100_000);
+        assert!(read_bytes("self").expect("Linux") >= read_before + 100_000);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{error::Error, fs, path::Path};
 
 use millrace_bench::{
-    kafka::{Version, format_data, java},
+    kafka::{Version, format_data, java, single_broker_properties},
     process::{Background, free_port},
 };
 
@@ -62,21 +62,5 @@ fn properties_of(flush: Flush, port: u16, controller_port: u16, data: &Path) -> 
         Flush::EachMessage | Flush::EachMessageIndexesFree => "log.flush.interval.messages=1\n",
         Flush::Never => "",
     };
-    format!(
-        "process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-log.dirs={}
-auto.create.topics.enable=false
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-{flush}",
-        data.display()
-    )
+    single_broker_properties(port, controller_port, data) + flush
 }

@@ -16,7 +16,7 @@ use millrace_wire::{
         ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest, FetchRequest,
         InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, RequestHeader, ResponseHeader,
         TopicName,
-        create_topics_request::CreatableTopic,
+        create_topics_request::{CreatableTopic, CreatableTopicConfig},
         fetch_request::{FetchPartition, FetchTopic},
         list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic},
         metadata_request::MetadataRequestTopic,
@@ -41,8 +41,12 @@ pub(crate) const FETCH_VERSION_MAX: i16 = 12;
 const DELETE_VERSION_MAX: i16 = 5;
 /// Lets ListOffsets answer the end of a partition,
 const LATEST: i64 = -1;
-/// or its start.
+/// or its start,
 const EARLIEST: i64 = -2;
+/// or the start of what the broker's own disk still holds,
+const EARLIEST_LOCAL: i64 = -4;
+/// or the last offset in remote storage.
+const LATEST_TIERED: i64 = -5;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -174,10 +178,30 @@ impl Connection {
         partitions: i32,
         patience: Duration,
     ) -> Result<(), ClientError> {
+        self.create_topic_with(topic, partitions, &[], patience)
+    }
+
+    /// The same with settings of the topic: names and values.
+    ///
+    /// # Errors
+    /// As [`ClientError`] says.
+    pub fn create_topic_with(
+        &mut self,
+        topic: &str,
+        partitions: i32,
+        settings: &[(&'static str, &'static str)],
+        patience: Duration,
+    ) -> Result<(), ClientError> {
+        let setting = |&(name, value)| {
+            CreatableTopicConfig::default()
+                .with_name(StrBytes::from_static_str(name))
+                .with_value(Some(StrBytes::from_static_str(value)))
+        };
         let creatable = CreatableTopic::default()
             .with_name(topic_name(topic))
             .with_num_partitions(partitions)
-            .with_replication_factor(1);
+            .with_replication_factor(1)
+            .with_configs(settings.iter().map(setting).collect());
         let request = CreateTopicsRequest::default()
             .with_topics(vec![creatable])
             .with_timeout_ms(TOPIC_TIMEOUT_MS);
@@ -253,6 +277,23 @@ impl Connection {
     /// As [`ClientError`] says.
     pub fn start_offset(&mut self, topic: &str, partition: i32) -> Result<i64, ClientError> {
         self.offset_at(topic, partition, EARLIEST)
+    }
+
+    /// Tiered storage: the first offset that the broker's own disk still holds.
+    ///
+    /// # Errors
+    /// As [`ClientError`] says.
+    pub fn local_start_offset(&mut self, topic: &str, partition: i32) -> Result<i64, ClientError> {
+        self.offset_at(topic, partition, EARLIEST_LOCAL)
+    }
+
+    /// Tiered storage: the last offset that remote storage holds; -1 where it holds none, or the
+    /// broker does not know yet.
+    ///
+    /// # Errors
+    /// As [`ClientError`] says.
+    pub fn last_tiered_offset(&mut self, topic: &str, partition: i32) -> Result<i64, ClientError> {
+        self.offset_at(topic, partition, LATEST_TIERED)
     }
 
     fn offset_at(&mut self, topic: &str, partition: i32, at: i64) -> Result<i64, ClientError> {
