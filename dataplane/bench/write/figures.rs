@@ -7,8 +7,8 @@ use crate::{
     contenders::Contender,
     report::{Field, P99, RATE, Report, SERVER_CPU},
     sections::{
-        KAFKA_CLIENT_50, KAFKA_CLIENT_EQUAL, KAFKA_CLIENT_UNLIMITED, LIGHT_50, LIGHT_EQUAL,
-        LIGHT_UNLIMITED, SMALL_1, SMALL_16, SectionKey,
+        DEVICE_ALONE, KAFKA_CLIENT_50, KAFKA_CLIENT_EQUAL, KAFKA_CLIENT_UNLIMITED, LIGHT_50,
+        LIGHT_EQUAL, LIGHT_UNLIMITED, SMALL_1, SMALL_16, SectionKey,
     },
 };
 
@@ -56,6 +56,7 @@ impl Section<'_> {
                 "ratio_to_bare_sink",
                 self.ratio(LIGHT_UNLIMITED, RATE, Contender::Sink),
             ),
+            ("share_of_device", self.share_of_device()),
             (
                 "share_of_client_limit",
                 self.ratio(KAFKA_CLIENT_UNLIMITED, RATE, Contender::Acknowledger),
@@ -107,6 +108,12 @@ impl Section<'_> {
             ("share_of_client_limit_1_partition", of_limit(SMALL_1)),
             ("share_of_client_limit_16_partitions", of_limit(SMALL_16)),
         ]
+    }
+
+    /// Of what the device can write. It gets each byte twice, in the log and in an object.
+    fn share_of_device(&self) -> Option<f64> {
+        let device = self.median(DEVICE_ALONE, Contender::DEVICE, RATE)?;
+        Some(2.0 * self.ours(LIGHT_UNLIMITED, RATE)? / device)
     }
 
     fn median(&self, load: &str, contender: Contender, field: Field) -> Option<f64> {

@@ -23,7 +23,7 @@ pub(crate) const KAFKA_CLIENT_EQUAL: &str = "kafka_client_equal";
 pub(crate) const LIGHT_UNLIMITED: &str = "light_unlimited";
 pub(crate) const LIGHT_50: &str = "light_50";
 pub(crate) const LIGHT_EQUAL: &str = "light_equal";
-const DEVICE_ALONE: &str = "device_alone";
+pub(crate) const DEVICE_ALONE: &str = "device_alone";
 pub(crate) const SMALL_1: &str = "1_partition";
 pub(crate) const SMALL_16: &str = "16_partitions";
 
