@@ -41,8 +41,8 @@ fn ticks() -> impl Strategy<Value = u64> {
         4 => 0..450u64,
         3 => 0..100_000u64,
         1 => 0..u64::MAX / 4,
-        // Edges of the rings.
-        2 => (0u32..6, 0..3u64).prop_map(|(power, off)| (20u64.pow(power) + off).saturating_sub(1)),
+        // Edges of the levels.
+        2 => (0u32..6, 0..3u64).prop_map(|(power, off)| (32u64.pow(power) + off).saturating_sub(1)),
     ]
 }
 
