@@ -84,13 +84,13 @@ impl fmt::Debug for Wait {
 }
 
 /// Resolves with the outcome; dropped earlier, forgets the operation.
-struct Ended<'a, K: Hash + Eq + Clone> {
+struct Ended<'a, K: Hash> {
     purgatory: &'a Purgatory<K, Wait>,
     watched: Watched,
     shared: Arc<Shared<Condition>>,
 }
 
-impl<K: Hash + Eq + Clone> Future for Ended<'_, K> {
+impl<K: Hash> Future for Ended<'_, K> {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
@@ -107,7 +107,7 @@ impl<K: Hash + Eq + Clone> Future for Ended<'_, K> {
     }
 }
 
-impl<K: Hash + Eq + Clone> Drop for Ended<'_, K> {
+impl<K: Hash> Drop for Ended<'_, K> {
     fn drop(&mut self) {
         let ended = Progress::Ended(Outcome::Expired);
         let progress = std::mem::replace(&mut *self.shared.progress.lock(), ended);
@@ -117,7 +117,7 @@ impl<K: Hash + Eq + Clone> Drop for Ended<'_, K> {
     }
 }
 
-impl<K: Hash + Eq + Clone> Purgatory<K, Wait> {
+impl<K: Hash> Purgatory<K, Wait> {
     /// Waits until `is_ready` holds or `timeout` has passed. `is_ready` is checked at once and at
     /// every [`Purgatory::check`] of one of `keys`, by whoever checks: it must be quick and must
     /// not block. Dropping the future forgets the wait.
