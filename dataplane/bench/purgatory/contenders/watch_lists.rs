@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::workload::Request;
 
-/// Independently locked parts, as many as Kafka's and Millrace's lists have.
+/// Independently locked parts, as many as Kafka's lists have.
 const SHARDS: usize = 512;
 
 /// A request that has to wait.

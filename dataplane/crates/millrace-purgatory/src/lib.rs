@@ -9,9 +9,10 @@
 //! indefinitely if there is none.
 //!
 //! The path of an operation, in the order of the files: `purgatory` tries it, `registry` puts it on
-//! a wheel, `watchers` stores its id under its keys. A check looks the ids up, and the registry
-//! knows which of them still wait. `timers` decides when the wheels turn.
+//! a wheel and, through `watchers`, its name under its keys. A check learns from `keys` where to
+//! look. `timers` decides when the wheels turn.
 
+mod keys;
 mod operation;
 mod purgatory;
 mod registry;

@@ -1,32 +1,23 @@
 //! The purgatory.
 
-use std::{
-    fmt,
-    hash::Hash,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
-    time::Duration,
-};
+use std::{fmt, hash::Hash, marker::PhantomData, sync::Arc, time::Duration};
 
 use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 
 use crate::{
     operation::DelayedOperation,
-    registry::{OperationId, Registry},
+    registry::{Attempt, OperationId, Registry},
     timers::{Fired, Source, Timers},
-    watchers::Watchers,
 };
 
 /// How a purgatory keeps its lists short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PurgatoryConfig {
-    /// Places of completed operations that may stay in watch lists before all lists are purged;
-    /// while more places than that belong to operations that wait, as many as those. So a purge is
-    /// rare where there is little to purge, costs a constant per operation where there is much,
-    /// and what it finds is little memory: a place is 8 bytes.
+    /// Places of completed operations that may stay in watch lists before lists are purged; while
+    /// more places than that belong to operations that wait, as many as those. So a purge is rare
+    /// where there is little to purge, costs a constant per operation where there is much, and what
+    /// it finds is little memory: a place is 4 bytes. Every shard has its share of them.
     pub purge_interval: usize,
 }
 
@@ -43,20 +34,18 @@ impl Default for PurgatoryConfig {
 /// clone; clones share everything. Dropping the last clone closes the purgatory.
 ///
 /// Every operation is completed exactly once. A completed operation leaves its timing wheel at
-/// once and is dropped; its id leaves the watch lists when its key is checked next or when enough
+/// once and is dropped; its name leaves the watch lists when its key is checked next or when enough
 /// of them have gathered. The wheels keep the memory of the most operations that ever waited at
 /// one time.
-pub struct Purgatory<K: Hash + Eq + Clone, O: DelayedOperation> {
+pub struct Purgatory<K: Hash, O: DelayedOperation> {
     shared: Arc<Shared<K, O>>,
 }
 
-struct Shared<K: Hash + Eq + Clone, O: DelayedOperation> {
-    watchers: Watchers<K>,
+struct Shared<K, O: DelayedOperation> {
     registry: Registry<O>,
     timers: Timers,
-    config: PurgatoryConfig,
-    /// Some thread purges; the others go on.
-    purging: AtomicBool,
+    /// Keys come and are not kept.
+    keys: PhantomData<fn(&K)>,
 }
 
 /// Names an operation in the purgatory that it was handed to; means nothing to another.
@@ -68,7 +57,7 @@ pub struct Watched {
 
 impl<K, O> Purgatory<K, O>
 where
-    K: Hash + Eq + Clone + Send + 'static,
+    K: Hash + 'static,
     O: DelayedOperation,
 {
     /// An empty purgatory with timers of its own.
@@ -81,11 +70,9 @@ where
     #[must_use]
     pub fn with_timers(timers: Timers, config: PurgatoryConfig) -> Self {
         let shared = Arc::new(Shared {
-            watchers: Watchers::new(),
-            registry: Registry::new(timers.now()),
+            registry: Registry::new(timers.now(), config.purge_interval),
             timers,
-            config,
-            purging: AtomicBool::new(false),
+            keys: PhantomData,
         });
         let source = Arc::downgrade(&shared);
         shared.timers.add_source(source);
@@ -93,7 +80,7 @@ where
     }
 }
 
-impl<K: Hash + Eq + Clone, O: DelayedOperation> Purgatory<K, O> {
+impl<K: Hash, O: DelayedOperation> Purgatory<K, O> {
     /// Tries the operation; where it cannot be completed now, keeps it until [`Self::check`] of
     /// one of its keys completes it or `timeout` has passed.
     ///
@@ -102,50 +89,48 @@ impl<K: Hash + Eq + Clone, O: DelayedOperation> Purgatory<K, O> {
     /// was in all lists.
     pub fn watch(&self, operation: O, keys: &[K], timeout: Duration) -> Watched {
         let Shared {
-            watchers,
-            registry,
-            timers,
-            ..
+            registry, timers, ..
         } = &*self.shared;
-        let intent = watchers.intend(keys);
+        let intent = registry.keys().intend(keys);
         if operation.try_complete() {
             return Watched { id: None };
         }
-        let places = u32::try_from(keys.len()).expect("fewer than 2^32 keys fit into memory");
-        let inserted = match registry.insert(timers.deadline(timeout), operation, places) {
-            Ok(inserted) => inserted,
+        let deadline = timers.deadline(timeout);
+        let id = match registry.insert(deadline, operation, &intent) {
+            Ok(id) => id,
             Err(closed) => {
                 closed.on_expire();
                 return Watched { id: None };
             }
         };
-        let id = inserted.id;
-        let added = watchers.add(&intent, id);
-        if added.overtaken {
-            registry.attempt(id);
-            if !registry.has(id) {
-                // Perhaps ended before it was in all lists, where nobody would look for it.
-                keys.iter().for_each(|key| watchers.sweep(key, registry));
-            }
+        if registry.keys().overtook(&intent) && registry.attempt(id) != Attempt::Waits {
+            registry.sweep(id.shard(), intent.hashes(registry.keys()));
         }
-        timers.wake_by(inserted.next_expiry);
-        if self.too_many_stale(added.watched, inserted.places) {
-            self.purge_if_due();
-        }
+        timers.wake_by(deadline);
         Watched { id: Some(id) }
     }
 
     /// Something happened to a key: tries everything that watches it; returns how many operations
     /// this call completed.
     pub fn check(&self, key: &K) -> usize {
-        let Shared {
-            watchers, registry, ..
-        } = &*self.shared;
-        let ids = watchers.checked(key);
-        let completed = ids.iter().filter(|&&id| registry.attempt(id)).count();
-        if ids.iter().any(|&id| !registry.has(id)) {
-            watchers.sweep(key, registry);
-            self.purge_if_due();
+        let registry = &self.shared.registry;
+        let hash = registry.keys().hash(key);
+        let mut shards = registry.keys().check(hash);
+        let mut completed = 0;
+        let mut ids = Vec::new();
+        while shards != 0 {
+            let shard = shards.trailing_zeros() as usize;
+            shards &= shards - 1;
+            registry.watching(shard, hash, &mut ids);
+            let mut some_ended = false;
+            for id in ids.drain(..) {
+                let came_to = registry.attempt(id);
+                completed += usize::from(came_to == Attempt::Completed);
+                some_ended |= came_to != Attempt::Waits;
+            }
+            if some_ended {
+                registry.sweep(shard, [hash]);
+            }
         }
         completed
     }
@@ -179,7 +164,7 @@ impl<K: Hash + Eq + Clone, O: DelayedOperation> Purgatory<K, O> {
     /// Number of places in watch lists, those of completed operations included.
     #[must_use]
     pub fn watched(&self) -> usize {
-        self.shared.watchers.watched()
+        self.shared.registry.watched()
     }
 
     /// The timers that this purgatory uses.
@@ -191,40 +176,15 @@ impl<K: Hash + Eq + Clone, O: DelayedOperation> Purgatory<K, O> {
     /// Expires everything that waits; from now on, what cannot be completed at once expires.
     pub fn close(&self) {
         self.shared.registry.close();
-        self.shared.watchers.purge(&self.shared.registry);
-    }
-
-    fn purge_if_due(&self) {
-        let Shared {
-            watchers,
-            registry,
-            purging,
-            ..
-        } = &*self.shared;
-        let due = self.too_many_stale(watchers.watched(), registry.places());
-        if due && !purging.swap(true, SeqCst) {
-            watchers.purge(registry);
-            purging.store(false, SeqCst);
-        }
-    }
-
-    /// The counts need not be exact, nor of one moment.
-    fn too_many_stale(&self, watched: usize, of_waiting: usize) -> bool {
-        let stale = watched.saturating_sub(of_waiting);
-        stale > self.shared.config.purge_interval.max(of_waiting)
     }
 
     #[cfg(test)]
     pub(crate) fn keys(&self) -> usize {
-        self.shared.watchers.keys()
+        self.shared.registry.lists()
     }
 }
 
-impl<K, O> Source for Shared<K, O>
-where
-    K: Hash + Eq + Clone + Send,
-    O: DelayedOperation,
-{
+impl<K, O: DelayedOperation> Source for Shared<K, O> {
     fn fire_due(&self, now: u64) -> Fired {
         self.registry.fire_due(now)
     }
@@ -234,13 +194,13 @@ where
     }
 }
 
-impl<K: Hash + Eq + Clone, O: DelayedOperation> Drop for Shared<K, O> {
+impl<K, O: DelayedOperation> Drop for Shared<K, O> {
     fn drop(&mut self) {
         self.registry.close();
     }
 }
 
-impl<K: Hash + Eq + Clone, O: DelayedOperation> Clone for Purgatory<K, O> {
+impl<K: Hash, O: DelayedOperation> Clone for Purgatory<K, O> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -248,7 +208,7 @@ impl<K: Hash + Eq + Clone, O: DelayedOperation> Clone for Purgatory<K, O> {
     }
 }
 
-impl<K: Hash + Eq + Clone, O: DelayedOperation> fmt::Debug for Purgatory<K, O> {
+impl<K: Hash, O: DelayedOperation> fmt::Debug for Purgatory<K, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Purgatory")
             .field("delayed", &self.delayed())

@@ -1,4 +1,8 @@
-//! Pending operations, on timing wheels.
+//! Pending operations, on timing wheels and in watch lists, in shards.
+//!
+//! An operation belongs to the shard that its thread adds to at that moment: there, under one lock,
+//! it is put on the wheel and into the lists of all its keys. A check looks at the shards that have
+//! lists for the key, and there are none for most keys at most times.
 //!
 //! An operation is stored in its wheel by value. At the rates that this is built for, its cost is
 //! the memory that it touches: a separate allocation, or a counter shared between threads, would
@@ -8,58 +12,69 @@
 
 use std::{
     cell::Cell,
+    hash::Hash,
+    num::NonZeroU64,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 use millrace_time::{TimerId, TimingWheel};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::{operation::DelayedOperation, timers::Fired};
+use crate::{
+    keys::{Intent, Keys, Presence},
+    operation::DelayedOperation,
+    timers::Fired,
+    watchers::{Watcher, Watchers},
+};
 
-/// Number of independently locked wheels: enough that a thread that adds rarely meets one that
-/// completes.
+/// Number of independently locked parts: enough that a thread that adds rarely meets one that
+/// completes. One for each bit of [`Keys::check`].
 const SHARDS: usize = 1 << SHARD_BITS;
-const SHARD_BITS: u32 = 4;
-/// Operations that a thread adds to one wheel before it turns to the next: neighbours in a watch
-/// list are found under one lock.
-const RUN: usize = 16;
-/// Ids that are looked up, or timers that are moved, before other waiters get the lock:
-/// some microseconds.
+const SHARD_BITS: u32 = 6;
+/// Operations that a thread adds to one shard before it turns to the next: the shard's lists and
+/// counts stay in that thread's cache meanwhile, and few operations use the memory of few shards.
+const RUN: usize = 128;
+/// Shards between those of two threads that begin to add: they do not follow each other.
+const STRIDE: usize = 23;
+/// Timers that are moved before other waiters get the lock: some microseconds.
 const STEPS_LOCKED: usize = 32;
 
 /// Names an operation in its registry. Stays harmless after the operation is gone.
 ///
-/// From the lowest bit: the shard, the place in the shard's wheel, the generation of the place. One
-/// number, because watch lists are full of them.
+/// From the lowest bit: the shard, the place in the shard's wheel, the generation of the place; all
+/// bits turned over, so that the number is never 0 and an optional id is no larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OperationId(u64);
+pub(crate) struct OperationId(NonZeroU64);
 
 impl OperationId {
     fn new(shard: usize, timer: TimerId) -> Self {
         let (place, generation) = timer.to_parts();
-        assert!(
-            place >> (u32::BITS - SHARD_BITS) == 0,
-            "memory for 2^28 operations in a shard"
-        );
-        let place = u64::from(place) << SHARD_BITS | shard as u64;
-        Self(u64::from(generation) << u32::BITS | place)
+        let of_place = u64::from(place) << SHARD_BITS | shard as u64;
+        let turned = !(u64::from(generation) << u32::BITS | of_place);
+        let id = NonZeroU64::new(turned).filter(|_| place >> Watcher::PLACE_BITS == 0);
+        Self(id.expect("memory for fewer than 2^22 operations in a shard"))
     }
 
-    fn shard(self) -> usize {
-        (self.0 % SHARDS as u64) as usize
+    pub(crate) fn shard(self) -> usize {
+        (!self.0.get() % SHARDS as u64) as usize
     }
 
     fn timer(self) -> TimerId {
-        let place = (self.0 as u32) >> SHARD_BITS;
-        TimerId::from_parts((place, (self.0 >> u32::BITS) as u32))
+        let bits = !self.0.get();
+        TimerId::from_parts(((bits as u32) >> SHARD_BITS, (bits >> u32::BITS) as u32))
     }
 }
 
-/// The operations that are not completed, by their ids and by their deadlines. An operation is
-/// here exactly as long as it waits: completed, it is gone, and all that may stay behind is its id
-/// in watch lists.
+/// The operations that are not completed, by their ids, their deadlines and their keys. An operation
+/// is here exactly as long as it waits: completed, it is gone, and all that may stay behind is its
+/// name in watch lists.
 pub(crate) struct Registry<O> {
     shards: Box<[Apart<Mutex<Shard<O>>>]>,
+    keys: Keys,
+    /// Names of completed operations that may stay in a shard's lists, where there are not as many
+    /// of waiting ones.
+    stale_max: usize,
 }
 
 /// Something that lies apart from its neighbours, which other threads use: two cache lines,
@@ -69,14 +84,14 @@ struct Apart<T>(T);
 
 struct Shard<O> {
     wheel: TimingWheel<Kept<O>>,
-    /// Places in watch lists that belong to the operations on the wheel.
+    watchers: Watchers,
+    /// Places in watch lists that belong to the operations on the wheel,
     places: usize,
+    /// and about how many that belong to operations that are gone.
+    stale: usize,
     closed: bool,
 }
 
-/// In cache lines of its own, because the thread that adds it and the one that takes it are seldom
-/// the same.
-#[repr(align(64))]
 struct Kept<O> {
     /// Nothing while somebody tries the operation.
     operation: Option<O>,
@@ -84,15 +99,6 @@ struct Kept<O> {
     /// Others wanted to try it meanwhile, so it has to be tried again.
     wanted: bool,
     cancelled: bool,
-}
-
-/// What came of an insertion.
-pub(crate) struct Inserted {
-    pub(crate) id: OperationId,
-    /// When the wheels must be advanced next.
-    pub(crate) next_expiry: u64,
-    /// About how many places all operations have that wait.
-    pub(crate) places: usize,
 }
 
 /// What came of putting an operation back.
@@ -104,42 +110,68 @@ enum PutBack<O> {
     Expired(O),
 }
 
+/// What came of an attempt to complete an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// This call completed it.
+    Completed,
+    /// It ended otherwise, now or earlier.
+    Ended,
+    /// It waits, or another thread has it and tries it again.
+    Waits,
+}
+
 impl<O> Registry<O> {
     /// An empty registry whose wheels stand at tick `now`.
-    pub(crate) fn new(now: u64) -> Self {
+    pub(crate) fn new(now: u64, purge_interval: usize) -> Self {
         let shard = |_| {
             Apart(Mutex::new(Shard {
                 wheel: TimingWheel::new(now),
+                watchers: Watchers::new(),
                 places: 0,
+                stale: 0,
                 closed: false,
             }))
         };
         Self {
             shards: (0..SHARDS).map(shard).collect(),
+            keys: Keys::new(),
+            stale_max: purge_interval / SHARDS,
         }
     }
 
+    /// The keys of operations.
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
     /// Adds an operation; gives it back after [`Self::close`].
-    pub(crate) fn insert(&self, deadline: u64, operation: O, places: u32) -> Result<Inserted, O> {
+    pub(crate) fn insert<K: Hash>(
+        &self,
+        deadline: u64,
+        operation: O,
+        intent: &Intent<'_, K>,
+    ) -> Result<OperationId, O> {
         let index = next_shard();
+        let presence = self.keys.presence(index);
         let mut shard = self.shards[index].0.lock();
         if shard.closed {
             return Err(operation);
         }
+        let places = intent.len();
         let kept = Kept {
             operation: Some(operation),
-            places,
+            places: u32::try_from(places).expect("fewer than 2^32 keys fit into memory"),
             wanted: false,
             cancelled: false,
         };
+        shard.places += places;
         let timer = shard.wheel.insert(deadline, kept);
-        shard.places += places as usize;
-        Ok(Inserted {
-            id: OperationId::new(index, timer),
-            next_expiry: shard.wheel.next_expiry().unwrap_or(u64::MAX),
-            // Every thread spreads what it adds evenly.
-            places: shard.places << SHARD_BITS,
-        })
+        let id = OperationId::new(index, timer);
+        for hash in intent.hashes(&self.keys) {
+            shard.watchers.add(hash, Watcher::new(timer), presence);
+        }
+        Ok(id)
     }
 
     /// Takes an operation off, for the caller to end it. Nothing where it does not wait, or is
@@ -152,7 +184,7 @@ impl<O> Registry<O> {
             kept.cancelled |= cancel;
             return None;
         }
-        shard.remove(id.timer())?.operation
+        self.remove(&mut shard, id)?.operation
     }
 
     /// Whether an operation waits, or is being tried.
@@ -160,26 +192,21 @@ impl<O> Registry<O> {
         self.shard(id).wheel.has(id.timer())
     }
 
-    /// Forgets the ids of operations that do not wait.
-    pub(crate) fn retain_waiting(&self, ids: &mut Vec<OperationId>) {
-        let mut locked: Option<(usize, MutexGuard<'_, Shard<O>>)> = None;
-        let mut looked_up = 0;
-        ids.retain(|id| {
-            looked_up += 1;
-            if looked_up % STEPS_LOCKED == 0 {
-                locked = None;
-            }
-            match &locked {
-                Some((shard, guard)) if *shard == id.shard() => guard,
-                _ => {
-                    // The old one first: nobody holds two.
-                    locked = None;
-                    &locked.insert((id.shard(), self.shard(*id))).1
-                }
-            }
-            .wheel
-            .has(id.timer())
+    /// The operations of a shard that watch a key, copied to `ids` so that they can be tried without
+    /// the lock: they may come back here. Forgets those that do not wait.
+    pub(crate) fn watching(&self, shard: usize, hash: u64, ids: &mut Vec<OperationId>) {
+        let mut locked = self.shards[shard].0.lock();
+        locked.sweep(hash, self.keys.presence(shard), |timer| {
+            ids.push(OperationId::new(shard, timer));
         });
+    }
+
+    /// Forgets that an operation that does not wait watched keys, as others did that end with it.
+    pub(crate) fn sweep(&self, shard: usize, hashes: impl IntoIterator<Item = u64>) {
+        let mut locked = self.shards[shard].0.lock();
+        for hash in hashes {
+            locked.sweep(hash, self.keys.presence(shard), |_| ());
+        }
     }
 
     /// Number of operations that wait.
@@ -187,18 +214,26 @@ impl<O> Registry<O> {
         self.shards().map(|shard| shard.lock().wheel.len()).sum()
     }
 
-    /// Number of their places in watch lists.
-    pub(crate) fn places(&self) -> usize {
-        self.shards().map(|shard| shard.lock().places).sum()
+    /// Number of places in watch lists, those of completed operations included.
+    pub(crate) fn watched(&self) -> usize {
+        self.shards().map(|shard| shard.lock().watchers.len()).sum()
     }
 
-    fn take_turn(&self, id: OperationId) -> Option<O> {
+    /// Number of lists.
+    #[cfg(test)]
+    pub(crate) fn lists(&self) -> usize {
+        self.shards()
+            .map(|shard| shard.lock().watchers.keys())
+            .sum()
+    }
+
+    fn take_turn(&self, id: OperationId) -> Result<O, Attempt> {
         let mut shard = self.shard(id);
-        let kept = shard.wheel.get_mut(id.timer())?;
+        let kept = shard.wheel.get_mut(id.timer()).ok_or(Attempt::Ended)?;
         let operation = kept.operation.take();
         // The holder tries it for us; a thread that gets the lock now tries it anyway.
         kept.wanted = operation.is_none();
-        operation
+        operation.ok_or(Attempt::Waits)
     }
 
     fn put_back(&self, id: OperationId, operation: O) -> PutBack<O> {
@@ -207,7 +242,7 @@ impl<O> Registry<O> {
             return PutBack::Expired(operation);
         };
         if kept.cancelled {
-            shard.remove(id.timer());
+            self.remove(&mut shard, id);
             PutBack::Cancelled(operation)
         } else if kept.wanted {
             kept.wanted = false;
@@ -215,6 +250,22 @@ impl<O> Registry<O> {
         } else {
             kept.operation = Some(operation);
             PutBack::Waits
+        }
+    }
+
+    fn remove(&self, shard: &mut Shard<O>, id: OperationId) -> Option<Kept<O>> {
+        let removed = shard.wheel.cancel(id.timer())?;
+        self.forget_places(shard, id.shard(), removed.places as usize);
+        Some(removed)
+    }
+
+    /// Operations are off the wheel. Purges the lists where too many names have gathered in them:
+    /// so a purge costs a constant per operation.
+    fn forget_places(&self, shard: &mut Shard<O>, index: usize, places: usize) {
+        shard.places -= places;
+        shard.stale += places;
+        if shard.stale > self.stale_max.max(shard.places) {
+            shard.purge(self.keys.presence(index));
         }
     }
 
@@ -228,28 +279,29 @@ impl<O> Registry<O> {
 }
 
 impl<O: DelayedOperation> Registry<O> {
-    /// Tries an operation; true where this call completed it. Where another thread has it, that
-    /// thread tries it again: what the caller knew is checked afterwards, by somebody.
-    pub(crate) fn attempt(&self, id: OperationId) -> bool {
-        let Some(mut operation) = self.take_turn(id) else {
-            return false;
+    /// Tries an operation. Where another thread has it, that thread tries it again: what the caller
+    /// knew is checked afterwards, by somebody.
+    pub(crate) fn attempt(&self, id: OperationId) -> Attempt {
+        let mut operation = match self.take_turn(id) {
+            Ok(operation) => operation,
+            Err(came_to) => return came_to,
         };
         // Also where the operation panics: it is gone then.
         let leaves = RemoveOnDrop { registry: self, id };
         loop {
             if operation.try_complete() {
-                return true;
+                return Attempt::Completed;
             }
             match self.put_back(id, operation) {
                 PutBack::Wanted(again) => operation = again,
                 PutBack::Waits => {
                     std::mem::forget(leaves);
-                    return false;
+                    return Attempt::Waits;
                 }
-                PutBack::Cancelled(_) => return false,
+                PutBack::Cancelled(_) => return Attempt::Ended,
                 PutBack::Expired(operation) => {
                     operation.on_expire();
-                    return false;
+                    return Attempt::Ended;
                 }
             }
         }
@@ -259,12 +311,14 @@ impl<O: DelayedOperation> Registry<O> {
     pub(crate) fn fire_due(&self, now: u64) -> Fired {
         let mut fired = Fired::default();
         let mut due = Vec::new();
-        for shard in self.shards() {
+        for (index, shard) in self.shards().enumerate() {
             loop {
                 let (finished, next_expiry) = {
                     let mut shard = shard.lock();
                     let finished = shard.wheel.advance_some(now, STEPS_LOCKED, &mut due);
-                    shard.forget_places(&due);
+                    let places = |kept: &Kept<O>| kept.places as usize;
+                    let places = due.iter().map(places).sum();
+                    self.forget_places(&mut shard, index, places);
                     (finished, shard.wheel.next_expiry())
                 };
                 fired.count += due.len();
@@ -280,12 +334,13 @@ impl<O: DelayedOperation> Registry<O> {
 
     /// Expires everything; from now on nothing is added.
     pub(crate) fn close(&self) {
-        for shard in self.shards() {
+        for (index, shard) in self.shards().enumerate() {
             let mut all = Vec::new();
             let mut shard = shard.lock();
             shard.closed = true;
             shard.wheel.drain(&mut all);
             shard.places = 0;
+            shard.purge(self.keys.presence(index));
             drop(shard);
             all.into_iter().for_each(expire);
         }
@@ -304,15 +359,27 @@ fn expire<O: DelayedOperation>(kept: Kept<O>) {
 }
 
 impl<O> Shard<O> {
-    fn remove(&mut self, timer: TimerId) -> Option<Kept<O>> {
-        let removed = self.wheel.cancel(timer)?;
-        self.places -= removed.places as usize;
-        Some(removed)
+    /// Forgets who watched a key and does not wait; tells `waits` of the others.
+    fn sweep(&mut self, hash: u64, presence: Presence<'_>, mut waits: impl FnMut(TimerId)) {
+        let wheel = &self.wheel;
+        let dropped = self.watchers.sweep(hash, presence, |watcher| {
+            let timer = wheel.id_at(watcher.place());
+            let keep = Watcher::new(timer) == watcher;
+            if keep {
+                waits(timer);
+            }
+            keep
+        });
+        self.stale = self.stale.saturating_sub(dropped);
     }
 
-    fn forget_places(&mut self, expired: &[Kept<O>]) {
-        let places = |kept: &Kept<O>| kept.places as usize;
-        self.places -= expired.iter().map(places).sum::<usize>();
+    /// Forgets all who do not wait.
+    fn purge(&mut self, presence: Presence<'_>) {
+        let wheel = &self.wheel;
+        self.watchers.purge(presence, |watcher| {
+            Watcher::new(wheel.id_at(watcher.place())) == watcher
+        });
+        self.stale = 0;
     }
 }
 
@@ -324,14 +391,17 @@ struct RemoveOnDrop<'a, O> {
 
 impl<O> Drop for RemoveOnDrop<'_, O> {
     fn drop(&mut self) {
-        self.registry.shard(self.id).remove(self.id.timer());
+        let mut shard = self.registry.shard(self.id);
+        self.registry.remove(&mut shard, self.id);
     }
 }
 
-/// The wheels take turns, by runs, for each thread on its own.
+/// The shards take turns, by runs, for each thread on its own.
 fn next_shard() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static NEXT: Cell<usize> = const { Cell::new(0) };
+        static NEXT: Cell<usize> =
+            Cell::new(THREADS.fetch_add(1, Relaxed).wrapping_mul(STRIDE * RUN));
     }
     NEXT.with(|next| {
         next.set(next.get().wrapping_add(1));
@@ -349,12 +419,13 @@ mod tests {
         #[test]
         fn an_id_keeps_its_parts(
             shard in 0..SHARDS,
-            place in 0..1u32 << (u32::BITS - SHARD_BITS),
+            place in 0..1u32 << Watcher::PLACE_BITS,
             generation in any::<u32>(),
         ) {
             let timer = TimerId::from_parts((place, generation));
             let id = OperationId::new(shard, timer);
             prop_assert_eq!((id.shard(), id.timer()), (shard, timer));
+            prop_assert_eq!(Watcher::new(timer).place(), place);
         }
     }
 }

@@ -107,11 +107,8 @@ impl Timers {
     /// and must not block. Never earlier than asked, and normally less than 2 ms later.
     pub fn after(&self, delay: Duration, call: impl FnOnce() + Send + 'static) -> TimerHandle {
         let deadline = self.deadline(delay);
-        let mut calls = self.shared.calls.lock();
-        let id = calls.insert(deadline, Box::new(call));
-        let next_expiry = calls.next_expiry().unwrap_or(u64::MAX);
-        drop(calls);
-        self.wake_by(next_expiry);
+        let id = self.shared.calls.lock().insert(deadline, Box::new(call));
+        self.wake_by(deadline);
         TimerHandle {
             shared: Arc::downgrade(&self.shared),
             id,

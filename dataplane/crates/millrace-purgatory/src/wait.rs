@@ -1,9 +1,15 @@
 //! Waiting for a condition in async code.
 
-use std::{fmt, hash::Hash, time::Duration};
+use std::{
+    fmt,
+    hash::Hash,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
 
 use crate::{
     operation::DelayedOperation,
@@ -19,15 +25,25 @@ pub enum Outcome {
     Expired,
 }
 
-/// A condition that somebody awaits.
-pub struct Wait {
-    ready: Box<dyn Fn() -> bool + Send>,
-    outcome: Mutex<Option<oneshot::Sender<Outcome>>>,
+/// A condition that somebody awaits. It shares one allocation with the future: a broker keeps one
+/// for every fetch that waits.
+pub struct Wait(Arc<Shared<Condition>>);
+
+type Condition = dyn Fn() -> bool + Send + Sync;
+
+struct Shared<F: ?Sized> {
+    progress: Mutex<Progress>,
+    is_ready: F,
+}
+
+enum Progress {
+    Waits(Option<Waker>),
+    Ended(Outcome),
 }
 
 impl DelayedOperation for Wait {
     fn try_complete(&self) -> bool {
-        let ready = (self.ready)();
+        let ready = (self.0.is_ready)();
         if ready {
             self.tell(Outcome::Completed);
         }
@@ -40,10 +56,24 @@ impl DelayedOperation for Wait {
 }
 
 impl Wait {
+    /// The first outcome counts.
     fn tell(&self, outcome: Outcome) {
-        if let Some(sender) = self.outcome.lock().take() {
-            let _nobody_waits = sender.send(outcome);
+        let mut progress = self.0.progress.lock();
+        if let Progress::Waits(waker) = &mut *progress {
+            let waker = waker.take();
+            *progress = Progress::Ended(outcome);
+            drop(progress);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
         }
+    }
+}
+
+/// Nobody tries it any more, perhaps because the condition panicked.
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.tell(Outcome::Expired);
     }
 }
 
@@ -53,38 +83,60 @@ impl fmt::Debug for Wait {
     }
 }
 
-/// Forgets the operation when the future that awaits it is dropped.
-struct CancelOnDrop<'a, K: Hash + Eq + Clone> {
+/// Resolves with the outcome; dropped earlier, forgets the operation.
+struct Ended<'a, K: Hash> {
     purgatory: &'a Purgatory<K, Wait>,
     watched: Watched,
+    shared: Arc<Shared<Condition>>,
 }
 
-impl<K: Hash + Eq + Clone> Drop for CancelOnDrop<'_, K> {
-    fn drop(&mut self) {
-        self.purgatory.cancel(self.watched);
+impl<K: Hash> Future for Ended<'_, K> {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        match &mut *self.shared.progress.lock() {
+            Progress::Ended(outcome) => Poll::Ready(*outcome),
+            Progress::Waits(waker) => {
+                match waker {
+                    Some(waker) => waker.clone_from(context.waker()),
+                    None => *waker = Some(context.waker().clone()),
+                }
+                Poll::Pending
+            }
+        }
     }
 }
 
-impl<K: Hash + Eq + Clone> Purgatory<K, Wait> {
-    /// Waits until `ready` holds or `timeout` has passed. `ready` is checked at once and at every
-    /// [`Purgatory::check`] of one of `keys`, by whoever checks: it must be quick and must not
-    /// block. Dropping the future forgets the wait.
+impl<K: Hash> Drop for Ended<'_, K> {
+    fn drop(&mut self) {
+        let ended = Progress::Ended(Outcome::Expired);
+        let progress = std::mem::replace(&mut *self.shared.progress.lock(), ended);
+        if let Progress::Waits(_) = progress {
+            self.purgatory.cancel(self.watched);
+        }
+    }
+}
+
+impl<K: Hash> Purgatory<K, Wait> {
+    /// Waits until `is_ready` holds or `timeout` has passed. `is_ready` is checked at once and at
+    /// every [`Purgatory::check`] of one of `keys`, by whoever checks: it must be quick and must
+    /// not block. Dropping the future forgets the wait.
     pub async fn wait(
         &self,
         keys: &[K],
         timeout: Duration,
-        ready: impl Fn() -> bool + Send + 'static,
+        is_ready: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Outcome {
-        let (sender, outcome) = oneshot::channel();
-        let wait = Wait {
-            ready: Box::new(ready),
-            outcome: Mutex::new(Some(sender)),
-        };
-        let _guard = CancelOnDrop {
+        let shared: Arc<Shared<Condition>> = Arc::new(Shared {
+            progress: Mutex::new(Progress::Waits(None)),
+            is_ready,
+        });
+        let wait = Wait(Arc::clone(&shared));
+        Ended {
             purgatory: self,
             watched: self.watch(wait, keys, timeout),
-        };
-        // The sender lives in the operation, which the guard keeps until it is done.
-        outcome.await.unwrap_or(Outcome::Expired)
+            shared,
+        }
+        .await
     }
 }

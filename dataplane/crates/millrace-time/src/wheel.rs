@@ -1,23 +1,30 @@
 //! The hierarchical timing wheel.
 //!
-//! Level 0 is a ring of 20 slots of one tick each; every level above has slots 20 times as long,
-//! and exists only once a timer needed it. A timer lies in the lowest level whose ring reaches its
-//! deadline. When the wheel comes to the start of a slot of a higher level, the slot's timers move
-//! down, nearer to their deadlines, or expire. So insertion costs one step per level (15 levels
-//! cover all of `u64`), cancellation one list operation, and [`TimingWheel::next_expiry`] names
-//! the next moment at which anything must happen at all: whoever drives the wheel sleeps until
-//! then. (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", 1987.)
+//! Level 0 has a slot for every tick, every level above has slots 32 times as long, and exists only
+//! once a timer needed it. A level covers one slot of the level above. A timer lies in the lowest
+//! level that covers both its deadline and the present: that is the highest group of five bits in
+//! which the two differ. When the wheel comes to the start of a slot of a higher level, the slot's
+//! timers move down, nearer to their deadlines, or expire. So insertion costs one step, cancellation
+//! one list operation, and [`TimingWheel::next_expiry`] names the next moment at which anything must
+//! happen at all: whoever drives the wheel sleeps until then. (Varghese and Lauck, "Hashed and
+//! Hierarchical Timing Wheels", 1987.)
 //!
 //! The wheel is pure: it has no clock and no thread, time is a number that its driver passes in.
 
-/// Slots in the ring of every level.
-const SLOTS: u64 = 20;
-/// The span of every level's slots, in ticks: as many as cover all of `u64`.
-const SPANS: [u64; 15] = spans();
+/// Bits of a tick that name a slot of one level.
+const SLOT_BITS: u32 = 5;
+const SLOTS: usize = 1 << SLOT_BITS;
 /// Values in one chunk: one allocation for many timers, and little memory for few.
 const CHUNK: usize = 64;
-/// No entry.
-const NIL: u32 = u32::MAX;
+/// Values of a chunk that are aligned together: of whatever size they are, they fill cache lines.
+const ROW: usize = 8;
+/// Free places that are looked at together.
+const AHEAD: usize = 16;
+/// Indices from here on are no entries but lists: those of the slots, level by level, and the last
+/// one, [`DUE`]. An entry at the end of a list has the list's index as its neighbour, so that it
+/// need not remember the list itself.
+const LISTS: u32 = u32::MAX - 1_023;
+const DUE: u32 = u32::MAX;
 
 /// Names a timer in its wheel. Stays harmless after the timer is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,24 +47,26 @@ pub struct TimingWheel<T> {
     links: Vec<Link>,
     generations: Vec<u32>,
     /// In chunks, because values may be large: they never move.
-    values: Vec<Box<[Option<T>]>>,
+    values: Vec<Box<[Row<T>]>>,
     /// Places that are free, by the ids that their next timers get.
     free: Vec<TimerId>,
 }
 
-/// One ring.
+/// Begins with a cache line, so that a value whose size is that of some lines touches no more.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Row<T>([Option<T>; ROW]);
+
+/// The slots of one length.
 #[derive(Debug)]
 struct Level {
-    /// Ticks of one slot.
-    span: u64,
-    /// The slot in which the wheel stands, counted from tick 0.
-    current: u64,
-    slots: [List; SLOTS as usize],
+    slots: [List; SLOTS],
     /// Bit n is set while slot n has timers.
     occupied: u32,
 }
 
-/// A doubly linked list of entries, in order of insertion.
+/// A doubly linked list of entries, in order of insertion. Both ends of an empty one are its own
+/// index.
 #[derive(Debug, Clone, Copy)]
 struct List {
     head: u32,
@@ -70,14 +79,6 @@ struct Link {
     deadline: u64,
     prev: u32,
     next: u32,
-    place: Place,
-}
-
-/// Which list an entry is in.
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    Due,
-    Slot { level: u8, slot: u8 },
 }
 
 impl TimerId {
@@ -95,49 +96,38 @@ impl TimerId {
     }
 }
 
-const fn spans() -> [u64; 15] {
-    let mut spans = [1; 15];
-    let mut level = 1;
-    while level < spans.len() {
-        spans[level] = spans[level - 1] * SLOTS;
-        level += 1;
-    }
-    spans
-}
-
 impl List {
-    const EMPTY: Self = Self {
-        head: NIL,
-        tail: NIL,
-    };
-
-    fn is_empty(self) -> bool {
-        self.head == NIL
+    fn empty(own_index: u32) -> Self {
+        Self {
+            head: own_index,
+            tail: own_index,
+        }
     }
 }
 
 impl Level {
-    fn new(span: u64, now: u64) -> Self {
+    fn new(level: usize) -> Self {
         Self {
-            span,
-            current: now / span,
-            slots: [List::EMPTY; SLOTS as usize],
+            slots: std::array::from_fn(|slot| List::empty(list_of(level, slot))),
             occupied: 0,
         }
     }
+}
 
-    /// The start of the next slot, the current one included, that has timers.
-    fn next_start(&self) -> Option<u64> {
-        if self.occupied == 0 {
-            return None;
-        }
-        let turn = self.current % SLOTS;
-        // Turned so that bit 0 is the current slot, which is empty unless an advance is unfinished.
-        let ahead = (self.occupied >> turn) | (self.occupied << (SLOTS - turn));
-        let ahead = ahead & ((1 << SLOTS) - 1);
-        // No overflow: the slot has a timer whose deadline is not before the slot's start.
-        Some((self.current + u64::from(ahead.trailing_zeros())) * self.span)
-    }
+/// The index of a slot's list. There are 13 levels, so it fits.
+fn list_of(level: usize, slot: usize) -> u32 {
+    LISTS + (level * SLOTS + slot) as u32
+}
+
+/// The level and the slot of a list; nothing for [`DUE`] and for entries.
+fn slot_of(list: u32) -> Option<(usize, usize)> {
+    let slot = list.checked_sub(LISTS).filter(|_| list != DUE)? as usize;
+    Some((slot / SLOTS, slot % SLOTS))
+}
+
+/// The slot of a level in which a tick lies.
+fn slot_at(level: usize, tick: u64) -> usize {
+    (tick >> (level as u32 * SLOT_BITS)) as usize % SLOTS
 }
 
 impl<T> Default for TimingWheel<T> {
@@ -154,7 +144,7 @@ impl<T> TimingWheel<T> {
             now,
             len: 0,
             levels: Vec::new(),
-            due: List::EMPTY,
+            due: List::empty(DUE),
             links: Vec::new(),
             generations: Vec::new(),
             values: Vec::new(),
@@ -184,7 +174,7 @@ impl<T> TimingWheel<T> {
     /// has passed already expires at the next [`Self::advance`].
     ///
     /// # Panics
-    /// At 2^32 - 1 timers; whoever creates timers bounds them far below.
+    /// At 2^32 - 1024 timers; whoever creates timers bounds them far below.
     pub fn insert(&mut self, deadline: u64, value: T) -> TimerId {
         let id = self.allocate(value);
         self.len += 1;
@@ -197,6 +187,16 @@ impl<T> TimingWheel<T> {
     pub fn has(&self, id: TimerId) -> bool {
         // A place that is freed gets a new generation at once.
         self.generations.get(id.index as usize) == Some(&id.generation)
+    }
+
+    /// The id of the timer at a place, or that the next timer there will get. The place is one of
+    /// [`TimerId::to_parts`] of this wheel.
+    #[must_use]
+    pub fn id_at(&self, place: u32) -> TimerId {
+        TimerId {
+            index: place,
+            generation: self.generations[place as usize],
+        }
     }
 
     /// A timer's value, to change it; nothing where the timer has expired or was cancelled.
@@ -237,23 +237,18 @@ impl<T> TimingWheel<T> {
                 self.handle(index, expired);
             }
             match self.next_start().filter(|&tick| tick <= now) {
-                Some(tick) => self.stand_at(tick),
+                Some(tick) => self.now = tick,
                 None => break,
             }
         }
-        if now > self.now {
-            self.stand_at(now);
-        }
+        self.now = self.now.max(now);
         true
     }
 
     /// Removes all timers and appends their values, in no particular order.
     pub fn drain(&mut self, drained: &mut Vec<T>) {
-        self.due = List::EMPTY;
-        for level in &mut self.levels {
-            level.slots = [List::EMPTY; SLOTS as usize];
-            level.occupied = 0;
-        }
+        self.due = List::empty(DUE);
+        self.levels.clear();
         // No entry has an index that does not fit.
         for index in 0..self.links.len() as u32 {
             if self.value_mut(index).is_some() {
@@ -266,33 +261,39 @@ impl<T> TimingWheel<T> {
     /// before it only where timers must move down a level. Nothing without timers.
     #[must_use]
     pub fn next_expiry(&self) -> Option<u64> {
-        if self.due.is_empty() {
+        if self.due.head == DUE {
             self.next_start()
         } else {
             Some(self.now)
         }
     }
 
+    /// The start of the next slot, the current ones included, that has timers.
     fn next_start(&self) -> Option<u64> {
-        self.levels.iter().filter_map(Level::next_start).min()
-    }
-
-    fn stand_at(&mut self, now: u64) {
-        self.now = now;
-        for level in &mut self.levels {
-            level.current = now / level.span;
-        }
+        let starts = self.levels.iter().enumerate().filter_map(|(level, ring)| {
+            // No slot that has passed has timers.
+            let slot = (ring.occupied != 0).then(|| u64::from(ring.occupied.trailing_zeros()))?;
+            let below = level as u32 * SLOT_BITS;
+            let covered = u64::MAX.checked_shl(below + SLOT_BITS).unwrap_or(0);
+            Some(self.now & covered | slot << below)
+        });
+        starts.min()
     }
 
     /// A timer that was overdue when it was inserted, or whose slot has come, the highest level's
     /// first.
     fn first_to_handle(&self) -> Option<u32> {
-        if !self.due.is_empty() {
+        if self.due.head != DUE {
             return Some(self.due.head);
         }
-        let come = |level: &&Level| level.occupied >> (level.current % SLOTS) & 1 == 1;
-        let level = self.levels.iter().rev().find(come)?;
-        Some(level.slots[(level.current % SLOTS) as usize].head)
+        self.levels
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(level, ring)| {
+                let slot = slot_at(level, self.now);
+                (ring.occupied >> slot & 1 == 1).then(|| ring.slots[slot].head)
+            })
     }
 
     /// Expires an entry or places it again, nearer to its deadline.
@@ -308,14 +309,14 @@ impl<T> TimingWheel<T> {
 
     /// Links an entry into the list where its deadline belongs.
     fn place(&mut self, index: u32, deadline: u64) {
-        let place = if deadline <= self.now {
-            Place::Due
+        let own_list = if deadline <= self.now {
+            DUE
         } else {
-            self.slot_for(deadline)
+            self.occupy(deadline)
         };
-        let list = self.list_mut(place);
+        let list = self.list_mut(own_list);
         let tail = std::mem::replace(&mut list.tail, index);
-        if tail == NIL {
+        if tail == own_list {
             list.head = index;
         } else {
             self.links[tail as usize].next = index;
@@ -323,88 +324,94 @@ impl<T> TimingWheel<T> {
         self.links[index as usize] = Link {
             deadline,
             prev: tail,
-            next: NIL,
-            place,
+            next: own_list,
         };
-        if let Place::Slot { level, slot } = place {
-            self.levels[usize::from(level)].occupied |= 1 << slot;
-        }
     }
 
-    /// The slot for a deadline that is still ahead, in the lowest level that reaches it.
-    fn slot_for(&mut self, deadline: u64) -> Place {
-        for (level, &span) in SPANS.iter().enumerate() {
-            if level == self.levels.len() {
-                self.levels.push(Level::new(span, self.now));
-            }
-            let slot = deadline / span;
-            if slot - self.levels[level].current < SLOTS {
-                return Place::Slot {
-                    level: level as u8,
-                    slot: (slot % SLOTS) as u8,
-                };
-            }
+    /// The list for a deadline that is still ahead, which is about to get a timer.
+    fn occupy(&mut self, deadline: u64) -> u32 {
+        let level = ((deadline ^ self.now).ilog2() / SLOT_BITS) as usize;
+        while self.levels.len() <= level {
+            self.levels.push(Level::new(self.levels.len()));
         }
-        unreachable!("the ring of the last level reaches past `u64::MAX`")
+        let slot = slot_at(level, deadline);
+        self.levels[level].occupied |= 1 << slot;
+        list_of(level, slot)
     }
 
     fn unlink(&mut self, index: u32) {
-        let Link {
-            prev, next, place, ..
-        } = self.links[index as usize];
-        match prev {
-            NIL => self.list_mut(place).head = next,
-            prev => self.links[prev as usize].next = next,
+        let Link { prev, next, .. } = self.links[index as usize];
+        if prev < LISTS {
+            self.links[prev as usize].next = next;
+        } else {
+            self.list_mut(prev).head = next;
         }
-        match next {
-            NIL => self.list_mut(place).tail = prev,
-            next => self.links[next as usize].prev = prev,
+        if next < LISTS {
+            self.links[next as usize].prev = prev;
+        } else {
+            self.list_mut(next).tail = prev;
         }
-        if let Place::Slot { level, slot } = place
-            && self.list_mut(place).is_empty()
+        if prev == next
+            && let Some((level, slot)) = slot_of(prev)
         {
-            self.levels[usize::from(level)].occupied &= !(1 << slot);
+            self.levels[level].occupied &= !(1 << slot);
         }
     }
 
-    fn list_mut(&mut self, place: Place) -> &mut List {
-        match place {
-            Place::Due => &mut self.due,
-            Place::Slot { level, slot } => {
-                &mut self.levels[usize::from(level)].slots[usize::from(slot)]
-            }
+    fn list_mut(&mut self, list: u32) -> &mut List {
+        match slot_of(list) {
+            Some((level, slot)) => &mut self.levels[level].slots[slot],
+            None => &mut self.due,
         }
     }
 
     fn value_mut(&mut self, index: u32) -> &mut Option<T> {
-        &mut self.values[index as usize / CHUNK][index as usize % CHUNK]
+        let index = index as usize;
+        &mut self.values[index / CHUNK][index % CHUNK / ROW].0[index % ROW]
     }
 
     /// An entry that is in no list yet.
     fn allocate(&mut self, value: T) -> TimerId {
         if let Some(id) = self.free.pop() {
+            if self.free.len().is_multiple_of(AHEAD) {
+                self.look_ahead();
+            }
             // A free place holds nothing. To forget that instead of dropping it spares a look at
             // memory that was last touched long ago.
             std::mem::forget(self.value_mut(id.index).replace(value));
             return id;
         }
-        let index = u32::try_from(self.links.len()).unwrap_or(NIL);
-        assert!(index != NIL, "a wheel has at most 2^32 - 1 timers");
+        let index = u32::try_from(self.links.len()).unwrap_or(LISTS);
+        assert!(index < LISTS, "a wheel has at most 2^32 - 1024 timers");
         self.links.push(Link {
             deadline: 0,
-            prev: NIL,
-            next: NIL,
-            place: Place::Due,
+            prev: DUE,
+            next: DUE,
         });
         self.generations.push(0);
         if (index as usize).is_multiple_of(CHUNK) {
-            self.values.push((0..CHUNK).map(|_| None).collect());
+            let rows = (0..CHUNK / ROW).map(|_| Row(std::array::from_fn(|_| None)));
+            self.values.push(rows.collect());
         }
         *self.value_mut(index) = Some(value);
         TimerId {
             index,
             generation: 0,
         }
+    }
+
+    /// Reads the places that are used next: their memory, last used by other threads, comes into
+    /// this one's cache for all of them at the same time, instead of one after the other.
+    fn look_ahead(&self) {
+        let read = |id: &TimerId| {
+            let index = id.index as usize;
+            let value = &self.values[index / CHUNK][index % CHUNK / ROW].0[index % ROW];
+            self.links[index]
+                .deadline
+                .wrapping_add(u64::from(value.is_some()))
+        };
+        let next = self.free.iter().rev().take(AHEAD);
+        std::hint::black_box(next.map(read).fold(0, u64::wrapping_add));
     }
 
     /// Frees an entry that is in no list.

@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Barrier,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
     },
     thread,
 };
@@ -164,10 +164,74 @@ fn waiting_operations_are_not_purged() {
     }
     reached.store(1, SeqCst);
     assert_eq!(purgatory.check(&"done"), 50);
-    assert_eq!((purgatory.delayed(), purgatory.watched()), (50, 50));
+    assert_eq!(purgatory.delayed(), 50);
+    let watched = purgatory.watched();
+    assert!(watched <= 2 * 50, "{watched} places");
     waiting.store(1, SeqCst);
     assert_eq!(purgatory.check(&"wait"), 50);
     assert!(goals.iter().all(|goal| goal.ends() == (1, 0)));
+}
+
+#[test]
+fn an_operation_may_watch_any_number_of_keys() {
+    let purgatory = Purgatory::new(ManualClock::shared(), PurgatoryConfig::default());
+    let level = Arc::default();
+    let keys: Vec<u32> = (0..1_000).collect();
+    for last in [0, 3, 4, 999] {
+        let goal = Goal::new(&level, 1);
+        purgatory.watch(goal.clone(), &keys, HOUR);
+        assert_eq!(purgatory.check(&keys[last]), 0);
+        level.store(1, SeqCst);
+        assert_eq!(purgatory.check(&keys[last]), 1);
+        assert_eq!(goal.ends(), (1, 0));
+        level.store(0, SeqCst);
+    }
+    assert!(purgatory.watched() <= 1_000, "none waits");
+    assert!(keys.iter().all(|key| purgatory.check(key) == 0));
+    assert_eq!((purgatory.watched(), purgatory.keys()), (0, 0));
+}
+
+/// A list names an operation by its place and a part of the place's generation, so that an old
+/// name comes to name another operation.
+#[test]
+fn an_old_name_in_a_list_does_no_harm() {
+    const USES: usize = 200_000;
+    let config = PurgatoryConfig {
+        purge_interval: usize::MAX,
+    };
+    let purgatory = Purgatory::new(ManualClock::shared(), config);
+    let level = Arc::default();
+    for _ in 0..USES {
+        let watched = purgatory.watch(Goal::new(&level, 1), &["old"], HOUR);
+        assert!(purgatory.take(watched).is_some());
+    }
+    assert_eq!(purgatory.watched(), USES);
+    let goal = Goal::new(&level, 1);
+    let watched = purgatory.watch(goal.clone(), &["new"], HOUR);
+    assert_eq!(purgatory.check(&"old"), 0);
+    assert!(purgatory.waits(watched));
+    assert!(purgatory.watched() < USES / 100, "swept");
+    level.store(1, SeqCst);
+    assert_eq!(purgatory.check(&"new"), 1);
+    assert_eq!((goal.ends(), purgatory.delayed()), ((1, 0), 0));
+}
+
+#[test]
+fn operations_of_all_shards_are_found_and_leave_nothing() {
+    const CROWD: usize = 40_000;
+    let (purgatory, _) = purgatory_with_clock();
+    let level = Arc::default();
+    let goals: Vec<_> = (0..CROWD).map(|_| Goal::new(&level, 1)).collect();
+    for goal in &goals {
+        purgatory.watch(goal.clone(), &["a", "b"], HOUR);
+    }
+    assert!(purgatory.keys() > 100, "in many shards");
+    assert_eq!(purgatory.check(&"a"), 0);
+    level.store(1, SeqCst);
+    assert_eq!(purgatory.check(&"b"), CROWD);
+    assert!(goals.iter().all(|goal| goal.ends() == (1, 0)));
+    assert_eq!(purgatory.check(&"a"), 0);
+    assert_eq!((purgatory.watched(), purgatory.keys()), (0, 0));
 }
 
 #[test]
@@ -444,6 +508,35 @@ fn no_wake_up_is_lost_between_threads() {
     assert_eq!((purgatory.delayed(), purgatory.timers().pending()), (0, 0));
 }
 
+/// One operation and one check at a time, which begin together: the key gets its first list, or
+/// loses its last one, while it is checked.
+#[test]
+fn a_check_that_races_with_the_first_operation_of_a_key_misses_nothing() {
+    const ROUNDS: u64 = 5_000;
+    let purgatory = Purgatory::new(ManualClock::shared(), PurgatoryConfig::default());
+    let level: Arc<AtomicU64> = Arc::default();
+    let (begin, end) = (Barrier::new(2), Barrier::new(2));
+    let mut missed = 0;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                begin.wait();
+                level.store(round, SeqCst);
+                purgatory.check(&"a");
+                end.wait();
+            }
+        });
+        for round in 1..=ROUNDS {
+            begin.wait();
+            let goal = Goal::new(&level, round);
+            purgatory.watch(goal.clone(), &["a", "b"], HOUR);
+            end.wait();
+            missed += usize::from(goal.ends() != (1, 0));
+        }
+    });
+    assert_eq!((missed, purgatory.delayed()), (0, 0));
+}
+
 #[test]
 fn racing_check_expiry_and_cancel_end_an_operation_once() {
     for round in 0..500 {
@@ -601,6 +694,19 @@ async fn a_wait_ends_with_its_condition_or_its_time() {
     let (outcome, completed) = tokio::join!(purgatory.wait(&[1, 2], HOUR, ready(1)), raise);
     assert_eq!((outcome, completed), (Outcome::Completed, 1));
     assert_eq!(purgatory.timers().pending(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_nobody_tries_any_more_expires() {
+    let purgatory = Purgatory::<u8, Wait>::new(TokioClock::shared(), PurgatoryConfig::default());
+    let close = async {
+        tokio::time::sleep(ms(10)).await;
+        purgatory.close();
+    };
+    let wait = purgatory.wait(&[1], HOUR, || false);
+    assert_eq!(tokio::join!(wait, close).0, Outcome::Expired);
+    let late = purgatory.wait(&[1], HOUR, || false);
+    assert_eq!(late.await, Outcome::Expired);
 }
 
 #[tokio::test(start_paused = true)]

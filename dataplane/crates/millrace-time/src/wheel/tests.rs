@@ -41,8 +41,8 @@ fn ticks() -> impl Strategy<Value = u64> {
         4 => 0..450u64,
         3 => 0..100_000u64,
         1 => 0..u64::MAX / 4,
-        // Edges of the rings.
-        2 => (0u32..6, 0..3u64).prop_map(|(power, off)| (20u64.pow(power) + off).saturating_sub(1)),
+        // Edges of the levels.
+        2 => (0u32..6, 0..3u64).prop_map(|(power, off)| (32u64.pow(power) + off).saturating_sub(1)),
     ]
 }
 
@@ -210,4 +210,18 @@ fn cancelled_timers_leave_no_bucket_to_wake_for() {
         wheel.cancel(id).expect("alive");
     }
     assert_eq!(wheel.next_expiry(), None);
+}
+
+#[test]
+fn places_are_used_again() {
+    let mut wheel = TimingWheel::new(0);
+    for round in 0..3u64 {
+        let ids: Vec<_> = (0..1_000u64).map(|n| wheel.insert(n, round)).collect();
+        assert!(ids.iter().all(|id| id.to_parts().0 < 1_000));
+        for id in ids {
+            assert_eq!(wheel.id_at(id.to_parts().0), id);
+            assert_eq!(wheel.cancel(id), Some(round));
+            assert_ne!(wheel.id_at(id.to_parts().0), id);
+        }
+    }
 }
