@@ -12,6 +12,7 @@
 
 mod arguments;
 mod axis;
+mod chart;
 mod figures;
 mod growth;
 mod load;
@@ -37,13 +38,33 @@ fn go() -> Result<(), String> {
         println!("{USAGE}");
         return Ok(());
     };
-    let report = rounds::measure(&options)?;
+    let results = match &options.from[..] {
+        [] => vec![measure(&options)?],
+        earlier => earlier
+            .iter()
+            .map(|path| read(path))
+            .collect::<Result<_, _>>()?,
+    };
+    options.chart.as_ref().map_or(Ok(()), |path| {
+        let drawn = chart::draw(&results, path);
+        drawn.map_err(|error| format!("{}: {error}", path.display()))
+    })
+}
+
+fn measure(options: &Options) -> Result<Value, String> {
+    let report = rounds::measure(options)?;
     report.print();
     let results = report.json();
     if let Some(path) = &options.json {
         write(path, &results)?;
     }
-    Ok(())
+    Ok(results)
+}
+
+fn read(path: &Path) -> Result<Value, String> {
+    let failed = |error: &dyn std::error::Error| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
+    serde_json::from_str(&text).map_err(|error| failed(&error))
 }
 
 fn write(path: &Path, results: &Value) -> Result<(), String> {

@@ -46,9 +46,11 @@ impl Members {
                         epoch: 0,
                         owned: Vec::new(),
                     };
-                    while member.owned.is_empty() {
-                        interval = member.beat(&mut connection).await?;
+                    interval = member.beat(&mut connection).await?;
+                    if member.owned.is_empty() {
+                        return Err(format!("group {group} has not assigned its partition"));
                     }
+                    // Confirms it.
                     member.beat(&mut connection).await?;
                     members.push(member);
                 }

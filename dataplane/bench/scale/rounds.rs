@@ -46,9 +46,9 @@ fn grow(
     };
     let mut steps = Vec::new();
     for &units in axis.steps(options.quick) {
-        eprintln!("{} {}: prepared", units, axis.name());
+        eprintln!("preparing {units} {}", axis.name());
         let places = (options.program.as_path(), options.work.as_path());
-        steps.push(Step::prepare((axis, units), &plan, places, runtime)?);
+        steps.push(Step::prepare((axis, units), places, runtime)?);
     }
     let mut measured: Vec<Rounds> = steps
         .iter()

@@ -27,6 +27,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// The load ends after this time, however much of it is left.
 const LOAD_MAX: Duration = Duration::from_secs(30);
 const WAL_BYTES: u64 = 1 << 30;
+/// A restart reads what is not uploaded. This keeps it small, and about the same at every step.
+const UPLOAD_INTERVAL_MS: u64 = 1_000;
 /// Partitions beside those of the step: of groups, and the brokers' own.
 const OTHER_PARTITIONS: usize = 1_000;
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -48,7 +50,7 @@ impl Plan {
     pub(crate) const FULL: Self = Self {
         bytes: 512 << 20,
         rate_per_s: 500.0,
-        rate_time: Duration::from_secs(8),
+        rate_time: Duration::from_secs(5),
         idle: Duration::from_secs(5),
     };
     pub(crate) const QUICK: Self = Self {
@@ -82,10 +84,9 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Creates everything that the step has, and kills the broker under the first load.
+    /// Creates everything that the step has. The broker has stopped when this returns.
     pub(crate) fn prepare(
         (axis, units): (Axis, usize),
-        plan: &Plan,
         (program, work): (&Path, &Path),
         runtime: &Runtime,
     ) -> Result<Self, String> {
@@ -95,7 +96,8 @@ impl Step {
             io_depth: 32,
             bucket: None,
             lines: format!(
-                "partitions.max={}\nlog.retention.ms=-1\ns3.compaction.interval.ms=0\n",
+                "partitions.max={}\nlog.retention.ms=-1\ns3.compaction.interval.ms=0\n\
+                 s3.wal.upload.interval.ms={UPLOAD_INTERVAL_MS}\n",
                 sizes.partitions + OTHER_PARTITIONS
             ),
         };
@@ -112,13 +114,17 @@ impl Step {
         }
         let running = step.home.start_and_wait()?;
         runtime.block_on(step.create())?;
-        let running = match sizes.objects {
-            0 => running,
-            _ => step.seed(running, &settings, runtime)?,
-        };
-        let mut load = runtime.block_on(step.connect())?;
-        runtime.block_on(load.run(plan.unlimited()))?;
-        running.kill_9()?;
+        if sizes.objects > 0 {
+            objects::write(&step.home, sizes.population(), sizes.objects)?;
+        }
+        stop(running)?;
+        if sizes.objects > 0 {
+            let made = runtime.block_on(objects::split(&step.home))?;
+            if made < sizes.objects {
+                return Err(format!("{made} objects of {} were seeded", sizes.objects));
+            }
+            step.home.configure(&settings)?;
+        }
         Ok(step)
     }
 
@@ -135,33 +141,14 @@ impl Step {
         population.commit_offsets(&admin).await
     }
 
-    /// Gives the broker its objects and starts it again.
-    fn seed(
-        &self,
-        running: Running,
-        settings: &Settings,
-        runtime: &Runtime,
-    ) -> Result<Running, String> {
-        let objects = self.sizes.objects;
-        objects::write(&self.home, self.sizes.population(), objects)?;
-        if running.stop_or_kill(PATIENCE)? == Stopped::Killed {
-            return Err(format!("the broker did not stop within {PATIENCE:?}"));
-        }
-        let made = runtime.block_on(objects::split(&self.home))?;
-        if made < objects {
-            return Err(format!("{made} objects of {objects} were seeded"));
-        }
-        self.home.configure(settings)?;
-        self.home.start_and_wait()
-    }
-
     async fn connect(&self) -> Result<Load, String> {
         let Sizes { connections, .. } = self.sizes;
         Load::connect(self.home.address(), connections, self.sizes.population()).await
     }
 
-    /// Starts the broker that was killed, measures it, and kills it again.
+    /// Measures the broker once, from one clean stop to the next.
     pub(crate) fn measure(&self, plan: &Plan, runtime: &Runtime) -> Result<Figures, String> {
+        let moderate = self.load_moderately(plan, runtime)?;
         let clock = SystemClock::shared();
         let started = clock.now();
         let running = self.home.start_and_wait()?;
@@ -176,21 +163,19 @@ impl Step {
         let pid = running.pid().to_string();
         settle(&pid);
         let restart_cpu = cpu(&pid)?;
-        let join = Members::join(self.home.address(), self.sizes.groups);
-        let mut members = runtime.block_on(join)?;
-        settle(&pid);
+        let mut members = self.join(&pid, runtime)?;
         let resident = running.resident_bytes()?;
         let idle_cpu = idle_cpu_share(&pid, plan.idle)?;
-        let moderate = runtime.block_on(load.run(plan.moderate()))?;
-        settle(&pid);
         let (began, before) = (clock.now(), cpu(&pid)?);
         let unlimited = runtime.block_on(load.run(plan.unlimited()))?;
+        pause(Duration::from_millis(UPLOAD_INTERVAL_MS));
         settle(&pid);
         let idle_cpu_s = idle_cpu * (clock.now() - began).as_secs_f64();
         let load_cpu_s = (cpu(&pid)? - before).as_secs_f64() - idle_cpu_s;
         let resident_loaded = running.resident_bytes()?;
         members.must_run()?;
-        running.kill_9()?;
+        drop(members);
+        stop(running)?;
         let bytes = (unlimited.requests as usize * REQUEST_BYTES) as f64;
         Ok(Figures {
             mib_per_s: bytes / MIB / unlimited.elapsed.as_secs_f64(),
@@ -205,9 +190,36 @@ impl Step {
         })
     }
 
+    /// Starts a broker that was stopped, loads it moderately, and kills it at once: every step leaves its restart the same to do.
+    fn load_moderately(&self, plan: &Plan, runtime: &Runtime) -> Result<Produced, String> {
+        let running = self.home.start_and_wait()?;
+        let mut load = runtime.block_on(self.connect())?;
+        let mut members = self.join(&running.pid().to_string(), runtime)?;
+        let produced = runtime.block_on(load.run(plan.moderate()))?;
+        members.must_run()?;
+        running.kill_9()?;
+        Ok(produced)
+    }
+
+    /// Lets the members join, and waits until the broker has come to rest.
+    fn join(&self, pid: &str, runtime: &Runtime) -> Result<Members, String> {
+        let join = Members::join(self.home.address(), self.sizes.groups);
+        let members = runtime.block_on(join)?;
+        settle(pid);
+        Ok(members)
+    }
+
     /// Removes the broker's folder.
     pub(crate) fn remove(&self) {
         self.home.remove();
+    }
+}
+
+/// Stops a broker, which writes checkpoints and uploads everything.
+fn stop(running: Running) -> Result<(), String> {
+    match running.stop_or_kill(PATIENCE)? {
+        Stopped::InPeace => Ok(()),
+        Stopped::Killed => Err(format!("the broker did not stop within {PATIENCE:?}")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use millrace_client::{
     Admin, Client, ClientConfig, TopicPartition,
     admin::{NewTopic, OffsetSpec, Offsets},
@@ -12,6 +13,8 @@ use millrace_time::SystemClock;
 
 /// Topics of one CreateTopics request.
 const TOPICS_AT_ONCE: usize = 100;
+/// Offsets that are committed at the same time.
+const COMMITS_AT_ONCE: usize = 32;
 /// A broker that takes longer for one request has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two questions whether everything is served again.
@@ -77,13 +80,17 @@ impl Population {
     /// # Errors
     /// The broker refuses one.
     pub async fn commit_offsets(&self, admin: &Admin) -> Result<(), String> {
-        for number in 0..self.groups {
-            let partition = TopicPartition::new(&topic(number % self.topics), 0);
-            let offsets = Offsets::from([(partition, CommittedOffset::new(0))]);
-            let committed = admin.alter_group_offsets(&group(number), &offsets).await;
-            for (_, result) in committed.map_err(|error| error.to_string())? {
-                result.map_err(|error| error.to_string())?;
-            }
+        let commits = (0..self.groups).map(|number| self.commit_offset(admin, number));
+        let commits = stream::iter(commits).buffer_unordered(COMMITS_AT_ONCE);
+        commits.try_collect().await
+    }
+
+    async fn commit_offset(&self, admin: &Admin, number: usize) -> Result<(), String> {
+        let partition = TopicPartition::new(&topic(number % self.topics), 0);
+        let offsets = Offsets::from([(partition, CommittedOffset::new(0))]);
+        let committed = admin.alter_group_offsets(&group(number), &offsets).await;
+        for (_, result) in committed.map_err(|error| error.to_string())? {
+            result.map_err(|error| error.to_string())?;
         }
         Ok(())
     }
