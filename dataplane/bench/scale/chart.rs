@@ -12,8 +12,9 @@ use serde_json::Value;
 use crate::{axis::Axis, figures::FIGURES};
 
 const SIZE: (u32, u32) = (1_000, 720);
-/// Space around a panel, below it, beside it, and for the legend's lines, in pixels.
+/// Space around a panel, right of it for half of a number, below it, beside it, and for the legend's lines, in pixels.
 const MARGIN: u32 = 12;
+const RIGHT: u32 = 32;
 const BELOW: u32 = 38;
 const BESIDE: u32 = 46;
 const SAMPLE: i32 = 18;
@@ -60,6 +61,7 @@ fn draw_axis(axis: Axis, steps: &[Value], panel: &Panel<'_>) -> Result<(), Box<d
     let mut chart = ChartBuilder::on(panel)
         .caption(axis.name(), ("sans-serif", 18))
         .margin(MARGIN)
+        .margin_right(RIGHT)
         .x_label_area_size(BELOW)
         .y_label_area_size(BESIDE)
         .build_cartesian_2d(
@@ -69,7 +71,6 @@ fn draw_axis(axis: Axis, steps: &[Value], panel: &Panel<'_>) -> Result<(), Box<d
     chart
         .configure_mesh()
         .light_line_style(WHITE)
-        .x_desc(axis.name())
         .y_desc("times the first step")
         .x_label_formatter(&|units| format!("{units:.0}"))
         .y_label_formatter(&|times| format!("{times:.*}", usize::from(*times < 1.0)))
@@ -96,7 +97,7 @@ fn draw_axis(axis: Axis, steps: &[Value], panel: &Panel<'_>) -> Result<(), Box<d
         .legend(move |(x, y)| PathElement::new([(x, y), (x + SAMPLE, y)], grey));
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
+        .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.85))
         .draw()?;
     Ok(())

@@ -1,5 +1,7 @@
 //! What is measured of a step.
 
+use millrace_bench::spread::Spread;
+
 /// What one round has shown of one step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
@@ -51,7 +53,20 @@ impl Figure {
     pub(crate) fn cost_of(&self, value: f64) -> f64 {
         if self.is_rate { 1.0 / value } else { value }
     }
+
+    /// What the values of the figure cost.
+    pub(crate) fn costs_of(&self, values: Spread) -> Spread {
+        let [one, other] = [values.min, values.max].map(|value| self.cost_of(value));
+        Spread {
+            median: self.cost_of(values.median),
+            min: one.min(other),
+            max: one.max(other),
+        }
+    }
 }
+
+/// Resident memory of equal brokers differs by so much.
+pub(crate) const RESIDENT_NOISE_MIB: f64 = 4.0;
 
 /// All of them, in the order of the tables.
 pub(crate) const FIGURES: [Figure; 9] = [
@@ -68,7 +83,13 @@ pub(crate) const FIGURES: [Figure; 9] = [
         |of| of.idle_cpu_ms_per_s,
         4.0,
     ),
-    Figure::cost("resident_mib", "resident MiB", 0, |of| of.resident_mib, 4.0),
+    Figure::cost(
+        "resident_mib",
+        "resident MiB",
+        0,
+        |of| of.resident_mib,
+        RESIDENT_NOISE_MIB,
+    ),
     Figure::cost(
         "resident_loaded_mib",
         "under load MiB",

@@ -4,7 +4,7 @@
 //! these is replaced by as many as it has records, through the store's own reservation and compaction, which checks that the same
 //! offsets can be read as before. The new objects have no files: nothing reads records so old.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use millrace_bench::{
     broker::Home,
@@ -86,7 +86,7 @@ pub(crate) async fn split(home: &Home) -> Result<usize, String> {
     Ok(made)
 }
 
-async fn epoch(path: &PathBuf) -> Result<NodeEpoch, String> {
+async fn epoch(path: &Path) -> Result<NodeEpoch, String> {
     let identity = read_identity(path)
         .await
         .map_err(|error| error.to_string())?;

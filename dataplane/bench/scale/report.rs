@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     arguments::Options,
     axis::Axis,
-    figures::{FIGURES, Figure, Figures},
+    figures::{FIGURES, Figure, Figures, RESIDENT_NOISE_MIB},
     growth::{LINEAR_MAX, exponents},
 };
 
@@ -92,21 +92,21 @@ fn print_table(axis: Axis, steps: &[Rounds]) {
     println!();
 }
 
-/// Resident bytes of a unit: what a step has more than the first one, by the units that it has more.
+/// Resident bytes of a unit: what a step has more than the first one, by the units that it has more. `None` where that may be
+/// chance.
 fn bytes_each(steps: &[Rounds], step: &Rounds) -> Option<f64> {
     let first = steps.first().filter(|first| first.units < step.units)?;
     let resident = |of: &Rounds| Spread::of(of.figures.iter().map(|of| of.resident_mib));
     let more = resident(step)?.median - resident(first)?.median;
-    Some(more * f64::from(1 << 20) / (step.units - first.units) as f64)
+    (more > RESIDENT_NOISE_MIB)
+        .then(|| more * f64::from(1 << 20) / (step.units - first.units) as f64)
 }
 
 /// The exponents of a figure between steps.
 fn growth(steps: &[Rounds], figure: &Figure) -> Vec<Option<f64>> {
     let units: Vec<usize> = steps.iter().map(|step| step.units).collect();
-    let medians = steps.iter().filter_map(|step| step.spread(figure));
-    let costs: Vec<f64> = medians
-        .map(|spread| figure.cost_of(spread.median))
-        .collect();
+    let spreads = steps.iter().filter_map(|step| step.spread(figure));
+    let costs: Vec<Spread> = spreads.map(|spread| figure.costs_of(spread)).collect();
     exponents(&units, &costs, figure.noise)
 }
 
