@@ -1,5 +1,5 @@
 //! What the benchmarks and drills have in common: a quiet machine, what a process used, medians,
-//! other people's software from Maven Central, an S3 server, a broker process, clients that cost
+//! other people's software from Maven Central, an S3 server, a broker process, many topics and groups, clients that cost
 //! little, clients that outlive the broker, and several brokers of one cluster.
 
 pub mod affinity;
@@ -15,6 +15,7 @@ pub mod kafka_tools;
 pub mod latencies;
 pub mod machine;
 pub mod maven;
+pub mod population;
 pub mod process;
 pub mod producer;
 pub mod profile;

@@ -11,7 +11,7 @@ use std::{
 };
 
 use millrace_time::SystemClock;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
 use crate::{
     machine::pause,
@@ -24,6 +24,8 @@ const LOG_LINES: usize = 15;
 /// How often it is looked whether a process has come to rest, and how many times at most.
 const SETTLE_LOOK: Duration = Duration::from_millis(500);
 const SETTLE_LOOKS_MAX: usize = 20;
+/// Of this process, beside its connections.
+const OTHER_DESCRIPTORS: u64 = 256;
 
 /// Between two looks at whether a process has stopped.
 const STOP_LOOK: Duration = Duration::from_millis(50);
@@ -167,19 +169,9 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Waits until the process has come to rest, so that what it still owes for a load is counted:
-    /// Millrace uploads the last block, Kafka's JVM collects garbage.
+    /// As [`settle`].
     pub fn settle(&self) {
-        let mut last = cpu_time_of(&self.pid);
-        for _ in 0..SETTLE_LOOKS_MAX {
-            pause(SETTLE_LOOK);
-            let now = cpu_time_of(&self.pid);
-            let used = now.zip(last).map(|(now, last)| now.saturating_sub(last));
-            if used.is_none_or(|used| used < SETTLE_LOOK / 20) {
-                return;
-            }
-            last = now;
-        }
+        settle(&self.pid);
     }
 
     /// What it used since.
@@ -195,6 +187,40 @@ impl Meter {
             peak_mib: peak_kib as f64 / 1_024.0,
         })
     }
+}
+
+/// Waits until a process has come to rest, so that what it still owes for a load is counted:
+/// Millrace uploads the last block, Kafka's JVM collects garbage.
+pub fn settle(process: &str) {
+    let mut last = cpu_time_of(process);
+    for _ in 0..SETTLE_LOOKS_MAX {
+        pause(SETTLE_LOOK);
+        let now = cpu_time_of(process);
+        let used = now.zip(last).map(|(now, last)| now.saturating_sub(last));
+        if used.is_none_or(|used| used < SETTLE_LOOK / 20) {
+            return;
+        }
+        last = now;
+    }
+}
+
+/// Lets this process have a descriptor for each of so many connections. The broker raises its own limit.
+///
+/// # Errors
+/// The system does not allow so many.
+pub fn raise_descriptors(connections: usize) -> Result<(), String> {
+    let wanted = connections as u64 + OTHER_DESCRIPTORS;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let limit = Rlimit {
+        current: Some(wanted),
+        maximum,
+    };
+    setrlimit(Resource::Nofile, limit).map_err(|error| {
+        format!("{wanted} open files are needed ({error}); raise the limit with `ulimit -Hn`")
+    })
 }
 
 /// The end of a log, for a message.

@@ -29,13 +29,11 @@ use std::{
 use millrace_bench::{
     drill::print_report,
     machine::pause,
+    process::raise_descriptors,
     producer::{BatchTemplate, Connection, Stamp},
 };
 use millrace_time::{SharedClock, SystemClock};
-use rustix::{
-    fs::statvfs,
-    process::{Resource, Rlimit, getrlimit, setrlimit},
-};
+use rustix::fs::statvfs;
 
 use crate::{
     arguments::{Arguments, USAGE},
@@ -58,8 +56,6 @@ const PARTITIONS: i32 = 16;
 /// What the clients that do not read ask for.
 const UNREAD: &str = "unread";
 const SEED_BATCH_BYTES: usize = 1 << 20;
-/// Descriptors for everything that is not a connection.
-const OTHER_DESCRIPTORS: u64 = 64;
 /// What the greedy producer may write in a second, all of which becomes objects.
 const GREEDY_BYTES_PER_S_MAX: u64 = 500 << 20;
 
@@ -68,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn drill(arguments: &Arguments) -> Result<(), String> {
-    raise_limit((arguments.idle + arguments.busy + HALVES + SLOW_READERS) as u64)?;
+    raise_descriptors(arguments.idle + arguments.busy + HALVES + SLOW_READERS)?;
     let mut broker = Broker::start(&arguments.files)?;
     check_space(arguments)?;
     let measured = measure(arguments, &mut broker)?;
@@ -273,20 +269,4 @@ fn check_space(arguments: &Arguments) -> Result<(), String> {
         free >> 20,
         wanted >> 20,
     ))
-}
-
-/// One descriptor for each connection; the broker raises its own limit.
-fn raise_limit(connections: u64) -> Result<(), String> {
-    let wanted = connections + OTHER_DESCRIPTORS;
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= wanted) {
-        return Ok(());
-    }
-    let limit = Rlimit {
-        current: Some(wanted),
-        maximum,
-    };
-    setrlimit(Resource::Nofile, limit).map_err(|error| {
-        format!("{wanted} open files are needed ({error}); raise the limit with `ulimit -Hn`")
-    })
 }

@@ -8,29 +8,21 @@
 mod arguments;
 mod members;
 
-use std::{collections::BTreeMap, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use millrace_bench::{
     broker::{Home, Settings},
     drill::conclude,
+    population::{Population, client, topic},
 };
-use millrace_client::{
-    Admin, Client, ClientConfig, Producer, ProducerConfig, ProducerRecord, TopicPartition,
-    admin::{NewTopic, OffsetSpec, Offsets},
-    consumer::CommittedOffset,
-    transport::BrokerAddress,
-};
+use millrace_client::{Admin, Client, Producer, ProducerConfig, ProducerRecord};
 use millrace_time::{SharedClock, SystemClock};
 use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, USAGE};
 
-/// Topics of one CreateTopics request.
-const TOPICS_AT_ONCE: usize = 100;
-/// A broker that takes longer for one request has failed the drill.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two questions whether everything is served again.
-const POLL: Duration = Duration::from_millis(20);
+/// A record that takes longer has failed the drill.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// The targets of a full run.
 const CREATED_WITHIN: Duration = Duration::from_secs(60);
@@ -63,18 +55,23 @@ fn drill(arguments: &Arguments) -> Result<(), String> {
 async fn measure(arguments: &Arguments, home: &Home) -> Result<(Value, Vec<String>), String> {
     let clock = SystemClock::shared();
     let running = home.start_and_wait()?;
-    let client = client(home);
+    let client = client(home.address());
     let admin = Admin::new(&client);
-    let created = timed(&clock, create(&admin, arguments)).await?;
+    let population = Population {
+        topics: arguments.topics,
+        partitions: arguments.partitions,
+        groups: arguments.groups,
+    };
+    let created = timed(&clock, population.create_topics(&admin)).await?;
     let written = timed(&clock, write(&client, arguments)).await?;
-    let committed = timed(&clock, commit(&admin, arguments)).await?;
-    let listed = timed(&clock, list(&admin, arguments.groups)).await?;
+    let committed = timed(&clock, population.commit_offsets(&admin)).await?;
+    let listed = timed(&clock, population.list_groups(&admin)).await?;
     let resident = running.resident_bytes()?;
     running.kill_9()?;
     let started = clock.now();
     let running = home.start_and_wait()?;
     let accepts = clock.now() - started;
-    all_served(&admin, arguments).await?;
+    population.all_served(&admin).await?;
     let serves = clock.now() - started;
     let resident_after = running.resident_bytes()?;
     let settled = settle(home, arguments).await?;
@@ -116,14 +113,6 @@ async fn settle(home: &Home, arguments: &Arguments) -> Result<Duration, String> 
     members::settle(home.address(), arguments.members, &names, partitions).await
 }
 
-fn client(home: &Home) -> Client {
-    let at = home.address();
-    let mut config =
-        ClientConfig::with_addresses(vec![BrokerAddress::new(&at.ip().to_string(), at.port())]);
-    config.request_timeout = PATIENCE;
-    Client::new(config)
-}
-
 async fn timed(
     clock: &SharedClock,
     work: impl Future<Output = Result<(), String>>,
@@ -133,30 +122,10 @@ async fn timed(
     Ok(clock.now() - started)
 }
 
-fn topic(number: usize) -> String {
-    format!("scale-{number}")
-}
-
-async fn create(admin: &Admin, arguments: &Arguments) -> Result<(), String> {
-    let partitions = i32::try_from(arguments.partitions).map_err(|error| error.to_string())?;
-    let names: Vec<String> = (0..arguments.topics).map(topic).collect();
-    for names in names.chunks(TOPICS_AT_ONCE) {
-        let topics = names.iter();
-        let topics: Vec<NewTopic> = topics
-            .map(|name| NewTopic::new(name).partitions(partitions))
-            .collect();
-        let created = admin.create_topics(&topics).await;
-        for (name, result) in created.map_err(|error| error.to_string())? {
-            result.map_err(|error| format!("{name}: {error}"))?;
-        }
-    }
-    Ok(())
-}
-
 /// A record for each topic, so that partitions have something to recover.
 async fn write(client: &Client, arguments: &Arguments) -> Result<(), String> {
     let mut config = ProducerConfig::default();
-    config.delivery_timeout = 2 * PATIENCE;
+    config.delivery_timeout = DELIVERY_TIMEOUT;
     let producer = Producer::new(client, config);
     let producer = producer.map_err(|error| error.to_string())?;
     let mut sent = Vec::with_capacity(arguments.topics);
@@ -170,56 +139,4 @@ async fn write(client: &Client, arguments: &Arguments) -> Result<(), String> {
         ticket.await.map_err(|error| error.to_string())?;
     }
     Ok(())
-}
-
-async fn commit(admin: &Admin, arguments: &Arguments) -> Result<(), String> {
-    for number in 0..arguments.groups {
-        let partition = TopicPartition::new(&topic(number % arguments.topics), 0);
-        let offsets = Offsets::from([(partition, CommittedOffset::new(0))]);
-        let group = format!("group-{number}");
-        let committed = admin.alter_group_offsets(&group, &offsets).await;
-        for (_, result) in committed.map_err(|error| error.to_string())? {
-            result.map_err(|error| error.to_string())?;
-        }
-    }
-    Ok(())
-}
-
-async fn list(admin: &Admin, expected: usize) -> Result<(), String> {
-    let listed = admin
-        .list_groups()
-        .await
-        .map_err(|error| error.to_string())?;
-    match listed.len() == expected {
-        true => Ok(()),
-        false => Err(format!("{} groups of {expected} are listed", listed.len())),
-    }
-}
-
-/// Waits until every partition tells where it ends and every group is listed.
-async fn all_served(admin: &Admin, arguments: &Arguments) -> Result<(), String> {
-    let partitions = (0..arguments.topics).flat_map(|number| {
-        let indexes = 0..arguments.partitions;
-        indexes.map(move |index| {
-            let index = i32::try_from(index).unwrap_or(i32::MAX);
-            (
-                TopicPartition::new(&topic(number), index),
-                OffsetSpec::Latest,
-            )
-        })
-    });
-    let wanted: BTreeMap<_, _> = partitions.collect();
-    let ends = admin.list_offsets(wanted).await;
-    for (partition, result) in ends.map_err(|error| error.to_string())? {
-        result.map_err(|error| format!("{partition}: {error}"))?;
-    }
-    let clock = SystemClock::shared();
-    let started = clock.now();
-    loop {
-        match list(admin, arguments.groups).await {
-            Ok(()) => return Ok(()),
-            Err(error) if clock.now() - started > PATIENCE => return Err(error),
-            Err(_) => tokio::time::sleep(POLL).await,
-        }
-    }
 }

@@ -216,7 +216,7 @@ impl Broker {
             link,
             drain: config.drain,
             _folding: folding,
-            _tracking: AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, tracker.run())),
+            _tracking: track(tracker, tasks),
             _following: following,
             _telling: telling,
             _asking: asking,
@@ -701,6 +701,12 @@ fn tracker(
 ) -> Tracker {
     let pressure = Pressure::new(storage.network.clone(), storage.bucket.clone());
     Tracker::new(groups.clone(), logs.clone(), pressure, seams.clock.clone())
+}
+
+/// Follows the groups until the handle is dropped.
+fn track(tracker: Tracker, tasks: &Supervisor) -> AbortOnDropHandle<()> {
+    let tracking = tracker.run(tasks.clone());
+    AbortOnDropHandle::new(tasks.spawn(Task::CatchUpTracker, tracking))
 }
 
 fn catch_up(config: &BrokerConfig, storage: &Storage, tracker: Tracker, seams: &Seams) -> CatchUp {
