@@ -277,6 +277,7 @@ impl<'a> Bench<'a> {
             record_bytes: load.record_bytes,
             records_per_s: load.send_rate,
             records_max: None,
+            is_first: false,
         }
     }
 
@@ -396,7 +397,11 @@ impl<'a> Bench<'a> {
             false => self.stand.serve(&lines)?,
         }
         self.stand.pin(profile == ProfileKey::Pinned)?;
-        let mut writers = Writers::begin(self.writers(), &self.clock)?;
+        let plan = writers::Plan {
+            is_first: profile == ProfileKey::Pinned || profile.is_network_bound(),
+            ..self.writers()
+        };
+        let mut writers = Writers::begin(plan, &self.clock)?;
         pause(self.options.load.warm_up);
         let mut before = None;
         if profile.compares_producers() {

@@ -15,6 +15,7 @@ pub mod kafka_tools;
 pub mod latencies;
 pub mod machine;
 pub mod maven;
+pub mod priority;
 pub mod process;
 pub mod producer;
 pub mod profile;

@@ -70,6 +70,8 @@ impl Veil {
 }
 
 impl Transport for Veiled {
+    const HALVES_ARE_APART: bool = false;
+
     async fn readable(&self) -> io::Result<()> {
         if !self.state.lock().opened.is_empty() {
             return Ok(());
