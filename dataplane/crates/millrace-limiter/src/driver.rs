@@ -71,11 +71,12 @@ impl State {
         }
     }
 
-    /// Takes as many of `bytes` as may move at once, if nobody waits; returns those that may not.
+    /// Takes as many of `bytes` as may move at once, if nobody waits who is as urgent; returns those that may not.
     pub(crate) fn take_now(&mut self, tier: Tier, bytes: u64, now: Duration) -> u64 {
         self.fill(now);
         let mut left = bytes;
-        while left > 0 && self.queue.is_empty() && self.bandwidth.of(tier).is_open() {
+        let is_next = !self.queue.waits_ahead_of(tier);
+        while left > 0 && is_next && self.bandwidth.of(tier).is_open() {
             let slice = if self.bandwidth.rate().is_none() {
                 left
             } else {

@@ -109,7 +109,7 @@ impl Limiter {
         self.metrics.moved(tier, bytes);
     }
 
-    /// Takes `bytes` if they may move now: there are so many, and nobody waits.
+    /// Takes `bytes` if they may move now: there are so many, and nobody waits who is as urgent.
     #[must_use]
     pub fn try_acquire(&self, tier: Tier, bytes: u64) -> bool {
         let passes =
@@ -141,7 +141,7 @@ impl Limiter {
         self.core.rate.load(Ordering::Relaxed) == 0
     }
 
-    /// Takes the bytes if nobody waits and there are enough; else a place in the queue.
+    /// Takes the bytes if nobody waits who is as urgent, and there are enough; else a place in the queue.
     fn enter(&self, tier: Tier, flow: u64, bytes: u64) -> Option<Place<'_>> {
         let (ticket, wait) = Core::enter(&self.core, tier, flow, bytes)?;
         self.metrics.begins_to_wait(tier);
@@ -207,7 +207,7 @@ impl Core {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(now);
-        let passes = state.queue.is_empty() && state.bandwidth.of(tier).has(bytes);
+        let passes = !state.queue.waits_ahead_of(tier) && state.bandwidth.of(tier).has(bytes);
         if passes {
             state.bandwidth.take(bytes);
         }
@@ -233,15 +233,15 @@ impl Core {
         if left == 0 {
             return None;
         }
-        // By its share it may be granted earlier than those who wait already.
-        let first_of_share = tier.has_share() && !state.queue.waits(tier);
+        // It may be granted earlier than those who wait already: by its share, or from the headroom.
+        let first_of_tier = !state.queue.waits(tier);
         let place = state.queue.push(tier, flow, (bytes - left, left));
         let drives = std::mem::replace(&mut state.is_driven, true);
         drop(state);
         if !drives {
             core.tasks
                 .spawn(Task::LimiterGrant, drive(Arc::clone(core)));
-        } else if first_of_share {
+        } else if first_of_tier {
             core.changed.notify_one();
         }
         Some(place)

@@ -54,6 +54,7 @@ impl Tier {
     }
 
     /// Whether it gets a little however urgent the others are.
+    #[cfg(test)]
     pub(crate) fn has_share(self) -> bool {
         Self::WITH_SHARE.contains(&self)
     }

@@ -273,6 +273,21 @@ async fn the_headroom_is_for_what_is_more_urgent() {
     assert!(moved >= 990 * KIB, "{moved}");
 }
 
+/// Those who leave it wait; whoever may use it does not stand behind them.
+#[tokio::test(start_paused = true)]
+async fn what_is_more_urgent_does_not_wait_where_only_the_headroom_is_left() {
+    let clock = TokioClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(100 * KIB));
+    let catch_up = flood(&limiter, Tier::CatchUpMiss, 0, 10 * KIB);
+    sleep(Duration::from_secs(10)).await;
+    assert!(limiter.waiting() > 0);
+    assert!(limiter.try_acquire(Tier::TailRead, 2 * KIB));
+    let since = clock.now();
+    limiter.acquire(Tier::TailRead, 2 * KIB).await;
+    assert_eq!(clock.now(), since);
+    catch_up.stop();
+}
+
 #[tokio::test(start_paused = true)]
 async fn flows_of_a_tier_take_turns_whatever_they_ask_for() {
     let limiter = Limiter::new(TokioClock::shared(), Some(MIB));
