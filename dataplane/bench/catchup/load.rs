@@ -59,6 +59,7 @@ impl Load {
             record_bytes: self.record_bytes,
             records_per_s: self.send_rate,
             records_max: None,
+            is_first: false,
         }
     }
 }

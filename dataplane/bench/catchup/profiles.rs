@@ -359,7 +359,11 @@ impl<'a> Bench<'a> {
             false => self.stand.serve(&lines)?,
         }
         self.stand.pin(profile == ProfileKey::Pinned)?;
-        let mut writers = Writers::begin(self.writers(), &self.clock)?;
+        let plan = writers::Plan {
+            is_first: profile == ProfileKey::Pinned || profile.is_network_bound(),
+            ..self.writers()
+        };
+        let mut writers = Writers::begin(plan, &self.clock)?;
         pause(self.options.load.warm_up);
         let mut before = None;
         if profile.compares_producers() {

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use millrace_bench::{
     latencies::Latencies,
     machine::pause,
+    priority::raise_priority,
     producer::{BatchTemplate, ProduceAnswer, ProduceFrame, Stamp},
 };
 use millrace_time::SharedClock;
@@ -57,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) records_per_s: usize,
     /// Ends after so many.
     pub(crate) records_max: Option<u64>,
+    /// Their threads do not wait for the processors that they share with others: producers have their own.
+    pub(crate) is_first: bool,
 }
 
 /// Producers at work.
@@ -155,6 +158,9 @@ fn joined(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
 
 impl Shared {
     fn hand_out(&self, hands: &[mpsc::UnboundedSender<Duration>]) {
+        if self.plan.is_first {
+            raise_priority();
+        }
         let began = self.clock.now();
         for n in 0..self.plan.records_max.unwrap_or(u64::MAX) {
             let due = began + Duration::from_secs_f64(n as f64 / self.plan.records_per_s as f64);
@@ -170,6 +176,9 @@ impl Shared {
 }
 
 fn write(shared: &Arc<Shared>, dues: Vec<Due>) -> Result<(), String> {
+    if shared.plan.is_first {
+        raise_priority();
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

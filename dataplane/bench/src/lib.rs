@@ -16,6 +16,7 @@ pub mod latencies;
 pub mod machine;
 pub mod maven;
 pub mod population;
+pub mod priority;
 pub mod process;
 pub mod producer;
 pub mod profile;

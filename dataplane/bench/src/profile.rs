@@ -11,6 +11,7 @@ use std::{
     io::{BufReader, BufWriter},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use inferno::{
@@ -19,6 +20,7 @@ use inferno::{
 };
 
 use self::stages::stage_of;
+use crate::usage::cpu_time_of;
 
 /// Odd, so that samples do not keep step with what happens periodically.
 const SAMPLES_PER_S: u32 = 997;
@@ -33,6 +35,8 @@ const COUNTERS: [(&str, &str); 3] = [
 pub struct Profiler {
     record: Child,
     count: Child,
+    /// Whose samples these are, and its CPU time before.
+    process: (String, Duration),
     /// Of all files of this profile.
     path: PathBuf,
 }
@@ -69,9 +73,11 @@ impl Profiler {
             .args(["stat", "--field-separator", ";", "--pid", pid])
             .args(["--event", &events, "--output"])
             .arg(path.with_extension("counts"));
+        let cpu = cpu_time_of(pid).ok_or("the process has ended")?;
         Ok(Self {
             record: start(&mut record)?,
             count: start(&mut count)?,
+            process: (pid.to_owned(), cpu),
             path,
         })
     }
@@ -84,6 +90,9 @@ impl Profiler {
         for child in [&mut self.record, &mut self.count] {
             interrupt(child)?;
         }
+        let (pid, before) = &self.process;
+        let cpu = cpu_time_of(pid).ok_or("the process has ended")?;
+        let cpu_s = cpu.saturating_sub(*before).as_secs_f64();
         let folded = self.fold()?;
         let mut samples: BTreeMap<&'static str, u64> = BTreeMap::new();
         for line in folded.lines() {
@@ -95,7 +104,9 @@ impl Profiler {
         if samples.is_empty() {
             return Err("perf has no sample: was the process idle?".to_owned());
         }
-        let per_gib = |count: u64| count as f64 / f64::from(SAMPLES_PER_S) / gib;
+        // A sample counts for one, for nanoseconds or for cycles, as the machine can count.
+        let all: u64 = samples.values().sum();
+        let per_gib = |count: u64| count as f64 / all as f64 * cpu_s / gib;
         let mut stages: Vec<_> = samples
             .into_iter()
             .map(|(stage, count)| (stage, per_gib(count)))

@@ -24,6 +24,8 @@ use tokio::{
     time::sleep,
 };
 
+use crate::priority::raise_priority;
+
 /// Bytes that a connection sends before others have their turn.
 const PIECE_BYTES: usize = 64 * 1024;
 /// Timers are no finer: what is due within this time is not waited for.
@@ -79,6 +81,8 @@ impl ShapedLink {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("link")
+            // A network needs no processor.
+            .on_thread_start(raise_priority)
             .enable_all()
             .build()?;
         let (into, out) = (Direction::new(bytes_per_s), Direction::new(bytes_per_s));

@@ -51,8 +51,9 @@ impl Inner {
                 in_flight,
                 is_settled: false,
             };
-            // Where it panics, those who wait for its blocks get an error.
-            self.tasks.spawn_awaited(request.run());
+            // Receiving and checking blocks takes processor time in long turns, which acknowledgements
+            // must not wait for. Where it panics, those who wait for its blocks get an error.
+            self.tasks.spawn_awaited_background(request.run());
         }
     }
 }

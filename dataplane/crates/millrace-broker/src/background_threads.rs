@@ -1,4 +1,4 @@
-//! The threads that read from the bucket and compact.
+//! The threads that read from the bucket, compact, and upload.
 
 use std::io;
 
@@ -10,10 +10,17 @@ use tokio::runtime::{Builder, Handle, Runtime};
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// A runtime for catch-up reads and compaction, so that producers do not wait behind their turns; as many threads as
-/// the machine has processors, of lower priority. Ends at once when it is dropped, wherever that is.
+/// Two runtimes, so that producers do not wait behind long turns, each with as many threads as the machine has processors:
+/// of lower priority for catch-up reads and compaction, of ordinary priority for uploads, which appends may come to wait for.
+/// They end at once when this is dropped, wherever that is.
 #[derive(Debug)]
 pub(crate) struct BackgroundThreads {
+    background: Threads,
+    uploads: Threads,
+}
+
+#[derive(Debug)]
+struct Threads {
     handle: Handle,
     /// Taken by drop only.
     runtime: Option<Runtime>,
@@ -25,19 +32,35 @@ impl BackgroundThreads {
     /// # Errors
     /// The system refuses more threads.
     pub(crate) fn start() -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread()
-            .thread_name("background")
-            .on_thread_start(lower_priority)
-            .enable_all()
-            .build()?;
+        let mut background = Builder::new_multi_thread();
+        background.thread_name("background");
+        background.on_thread_start(lower_priority);
+        let mut uploads = Builder::new_multi_thread();
+        uploads.thread_name("uploads");
+        Ok(Self {
+            background: Threads::start(&mut background)?,
+            uploads: Threads::start(&mut uploads)?,
+        })
+    }
+
+    /// For catch-up reads and compaction.
+    pub(crate) fn handle(&self) -> Handle {
+        self.background.handle.clone()
+    }
+
+    /// For uploads.
+    pub(crate) fn uploads(&self) -> Handle {
+        self.uploads.handle.clone()
+    }
+}
+
+impl Threads {
+    fn start(builder: &mut Builder) -> io::Result<Self> {
+        let runtime = builder.enable_all().build()?;
         Ok(Self {
             handle: runtime.handle().clone(),
             runtime: Some(runtime),
         })
-    }
-
-    pub(crate) fn handle(&self) -> Handle {
-        self.handle.clone()
     }
 }
 
@@ -50,7 +73,7 @@ fn lower_priority() {
     }
 }
 
-impl Drop for BackgroundThreads {
+impl Drop for Threads {
     fn drop(&mut self) {
         // A runtime that is dropped waits for its blocking work, and panics where waiting is forbidden.
         if let Some(runtime) = self.runtime.take() {

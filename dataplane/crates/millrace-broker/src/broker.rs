@@ -18,6 +18,7 @@ use millrace_records::Records;
 use millrace_security::{credentials::ScramUsers, quota::LiveQuotas};
 use millrace_stream::Closed;
 use millrace_tasks::{Failure, Supervisor, Task};
+use millrace_time::SharedClock;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -188,7 +189,8 @@ impl Broker {
         let parts = api_parts(built, settings, guards, api, &seams);
         let service = Arc::new(ApiService::new(parts));
         let telling = tell_changes(cluster.as_ref(), &service, &seams);
-        let server = serve(&config, listeners, &service, timers, (quotas, &seams))?;
+        let shared = (quotas, &seams.clock, &storage.tasks);
+        let server = serve(&config, listeners, &service, timers, shared)?;
         let own_client = || own_client(&server, &advertised, &storage);
         let kept = (&storage, &logs, &coordinators);
         let serving = serving(
@@ -506,10 +508,10 @@ fn serve(
     listeners: Listeners,
     service: &Arc<ApiService>,
     timers: Timers,
-    (quotas, seams): (Arc<LiveQuotas>, &Seams),
+    (quotas, clock, tasks): (Arc<LiveQuotas>, &SharedClock, &Supervisor),
 ) -> Result<Server, BindError> {
-    let (net, service, clock) = (config.net.clone(), service.clone(), seams.clock.clone());
-    listeners.serve(net, service, clock, timers, (quotas, &seams.tasks))
+    let (net, service, clock) = (config.net.clone(), service.clone(), clock.clone());
+    listeners.serve(net, service, clock, timers, (quotas, tasks))
 }
 
 /// Asks the other brokers, where there are any, where their partitions end.

@@ -12,7 +12,7 @@ use millrace_objects::{
     ObjectStorage, PutError,
     bucket::{
         Bucket, BucketError, BucketUri, Gate, NetworkShare, ReadsApart, RetryPolicy, StoreBucket,
-        TimeoutPolicy,
+        TimeoutPolicy, WritesApart,
     },
     chain::{ChainWriter, ClaimError},
 };
@@ -486,6 +486,7 @@ pub(crate) fn open_bucket(
         Ok(Arc::new(opened))
     };
     let bucket = ReadsApart::new(open()?, open()?, background.handle());
+    let bucket = WritesApart::new(bucket, open()?, background.uploads());
     let Seams { clock, random, .. } = seams.clone();
     let (retry, timeout) = (RetryPolicy::default(), TimeoutPolicy::default());
     Ok(ObjectStorage::over(bucket, retry, timeout, clock, random))

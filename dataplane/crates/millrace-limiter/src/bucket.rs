@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-/// How much of a second's bandwidth may be saved up: short enough that a burst does not hurt
-/// what is more urgent, long enough that timers' granularity costs no bandwidth.
-const BURST: Duration = Duration::from_millis(100);
-
 /// How much debt [`Bucket::charge`] makes at most: once what never waits has been above the rate
 /// and is below it again, everybody else waits for so long and no longer.
 const DEBT_MAX: Duration = Duration::from_secs(1);
@@ -29,6 +25,8 @@ const SECOND_NS: i128 = 1_000_000_000;
 pub(crate) struct Bucket {
     /// Bytes per second; none is without bound.
     rate: Option<u64>,
+    /// What may be saved up, in time at the rate.
+    burst: Duration,
     /// Bytes times nanoseconds per second, so that no fraction is lost.
     level: i128,
     filled_at: Duration,
@@ -36,9 +34,10 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     /// A full bucket.
-    pub(crate) fn new(rate: Option<u64>, now: Duration) -> Self {
+    pub(crate) fn new(rate: Option<u64>, burst: Duration, now: Duration) -> Self {
         let mut bucket = Self {
             rate: at_least_one(rate),
+            burst,
             level: 0,
             filled_at: now,
         };
@@ -130,7 +129,7 @@ impl Bucket {
     }
 
     fn capacity(&self) -> i128 {
-        self.gathered_in(BURST)
+        self.gathered_in(self.burst)
     }
 
     fn floor(&self) -> i128 {

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    bandwidth::{BURST, Bandwidth},
     bucket::Bucket,
     limiter::Core,
     queue::{Portions, Queue, Slice, Waiter},
@@ -15,7 +16,7 @@ const GUARANTEED_SHARE: u64 = 20;
 /// Bytes, and who waits for them.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) bucket: Bucket,
+    pub(crate) bandwidth: Bandwidth,
     shares: [Share; 2],
     pub(crate) queue: Queue,
     /// A task grants what they wait for.
@@ -44,10 +45,10 @@ pub(crate) struct Seen {
 impl State {
     pub(crate) fn new(rate: Option<u64>, now: Duration) -> Self {
         Self {
-            bucket: Bucket::new(rate, now),
+            bandwidth: Bandwidth::new(rate, now),
             shares: Tier::WITH_SHARE.map(|tier| Share {
                 tier,
-                bucket: Bucket::new(rate.map(share), now),
+                bucket: Bucket::new(rate.map(share), BURST, now),
             }),
             queue: Queue::default(),
             is_driven: false,
@@ -57,30 +58,31 @@ impl State {
     }
 
     pub(crate) fn set_rate(&mut self, rate: Option<u64>, now: Duration) {
-        self.bucket.set_rate(rate, now);
+        self.bandwidth.set_rate(rate, now);
         for of_tier in &mut self.shares {
             of_tier.bucket.set_rate(rate.map(share), now);
         }
     }
 
     pub(crate) fn fill(&mut self, now: Duration) {
-        self.bucket.fill(now);
+        self.bandwidth.fill(now);
         for of_tier in &mut self.shares {
             of_tier.bucket.fill(now);
         }
     }
 
-    /// Takes as many of `bytes` as may move at once, if nobody waits; returns those that may not.
-    pub(crate) fn take_now(&mut self, bytes: u64, now: Duration) -> u64 {
+    /// Takes as many of `bytes` as may move at once, if nobody waits who is as urgent; returns those that may not.
+    pub(crate) fn take_now(&mut self, tier: Tier, bytes: u64, now: Duration) -> u64 {
         self.fill(now);
         let mut left = bytes;
-        while left > 0 && self.queue.is_empty() && self.bucket.is_open() {
-            let slice = if self.bucket.rate().is_none() {
+        let is_next = !self.queue.waits_ahead_of(tier);
+        while left > 0 && is_next && self.bandwidth.of(tier).is_open() {
+            let slice = if self.bandwidth.rate().is_none() {
                 left
             } else {
-                left.min(self.bucket.slice())
+                left.min(self.bandwidth.of(tier).slice())
             };
-            self.bucket.take(slice);
+            self.bandwidth.take(slice);
             left -= slice;
             #[cfg(test)]
             self.seen.taken.push((now, slice));
@@ -103,17 +105,19 @@ impl State {
     /// Grants a slice to the most urgent, else to one whose tier has some of its share left.
     fn grant_slice(&mut self) -> Option<Slice> {
         let Self {
-            bucket,
+            bandwidth,
             shares,
             queue,
             ..
         } = self;
         // Turns are equally long whatever they are granted from, so that flows are equal.
-        let turn = bucket.turn();
+        let turn = bandwidth.turn();
+        let first = queue.first()?;
+        let bucket = bandwidth.of(first);
         if bucket.is_open() {
             let slice = bucket.slice();
-            let granted = queue.grant(queue.first()?, Portions { slice, turn })?;
-            bucket.take(granted.bytes);
+            let granted = queue.grant(first, Portions { slice, turn })?;
+            bandwidth.take(granted.bytes);
             return Some(granted);
         }
         let owed = |share: &&mut Share| share.bucket.is_open() && queue.waits(share.tier);
@@ -121,16 +125,17 @@ impl State {
         let slice = share.bucket.slice();
         let granted = queue.grant(share.tier, Portions { slice, turn })?;
         share.bucket.take(granted.bytes);
-        bucket.charge(granted.bytes);
+        bandwidth.charge(granted.bytes);
         Some(granted)
     }
 
-    /// How long until something may be granted to those who wait.
-    fn wait(&self) -> Duration {
+    /// How long until something may be granted to those who wait; nothing where nobody does.
+    fn wait(&self) -> Option<Duration> {
+        let first = self.queue.first()?;
         let owed = self.shares.iter();
         let owed = owed.filter(|share| self.queue.waits(share.tier));
         let waits = owed.map(|share| share.bucket.wait());
-        waits.fold(self.bucket.wait(), Duration::min)
+        Some(waits.fold(self.bandwidth.of(first).wait(), Duration::min))
     }
 }
 
@@ -161,7 +166,7 @@ fn grant_due(core: &Core) -> Option<Duration> {
     {
         state.seen.looks += 1;
     }
-    let wait = (!state.queue.is_empty()).then(|| state.wait());
+    let wait = state.wait();
     state.is_driven = wait.is_some();
     drop(state);
     let in_vain: u64 = complete
@@ -189,6 +194,6 @@ impl Drop for Driving {
         let mut state = self.core.state.lock();
         state.is_driven = false;
         let granted = state.queue.clear();
-        state.bucket.give_back(granted);
+        state.bandwidth.give_back(granted);
     }
 }

@@ -7,6 +7,8 @@
 //!   the other tiers wait until the debt is paid.
 //! - Of the other tiers the most urgent goes first. Requests are granted in small slices, so that
 //!   an urgent one waits for at most one slice of a less urgent one, however large that one is.
+//! - The tiers below reads from memory leave one in twenty bytes free and save up hardly anything, so
+//!   that what is more urgent finds no queue in the network itself.
 //! - Within a tier flows take turns (deficit round robin), and a flow's own requests are granted
 //!   in order.
 //! - Two tiers always get one in twenty bytes each: catch-up reads that a client waits for, because
@@ -20,6 +22,7 @@
 //! A [`Network`] is both directions of a machine. A [`Pacer`] is simpler: it paces one kind of
 //! traffic, without tiers.
 
+mod bandwidth;
 mod bucket;
 mod driver;
 mod limiter;

@@ -109,10 +109,11 @@ impl Limiter {
         self.metrics.moved(tier, bytes);
     }
 
-    /// Takes `bytes` if they may move now: there are so many, and nobody waits.
+    /// Takes `bytes` if they may move now: there are so many, and nobody waits who is as urgent.
     #[must_use]
     pub fn try_acquire(&self, tier: Tier, bytes: u64) -> bool {
-        let passes = self.is_unbounded() || tier.never_waits() || self.core.take_at_once(bytes);
+        let passes =
+            self.is_unbounded() || tier.never_waits() || self.core.take_at_once(tier, bytes);
         if passes && tier.never_waits() {
             self.charge(tier, bytes);
         } else if passes {
@@ -140,7 +141,7 @@ impl Limiter {
         self.core.rate.load(Ordering::Relaxed) == 0
     }
 
-    /// Takes the bytes if nobody waits and there are enough; else a place in the queue.
+    /// Takes the bytes if nobody waits who is as urgent, and there are enough; else a place in the queue.
     fn enter(&self, tier: Tier, flow: u64, bytes: u64) -> Option<Place<'_>> {
         let (ticket, wait) = Core::enter(&self.core, tier, flow, bytes)?;
         self.metrics.begins_to_wait(tier);
@@ -163,7 +164,7 @@ impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.core.state.lock();
         let mut out = f.debug_struct("Limiter");
-        out.field("bucket", &state.bucket)
+        out.field("bandwidth", &state.bandwidth)
             .field("waiting", &state.queue.waiting());
         out.finish_non_exhaustive()
     }
@@ -179,7 +180,7 @@ impl Core {
         Arc::new(Self {
             clock,
             tasks,
-            rate: AtomicU64::new(state.bucket.rate().unwrap_or(0)),
+            rate: AtomicU64::new(state.bandwidth.rate().unwrap_or(0)),
             state: Mutex::new(state),
             changed: Notify::new(),
         })
@@ -190,25 +191,25 @@ impl Core {
     }
 
     pub(crate) fn rate(&self) -> Option<u64> {
-        self.state.lock().bucket.rate()
+        self.state.lock().bandwidth.rate()
     }
 
     pub(crate) fn set_rate(&self, bytes_per_second: Option<u64>) {
         let mut state = self.state.lock();
         state.set_rate(bytes_per_second, self.clock.now());
-        let rate = state.bucket.rate().unwrap_or(0);
+        let rate = state.bandwidth.rate().unwrap_or(0);
         self.rate.store(rate, Ordering::Relaxed);
         drop(state);
         self.changed.notify_one();
     }
 
-    fn take_at_once(&self, bytes: u64) -> bool {
+    fn take_at_once(&self, tier: Tier, bytes: u64) -> bool {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(now);
-        let passes = state.queue.is_empty() && state.bucket.has(bytes);
+        let passes = !state.queue.waits_ahead_of(tier) && state.bandwidth.of(tier).has(bytes);
         if passes {
-            state.bucket.take(bytes);
+            state.bandwidth.take(bytes);
         }
         passes
     }
@@ -217,7 +218,7 @@ impl Core {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.fill(now);
-        state.bucket.charge(bytes);
+        state.bandwidth.charge(bytes);
     }
 
     fn enter(
@@ -228,19 +229,19 @@ impl Core {
     ) -> Option<(Ticket, oneshot::Receiver<()>)> {
         let now = core.clock.now();
         let mut state = core.state.lock();
-        let left = state.take_now(bytes, now);
+        let left = state.take_now(tier, bytes, now);
         if left == 0 {
             return None;
         }
-        // By its share it may be granted earlier than those who wait already.
-        let first_of_share = tier.has_share() && !state.queue.waits(tier);
+        // It may be granted earlier than those who wait already: by its share, or from the headroom.
+        let first_of_tier = !state.queue.waits(tier);
         let place = state.queue.push(tier, flow, (bytes - left, left));
         let drives = std::mem::replace(&mut state.is_driven, true);
         drop(state);
         if !drives {
             core.tasks
                 .spawn(Task::LimiterGrant, drive(Arc::clone(core)));
-        } else if first_of_share {
+        } else if first_of_tier {
             core.changed.notify_one();
         }
         Some(place)
@@ -249,7 +250,7 @@ impl Core {
     /// Takes back what was granted to one who did not use it.
     pub(crate) fn give_back(&self, bytes: u64) {
         let mut state = self.state.lock();
-        state.bucket.give_back(bytes);
+        state.bandwidth.give_back(bytes);
         let anybody_waits = !state.queue.is_empty();
         drop(state);
         if bytes > 0 && anybody_waits {

@@ -1,6 +1,6 @@
 //! Both directions of a machine's network.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
@@ -9,7 +9,11 @@ use parking_lot::Mutex;
 use crate::{
     limiter::{Core, Limiter},
     metrics::Metrics,
+    pacer::Pacer,
 };
+
+/// What large answers may be late by, and make up for at once: timers and busy processors are late by a few milliseconds.
+const SPREAD_BURST: Duration = Duration::from_millis(5);
 
 /// How the two directions share the machine's bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,6 +79,9 @@ pub struct Network {
     pub ingress: Limiter,
     /// What goes out.
     pub egress: Limiter,
+    /// Spreads what has its share of `egress` and is large. Answers of tens of mebibytes that leave at once would make
+    /// a queue in the network, in which acknowledgements wait.
+    pub spread: Pacer,
     config: Arc<Mutex<NetworkConfig>>,
 }
 
@@ -85,6 +92,7 @@ impl Network {
     pub fn new(clock: SharedClock, tasks: Supervisor, config: NetworkConfig) -> Self {
         let [ingress, egress] = config.rates();
         let ingress_core = Core::new(clock.clone(), tasks.clone(), ingress);
+        let spread = Pacer::with_burst(clock.clone(), egress, SPREAD_BURST);
         let egress_core = match config.mode {
             LimiterMode::Separate => Core::new(clock, tasks, egress),
             LimiterMode::Shared => Arc::clone(&ingress_core),
@@ -92,6 +100,7 @@ impl Network {
         Self {
             ingress: Limiter::over(ingress_core, Metrics::public("ingress")),
             egress: Limiter::over(egress_core, Metrics::public("egress")),
+            spread,
             config: Arc::new(Mutex::new(config)),
         }
     }
@@ -119,6 +128,7 @@ impl Network {
         // Under the lock, so that of two changes the later one stays.
         self.ingress.set_rate(ingress);
         self.egress.set_rate(egress);
+        self.spread.set_rate(egress);
     }
 }
 

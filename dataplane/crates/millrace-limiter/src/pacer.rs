@@ -1,6 +1,6 @@
 //! Paces one kind of traffic, without tiers.
 
-use std::{fmt, pin::pin, sync::Arc};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::bucket::Bucket;
+use crate::{bandwidth::BURST, bucket::Bucket};
 
 /// Lets whole pieces pass at a rate, in order. A piece passes as soon as those before it are made up
 /// for, however large it is itself: a piece that need not wait is not delayed. Cheap to clone;
@@ -32,7 +32,13 @@ impl Pacer {
     /// Lets so many bytes per second pass; none lets everything pass at once.
     #[must_use]
     pub fn new(clock: SharedClock, bytes_per_second: Option<u64>) -> Self {
-        let bucket = Mutex::new(Bucket::new(bytes_per_second, clock.now()));
+        Self::with_burst(clock, bytes_per_second, BURST)
+    }
+
+    /// The same, which saves up no more than what passes in `burst`.
+    #[must_use]
+    pub fn with_burst(clock: SharedClock, bytes_per_second: Option<u64>, burst: Duration) -> Self {
+        let bucket = Mutex::new(Bucket::new(bytes_per_second, burst, clock.now()));
         Self {
             shared: Arc::new(Shared {
                 clock,
@@ -90,8 +96,6 @@ impl fmt::Debug for Pacer {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::limiter::paused::TokioClock;
 

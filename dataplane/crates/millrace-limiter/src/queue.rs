@@ -86,6 +86,11 @@ impl Queue {
         self.tiers[tier as usize].waiting > 0
     }
 
+    /// Whether somebody waits who is as urgent as `tier`, or more.
+    pub(crate) fn waits_ahead_of(&self, tier: Tier) -> bool {
+        self.first().is_some_and(|first| first <= tier)
+    }
+
     /// The most urgent tier in which somebody waits.
     pub(crate) fn first(&self) -> Option<Tier> {
         Tier::ALL.into_iter().find(|tier| self.waits(*tier))

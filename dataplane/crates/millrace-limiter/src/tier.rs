@@ -47,7 +47,14 @@ impl Tier {
         matches!(self, Self::WalUpload)
     }
 
+    /// Whether it never takes all of the bandwidth: its requests are large and many, and what is more
+    /// urgent would wait in the network's queues behind those that were granted before.
+    pub(crate) const fn leaves_headroom(self) -> bool {
+        matches!(self, Self::CatchUpMiss | Self::Prefetch | Self::Compaction)
+    }
+
     /// Whether it gets a little however urgent the others are.
+    #[cfg(test)]
     pub(crate) fn has_share(self) -> bool {
         Self::WITH_SHARE.contains(&self)
     }

@@ -28,6 +28,10 @@ pub(crate) const WRITE_GATHER_BYTES: usize = 256 * 1024;
 /// client reads as fast never says that it is full. 256 KiB take about 0.1 ms.
 pub(crate) const WRITE_TURN_BYTES: usize = 256 * 1024;
 
+/// Answers with old data are written on the threads of background work from this size on. Below it, a
+/// write takes no longer than handing it over.
+pub(crate) const BACKGROUND_BYTES_MIN: usize = 64 * 1024;
+
 /// A connection may have one part in so many of the broker's free memory in flight. So n clients that
 /// send and never read leave 16/(16+n) of it to the others, and an ordinary client notices nothing.
 /// (Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches, 1998.)

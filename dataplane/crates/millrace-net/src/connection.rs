@@ -13,16 +13,14 @@ use bytes::BytesMut;
 use futures_util::FutureExt;
 use millrace_budget::{Budget, Charge};
 use millrace_purgatory::Timers;
+use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use millrace_wire::service::{CloseReason, Peer, Service};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
-    config::{
-        LINGER, NetConfig, SHARE_OF_FREE_MEMORY, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX,
-        WRITE_TURN_BYTES,
-    },
+    config::{LINGER, NetConfig, SHARE_OF_FREE_MEMORY, WRITE_GATHER_BYTES, WRITE_SEGMENTS_MAX},
     frame::{FrameError, FrameReader, Step},
     metrics::{Metrics, MuteReason, Reasons},
     outbox::Outbox,
@@ -30,6 +28,7 @@ use crate::{
     registry::{Entry, Pulse},
     transport::Transport,
     warnings::Warnings,
+    writer::Writer,
 };
 
 /// What all connections of a server use together.
@@ -44,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) timers: Timers,
     pub(crate) metrics: Metrics,
     pub(crate) warnings: Warnings,
+    /// Knows where background work runs.
+    pub(crate) tasks: Supervisor,
 }
 
 /// Why reading from a connection ended.
@@ -112,8 +113,15 @@ pub(crate) async fn serve(
 ) {
     shared.metrics.opened.increment(1);
     shared.metrics.connections.increment(1.0);
+    let transport = Arc::new(transport);
+    let writer = Writer::new(
+        Arc::clone(&transport),
+        Arc::clone(&shared),
+        Arc::clone(&entry.pulse),
+    );
     let connection = Connection {
         transport,
+        writer,
         exchange: Exchange::new(&shared.config),
         peer,
         shared,
@@ -130,7 +138,8 @@ pub(crate) async fn serve(
 }
 
 struct Connection<T> {
-    transport: T,
+    transport: Arc<T>,
+    writer: Writer<T>,
     exchange: Exchange,
     peer: Arc<Peer>,
     shared: Arc<Shared>,
@@ -405,7 +414,7 @@ impl<T: Transport> Connection<T> {
         let mut finished = Vec::new();
         let mut client_gone = false;
         while self.gather(&mut outbox, &mut finished).await {
-            if !client_gone && let Err(error) = self.flush(&mut outbox).await {
+            if !client_gone && let Err(error) = self.writer.flush(&mut outbox).await {
                 tracing::debug!(connection = self.peer.id, "writing failed: {error}");
                 client_gone = true;
                 self.pulse.give_up("write_failed");
@@ -440,37 +449,6 @@ impl<T: Transport> Connection<T> {
             Poll::Pending
         })
         .await
-    }
-
-    async fn flush(&self, outbox: &mut Outbox) -> io::Result<()> {
-        let mut turn_bytes = 0;
-        loop {
-            if turn_bytes >= WRITE_TURN_BYTES {
-                turn_bytes = 0;
-                tokio::task::yield_now().await;
-            }
-            let progress = if outbox.bytes() > 0 {
-                outbox.try_write(&self.transport)
-            } else {
-                match self.transport.try_flush() {
-                    Ok(()) => return Ok(()),
-                    Err(error) => Err(error),
-                }
-            };
-            match progress {
-                Ok(written) => {
-                    turn_bytes += written;
-                    self.shared.metrics.bytes_out.increment(written as u64);
-                    self.pulse.moved(&self.shared.clock);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.pulse.write_blocked.store(true, Ordering::Relaxed);
-                    self.transport.writable().await?;
-                    self.pulse.write_blocked.store(false, Ordering::Relaxed);
-                }
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     /// The responses have been written: their requests are no longer in flight.

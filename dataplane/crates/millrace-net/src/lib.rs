@@ -30,6 +30,7 @@ mod tests;
 mod tls;
 mod transport;
 mod warnings;
+mod writer;
 
 pub use config::{ConnectionLimits, ListenerConfig, ListenerLimits, ListenerSecurity, NetConfig};
 pub use server::{BindError, DrainReport, Listeners, NetMetrics, Server};

@@ -1,12 +1,12 @@
 //! Responses to bytes: segments of many responses, written with vectored writes.
 
-use std::{collections::VecDeque, io, io::IoSlice};
+use std::{collections::VecDeque, io, io::IoSlice, sync::Arc};
 
 use bytes::{Buf, Bytes};
-use millrace_wire::Response;
+use millrace_wire::{Pace, Response};
 
 use crate::{
-    config::{WRITE_SEGMENTS_MAX, WRITE_TURN_BYTES},
+    config::{BACKGROUND_BYTES_MIN, WRITE_SEGMENTS_MAX, WRITE_TURN_BYTES},
     transport::Transport,
 };
 
@@ -15,11 +15,16 @@ use crate::{
 pub(crate) struct Outbox {
     segments: VecDeque<Bytes>,
     bytes: usize,
+    /// The pace of those responses that are sent in the background.
+    background: Option<Arc<dyn Pace>>,
 }
 
 impl Outbox {
     pub(crate) fn push(&mut self, response: Response) {
         self.bytes += response.len();
+        if let Some(pace) = response.background() {
+            self.background = Some(Arc::clone(pace));
+        }
         self.segments.extend(
             response
                 .into_segments()
@@ -33,18 +38,34 @@ impl Outbox {
         self.bytes
     }
 
+    /// Whether this is sent in the background: for a few bytes, going there costs more than it saves.
+    pub(crate) fn is_background(&self) -> bool {
+        self.background.is_some() && self.bytes >= BACKGROUND_BYTES_MIN
+    }
+
+    /// Waits until the next turn may be written.
+    pub(crate) async fn pace(&self) {
+        if let Some(pace) = &self.background {
+            pace.pass(self.bytes.min(WRITE_TURN_BYTES) as u64).await;
+        }
+    }
+
     /// Forgets everything, and the memory for it.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Writes as much as the transport takes now, but at most [`WRITE_TURN_BYTES`]; the bytes written.
+    /// Writes as much as the transport takes now, but at most `bytes_max`; the bytes written.
     ///
     /// # Errors
     /// The transport's; `WouldBlock` when it takes nothing.
-    pub(crate) fn try_write(&mut self, transport: &impl Transport) -> io::Result<usize> {
+    pub(crate) fn try_write(
+        &mut self,
+        transport: &impl Transport,
+        bytes_max: usize,
+    ) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); WRITE_SEGMENTS_MAX];
-        let (mut count, mut left) = (0, WRITE_TURN_BYTES);
+        let (mut count, mut left) = (0, bytes_max);
         for (slice, segment) in slices.iter_mut().zip(&self.segments) {
             let part = segment.get(..left).unwrap_or(segment);
             *slice = IoSlice::new(part);

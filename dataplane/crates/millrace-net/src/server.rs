@@ -152,6 +152,7 @@ impl Listeners {
             clock,
             timers,
             metrics: Metrics::new(),
+            tasks: tasks.clone(),
         });
         let server = Server {
             core: Arc::new(Core {

@@ -298,6 +298,9 @@ impl State {
 }
 
 impl Transport for TlsTransport {
+    /// The session is behind one lock, and a thread of low priority may hold it for long.
+    const HALVES_ARE_APART: bool = false;
+
     async fn readable(&self) -> io::Result<()> {
         if self.state.lock().plaintext_bytes > 0 {
             return Ok(());

@@ -12,6 +12,9 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// A stream of bytes in both directions that is ready, or says when to try again.
 pub(crate) trait Transport: Send + Sync + 'static {
+    /// Whether writing on another thread never makes the reading half wait.
+    const HALVES_ARE_APART: bool;
+
     /// Waits until [`Transport::try_read`] may give something. May be ready too often.
     fn readable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
@@ -41,6 +44,8 @@ pub(crate) trait Transport: Send + Sync + 'static {
 macro_rules! socket {
     ($($socket:ty),*) => {$(
         impl Transport for $socket {
+            const HALVES_ARE_APART: bool = true;
+
             async fn readable(&self) -> io::Result<()> {
                 Self::readable(self).await
             }

@@ -189,6 +189,21 @@ impl Supervisor {
         tokio::spawn(Gated::new(future, self.shared.gate.clone()))
     }
 
+    /// Spawns a task that the caller awaits, where [background tasks](Supervisor::spawn_background) run.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn spawn_awaited_background<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        match &self.runtimes {
+            // Not supervised: awaited.
+            Some(runtimes) => runtimes.background.spawn(future),
+            None => self.spawn_awaited(future),
+        }
+    }
+
     /// Computes for long on a thread that serves no requests.
     ///
     /// # Errors

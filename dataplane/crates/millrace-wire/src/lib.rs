@@ -38,7 +38,9 @@ pub use kafka_protocol::{
 };
 pub use produce::split_produce;
 pub use request::{MalformedRequest, Request, decode, parse_request};
-pub use response::{EncodeError, Response, encode, encode_bare, encode_unsupported_api_versions};
+pub use response::{
+    EncodeError, Pace, Response, encode, encode_bare, encode_unsupported_api_versions,
+};
 pub use shape::{MalformedBody, REQUEST_ELEMENTS_MAX, RESPONSE_ELEMENTS_MAX};
 pub use share_fetch::{
     AcquiredRange, ShareFetchAnswer, ShareFetchedPartition, ShareFetchedTopic, encode_share_fetch,

@@ -1,5 +1,7 @@
 //! Responses: whole frames, length prefix included.
 
+use std::{fmt, sync::Arc};
+
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::{
     messages::{ApiKey, ApiVersionsResponse},
@@ -9,15 +11,32 @@ use kafka_protocol::{
 use crate::{
     api::{advertised_versions, codec_version},
     error_code::ErrorCode,
+    service::BoxFuture,
 };
 
 /// A frame to send, in the order of its segments. Segments let record bytes travel from the log
 /// to the socket without a copy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Response {
     segments: Vec<Bytes>,
     len: usize,
+    background: Option<Arc<dyn Pace>>,
 }
+
+/// When a response may be sent that yields to others.
+pub trait Pace: fmt::Debug + Send + Sync + 'static {
+    /// Waits until so many bytes may be sent.
+    fn pass(&self, bytes: u64) -> BoxFuture<'_, ()>;
+}
+
+/// Two are equal that are the same frame.
+impl PartialEq for Response {
+    fn eq(&self, other: &Self) -> bool {
+        self.segments == other.segments
+    }
+}
+
+impl Eq for Response {}
 
 /// Why a message cannot be written. A defect of whoever built the message, never of the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +61,26 @@ impl Response {
     #[must_use]
     pub fn from_segments(segments: Vec<Bytes>) -> Self {
         let len = segments.iter().map(Bytes::len).sum();
-        Self { segments, len }
+        Self {
+            segments,
+            len,
+            background: None,
+        }
+    }
+
+    /// The same response, which is sent with what processor time others leave, and at this pace.
+    #[must_use]
+    pub fn in_background(self, pace: Arc<dyn Pace>) -> Self {
+        Self {
+            background: Some(pace),
+            ..self
+        }
+    }
+
+    /// The pace at which it is sent in the background, if it is.
+    #[must_use]
+    pub const fn background(&self) -> Option<&Arc<dyn Pace>> {
+        self.background.as_ref()
     }
 
     /// The frame's bytes, length prefix included.

@@ -276,7 +276,8 @@ fn ten_thousand_who_wait_are_woken_once_each() {
         let looks = limiter.core().state.lock().seen.looks;
         (looks, polls.load(Ordering::SeqCst), clock.now().as_millis())
     });
-    assert!((9_890..=9_910).contains(&took), "{took} ms");
+    // At 950 KiB/s, since this tier leaves headroom.
+    assert!((10_490..=10_540).contains(&took), "{took} ms");
     assert!(polls <= 2 * WAITERS, "{polls} polls");
     // Timers have a granularity of a millisecond, in which one is granted here.
     assert!(looks <= WAITERS + 10, "{looks} looks");

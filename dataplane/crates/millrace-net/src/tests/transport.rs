@@ -70,6 +70,8 @@ impl Veil {
 }
 
 impl Transport for Veiled {
+    const HALVES_ARE_APART: bool = false;
+
     async fn readable(&self) -> io::Result<()> {
         if !self.state.lock().opened.is_empty() {
             return Ok(());
@@ -152,6 +154,7 @@ async fn veiled_client(probe: &Arc<Probe>, held_back: &Arc<AtomicBool>) -> TcpSt
         clock: clock.clone(),
         metrics: Metrics::new(),
         warnings: Warnings::new(clock.clone()),
+        tasks: Supervisor::new(),
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let client = TcpStream::connect(listener.local_addr().expect("bound")).await;

@@ -7,26 +7,33 @@ use std::{
 
 use bytes::buf::Limit;
 use millrace_budget::Budget;
+use millrace_wire::Pace;
 
 use super::*;
 use crate::{
     config::WRITE_TURN_BYTES,
     connection::{self, Shared},
     metrics::Metrics,
+    outbox::Outbox,
     registry::Registry,
     transport::Transport,
     warnings::Warnings,
+    writer::Writer,
 };
 
 /// Takes everything at once, as a socket does whose client reads as fast as it is written to.
 struct Greedy {
     input: Mutex<BytesMut>,
+    /// Which threads have written.
+    threads: Arc<Mutex<Vec<String>>>,
     /// How often another task had run when so many bytes were written.
     writes: Arc<Mutex<Vec<(u64, usize)>>>,
     others_turns: Arc<AtomicU64>,
 }
 
 impl Transport for Greedy {
+    const HALVES_ARE_APART: bool = true;
+
     async fn readable(&self) -> io::Result<()> {
         if self.input.lock().is_empty() {
             std::future::pending::<()>().await;
@@ -52,6 +59,8 @@ impl Transport for Greedy {
         let written = segments.iter().map(|segment| segment.len()).sum();
         let turn = self.others_turns.load(Ordering::SeqCst);
         self.writes.lock().push((turn, written));
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        self.threads.lock().push(thread);
         Ok(written)
     }
 
@@ -60,11 +69,8 @@ impl Transport for Greedy {
     }
 }
 
-#[tokio::test]
-async fn a_large_answer_is_written_in_turns_with_the_others() {
-    let (writes, others_turns) = (Arc::<Mutex<Vec<_>>>::default(), Arc::new(AtomicU64::new(0)));
-    let clock: SharedClock = ManualClock::shared();
-    let shared = Arc::new(Shared {
+fn shared(clock: &SharedClock, tasks: Supervisor) -> Arc<Shared> {
+    Arc::new(Shared {
         config: NetConfig::default(),
         service: Arc::new(TestService {
             probe: Arc::default(),
@@ -75,9 +81,64 @@ async fn a_large_answer_is_written_in_turns_with_the_others() {
         clock: clock.clone(),
         metrics: Metrics::new(),
         warnings: Warnings::new(clock.clone()),
+        tasks,
+    })
+}
+
+/// Lets everything pass, and remembers it.
+#[derive(Debug, Default)]
+struct Counted(Mutex<Vec<u64>>);
+
+impl Pace for Counted {
+    fn pass(&self, bytes: u64) -> BoxFuture<'_, ()> {
+        self.0.lock().push(bytes);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[tokio::test]
+async fn answers_with_old_data_are_written_in_the_background_at_their_pace() {
+    let mut apart = tokio::runtime::Builder::new_multi_thread();
+    let apart = apart.worker_threads(1).thread_name("apart").enable_all();
+    let apart = apart.build().expect("a runtime");
+    let clock: SharedClock = ManualClock::shared();
+    let tasks = Supervisor::new().with_background(apart.handle().clone());
+    let (pace, threads) = (
+        Arc::new(Counted::default()),
+        Arc::<Mutex<Vec<String>>>::default(),
+    );
+    let transport = Arc::new(Greedy {
+        input: Mutex::default(),
+        threads: Arc::clone(&threads),
+        writes: Arc::default(),
+        others_turns: Arc::default(),
     });
+    let entry = Registry::new().enter(1, &clock);
+    let writer = Writer::new(transport, shared(&clock, tasks), Arc::clone(&entry.pulse));
+    let mut outbox = Outbox::default();
+    outbox.push(response(&[1]));
+    writer.flush(&mut outbox).await.expect("written");
+    assert!(threads.lock().iter().all(|name| name != "apart"));
+    assert!(pace.0.lock().is_empty());
+    threads.lock().clear();
+    let bytes = 2 * WRITE_TURN_BYTES + 1;
+    outbox.push(response(&vec![1; bytes - 4]).in_background(pace.clone()));
+    writer.flush(&mut outbox).await.expect("written");
+    assert!(threads.lock().iter().all(|name| name == "apart"));
+    let turn = WRITE_TURN_BYTES as u64;
+    assert_eq!(*pace.0.lock(), [turn, turn, 1]);
+    assert_eq!(outbox.bytes(), 0);
+    apart.shutdown_background();
+}
+
+#[tokio::test]
+async fn a_large_answer_is_written_in_turns_with_the_others() {
+    let (writes, others_turns) = (Arc::<Mutex<Vec<_>>>::default(), Arc::new(AtomicU64::new(0)));
+    let clock: SharedClock = ManualClock::shared();
+    let shared = shared(&clock, Supervisor::new());
     let transport = Greedy {
         input: Mutex::new(BytesMut::from(&frame(BIG, 1)[..])),
+        threads: Arc::default(),
         writes: Arc::clone(&writes),
         others_turns: Arc::clone(&others_turns),
     };

@@ -23,6 +23,7 @@ mod staged;
 mod store;
 mod timed_out;
 mod uri;
+mod writes_apart;
 
 use std::{fmt::Debug, ops::Range, time::Duration};
 
@@ -48,6 +49,7 @@ pub use store::StoreBucket;
 pub(crate) use timed_out::TimedOut;
 pub use timed_out::TimeoutPolicy;
 pub use uri::{BucketUri, InvalidUri};
+pub use writes_apart::WritesApart;
 
 use crate::ObjectKey;
 

@@ -34,6 +34,12 @@ impl<B: Bucket> ReadsApart<B> {
         }
     }
 
+    /// Whether this runs over there.
+    fn is_apart(&self) -> bool {
+        let current = Handle::try_current();
+        current.is_ok_and(|current| current.id() == self.runtime.id())
+    }
+
     /// Runs a read over there. It ends when nobody waits for it any more.
     async fn run<T: Send + 'static, F>(
         &self,
@@ -42,12 +48,23 @@ impl<B: Bucket> ReadsApart<B> {
     where
         F: Future<Output = Result<T, BucketError>> + Send + 'static,
     {
-        // Not supervised: awaited.
-        let mut task = Aborting(self.runtime.spawn(read(Arc::clone(&self.background))));
-        match (&mut task.0).await {
-            Ok(read) => read,
-            Err(lost) => Err(BucketError::Failed(Box::new(lost))),
+        if self.is_apart() {
+            return read(Arc::clone(&self.background)).await;
         }
+        run_on(&self.runtime, read(Arc::clone(&self.background))).await
+    }
+}
+
+/// Does something on another runtime, and ends it when nobody waits for it any more.
+pub(super) async fn run_on<T: Send + 'static>(
+    runtime: &Handle,
+    work: impl Future<Output = Result<T, BucketError>> + Send + 'static,
+) -> Result<T, BucketError> {
+    // Not supervised: awaited.
+    let mut task = Aborting(runtime.spawn(work));
+    match (&mut task.0).await {
+        Ok(done) => done,
+        Err(lost) => Err(BucketError::Failed(Box::new(lost))),
     }
 }
 
@@ -65,8 +82,7 @@ impl<B: Bucket> BucketLayer for ReadsApart<B> {
     type Inner = B;
 
     fn inner(&self) -> &B {
-        let current = Handle::try_current();
-        match current.is_ok_and(|current| current.id() == self.runtime.id()) {
+        match self.is_apart() {
             true => &self.background,
             false => &self.foreground,
         }

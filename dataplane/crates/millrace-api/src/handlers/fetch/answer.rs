@@ -1,15 +1,17 @@
 //! The records read so far, and the encoding of the response.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use millrace_limiter::Pacer;
 use millrace_log::ReadResult;
 use millrace_model::TopicId;
 use millrace_wire::{
-    AbortedTransaction, FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, encode_fetch,
+    AbortedTransaction, FetchAnswer, FetchEndpoint, FetchedPartition, FetchedTopic, Pace,
+    encode_fetch,
     error_code::{ErrorCode, NONE},
     messages::{BrokerId, TopicName as WireTopic},
-    service::Peer,
+    service::{BoxFuture, Peer},
 };
 
 use super::{
@@ -213,6 +215,7 @@ pub(super) fn write(
         })
         .collect();
     let bytes = gathered.bytes;
+    let is_catch_up = gathered.cold_bytes() > 0;
     for (wanted, part) in fetch.partitions.iter().zip(gathered.parts) {
         count((context, fetch.zone), wanted, &part);
         if let Some(topic) = topics.get_mut(wanted.topic) {
@@ -237,10 +240,23 @@ pub(super) fn write(
     session.answer(&context.fetch_sessions, &mut answer, now);
     let error = first_error([answer.error_code, error]);
     let response = encode_fetch(reply.version, reply.correlation_id, answer);
-    Reply::finished(
-        response.expect("fetch.max.bytes keeps answers far below 2 GiB"),
-        error,
-    )
+    let mut response = response.expect("fetch.max.bytes keeps answers far below 2 GiB");
+    if is_catch_up {
+        // It may have tens of mebibytes, and acknowledgements go first.
+        let spread = context.network.spread.clone();
+        response = response.in_background(Arc::new(Spread(spread)));
+    }
+    Reply::finished(response, error)
+}
+
+/// The pace of answers with old data.
+#[derive(Debug)]
+struct Spread(Pacer);
+
+impl Pace for Spread {
+    fn pass(&self, bytes: u64) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.pass(bytes))
+    }
 }
 
 /// Says of partitions that other brokers lead which ones these are, so that the client need not ask (KIP-951); gives where
