@@ -44,7 +44,9 @@ The broker and its peers:
   --broker-config KEY=VALUE      an additional broker setting; may be repeated
   --s3-server FILE               a versitygw program; by default one is built with Go
   --program FILE                 the broker (MILLRACE_BROKER_BIN, or the one beside this program)
-  --work DIR                     work folder (target/bench-catchup)";
+  --work DIR                     work folder (target/bench-catchup)
+  --bucket DIR                   the S3 server's folder is a new one there, for example on another
+                                 disk than the log (the work folder)";
 
 /// How to measure.
 #[derive(Debug, Clone)]
@@ -63,6 +65,8 @@ pub(crate) struct Options {
     pub(crate) s3_server: Option<PathBuf>,
     pub(crate) program: PathBuf,
     pub(crate) work: PathBuf,
+    /// Where the S3 server's folder is, unless it is in the work folder.
+    pub(crate) bucket: Option<PathBuf>,
     pub(crate) json: Option<PathBuf>,
     /// Where profiles of the CPU go, if any are asked for.
     pub(crate) cpu_profile: Option<PathBuf>,
@@ -143,6 +147,7 @@ impl Options {
             s3_server: None,
             program: broker_program()?,
             work: beside("../bench-catchup")?,
+            bucket: None,
             json: None,
             cpu_profile: None,
         })
@@ -195,6 +200,7 @@ impl Options {
             "--s3-server" => self.s3_server = Some(path()),
             "--program" => self.program = path(),
             "--work" => self.work = path(),
+            "--bucket" => self.bucket = Some(path()),
             "--json" => self.json = Some(path()),
             "--profile" => self.cpu_profile = Some(path()),
             _ => return Ok(false),

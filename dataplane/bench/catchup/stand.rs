@@ -10,6 +10,7 @@ use millrace_bench::{
     shaped_link::ShapedLink,
 };
 use millrace_time::{SharedClock, SystemClock};
+use tempfile::TempDir;
 
 use crate::arguments::Options;
 
@@ -34,6 +35,8 @@ pub(crate) struct Stand {
     pub(crate) home: Home,
     pub(crate) server: S3Server,
     pub(crate) bucket_uri: String,
+    /// The server's folder; it is removed with this.
+    _bucket: TempDir,
     running: Option<Running>,
     /// Counted before anything is pinned.
     processors: usize,
@@ -51,12 +54,16 @@ impl Stand {
         let bucket_uri = bucket_uri(address);
         let settings = settings(&bucket_uri, "", &options.broker_lines);
         let home = Home::create(&options.program, &options.work, &settings)?;
-        let folder = home.folder().join("bucket");
+        let parent = options.bucket.as_deref().unwrap_or(home.folder());
+        let parent = tempfile::Builder::new().prefix("bucket").tempdir_in(parent);
+        let bucket = parent.map_err(|error| format!("the bucket's folder: {error}"))?;
+        let folder = bucket.path().join("objects");
         let server = S3Server::start(&program, address, &folder);
         Ok(Self {
             home,
             server: server.map_err(|error| error.to_string())?,
             bucket_uri,
+            _bucket: bucket,
             running: None,
             processors: processors(),
             link: None,
