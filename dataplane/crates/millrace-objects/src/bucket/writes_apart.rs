@@ -91,9 +91,9 @@ mod tests {
         let builder = || tokio::runtime::Builder::new_multi_thread();
         let apart = builder().worker_threads(1).enable_all().build();
         let apart = apart.expect("a runtime");
-        let (inner, writes) = (StoreBucket::memory(), Arc::new(StoreBucket::memory()));
+        let writes: Arc<dyn Bucket> = Arc::new(StoreBucket::memory());
         let handle = apart.handle().clone();
-        let bucket = WritesApart::new(inner, Arc::clone(&writes), handle);
+        let bucket = WritesApart::new(StoreBucket::memory(), Arc::clone(&writes), handle);
         let bucket = Arc::new(bucket);
         let (here, there) = (
             ObjectKey::of("c", ObjectId(1)),
