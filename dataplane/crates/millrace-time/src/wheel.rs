@@ -16,6 +16,10 @@ const SLOT_BITS: u32 = 5;
 const SLOTS: usize = 1 << SLOT_BITS;
 /// Values in one chunk: one allocation for many timers, and little memory for few.
 const CHUNK: usize = 64;
+/// Values of a chunk that are aligned together: of whatever size they are, they fill cache lines.
+const ROW: usize = 8;
+/// Free places that are looked at together.
+const AHEAD: usize = 16;
 /// Indices from here on are no entries but lists: those of the slots, level by level, and the last
 /// one, [`DUE`]. An entry at the end of a list has the list's index as its neighbour, so that it
 /// need not remember the list itself.
@@ -43,7 +47,7 @@ pub struct TimingWheel<T> {
     links: Vec<Link>,
     generations: Vec<u32>,
     /// In chunks, because values may be large: they never move.
-    values: Vec<Box<Chunk<T>>>,
+    values: Vec<Box<[Row<T>]>>,
     /// Places that are free, by the ids that their next timers get.
     free: Vec<TimerId>,
 }
@@ -51,7 +55,7 @@ pub struct TimingWheel<T> {
 /// Begins with a cache line, so that a value whose size is that of some lines touches no more.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Chunk<T>([Option<T>; CHUNK]);
+struct Row<T>([Option<T>; ROW]);
 
 /// The slots of one length.
 #[derive(Debug)]
@@ -362,12 +366,16 @@ impl<T> TimingWheel<T> {
     }
 
     fn value_mut(&mut self, index: u32) -> &mut Option<T> {
-        &mut self.values[index as usize / CHUNK].0[index as usize % CHUNK]
+        let index = index as usize;
+        &mut self.values[index / CHUNK][index % CHUNK / ROW].0[index % ROW]
     }
 
     /// An entry that is in no list yet.
     fn allocate(&mut self, value: T) -> TimerId {
         if let Some(id) = self.free.pop() {
+            if self.free.len().is_multiple_of(AHEAD) {
+                self.look_ahead();
+            }
             // A free place holds nothing. To forget that instead of dropping it spares a look at
             // memory that was last touched long ago.
             std::mem::forget(self.value_mut(id.index).replace(value));
@@ -382,14 +390,28 @@ impl<T> TimingWheel<T> {
         });
         self.generations.push(0);
         if (index as usize).is_multiple_of(CHUNK) {
-            let chunk = Chunk(std::array::from_fn(|_| None));
-            self.values.push(Box::new(chunk));
+            let rows = (0..CHUNK / ROW).map(|_| Row(std::array::from_fn(|_| None)));
+            self.values.push(rows.collect());
         }
         *self.value_mut(index) = Some(value);
         TimerId {
             index,
             generation: 0,
         }
+    }
+
+    /// Reads the places that are used next: their memory, last used by other threads, comes into
+    /// this one's cache for all of them at the same time, instead of one after the other.
+    fn look_ahead(&self) {
+        let read = |id: &TimerId| {
+            let index = id.index as usize;
+            let value = &self.values[index / CHUNK][index % CHUNK / ROW].0[index % ROW];
+            self.links[index]
+                .deadline
+                .wrapping_add(u64::from(value.is_some()))
+        };
+        let next = self.free.iter().rev().take(AHEAD);
+        std::hint::black_box(next.map(read).fold(0, u64::wrapping_add));
     }
 
     /// Frees an entry that is in no list.
