@@ -211,3 +211,17 @@ fn cancelled_timers_leave_no_bucket_to_wake_for() {
     }
     assert_eq!(wheel.next_expiry(), None);
 }
+
+#[test]
+fn places_are_used_again() {
+    let mut wheel = TimingWheel::new(0);
+    for round in 0..3u64 {
+        let ids: Vec<_> = (0..1_000u64).map(|n| wheel.insert(n, round)).collect();
+        assert!(ids.iter().all(|id| id.to_parts().0 < 1_000));
+        for id in ids {
+            assert_eq!(wheel.id_at(id.to_parts().0), id);
+            assert_eq!(wheel.cancel(id), Some(round));
+            assert_ne!(wheel.id_at(id.to_parts().0), id);
+        }
+    }
+}
