@@ -33,7 +33,7 @@ use crate::{
 const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 6;
 /// Operations that a thread adds to one shard before it turns to the next: the shard's lists and
-/// counts stay in that thread's cache meanwhile, and few operations use the memory of few shards.
+/// counts stay in that thread's cache meanwhile.
 const RUN: usize = 128;
 /// Shards between those of two threads that begin to add: they do not follow each other.
 const STRIDE: usize = 23;
