@@ -10,8 +10,9 @@ use crate::profiles::ProfileKey;
 
 pub(crate) const USAGE: &str = "\
 usage: npm run bench:catchup -- [--quick] [--rounds N] [--only PROFILE]… [--json FILE] …
-  --quick                        less data and fewer rounds, about seven minutes
-  --rounds N                     rounds of the main profile and of Kafka (5; quick: 2)
+  --quick                        less data and fewer rounds, about nine minutes
+  --rounds N                     rounds of Kafka and of the profiles that compare producers (5;
+                                 quick: 2)
   --only PROFILE                 main, no_prefetch, quarter_cache, quarter_cache_lru, side_by_side,
                                  side_by_side_lru, tenth, no_limiter, pinned, network_bound,
                                  network_bound_no_limiter or kafka_tiered_local_folder (needs a

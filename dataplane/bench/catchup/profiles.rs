@@ -337,7 +337,7 @@ impl<'a> Bench<'a> {
 
     fn profile(&mut self, profile: ProfileKey) -> Result<(), String> {
         println!("{}", profile.name());
-        let rounds = if profile == ProfileKey::Main {
+        let rounds = if profile.compares_producers() {
             self.options.rounds
         } else {
             1

@@ -1,9 +1,10 @@
 //! A broker's network of a given bandwidth: everything that it sends to, or receives from, its clients
 //! and its bucket passes one of two directions.
 //!
-//! A direction carries pieces one after the other, in the order in which they come, whoever they are
-//! of, each for as long as its bytes take. So a burst of one connection delays all others, as in a
-//! network card. What is not carried yet waits in the sockets.
+//! A direction carries pieces one after the other, in the order in which they come, each for as long as
+//! its bytes take. A connection has one piece in it at a time, so connections share it evenly, as in a
+//! fair queue: what a connection sends waits for one piece of each connection that is sending. What is
+//! not carried yet waits in the sockets.
 
 use std::{
     io,

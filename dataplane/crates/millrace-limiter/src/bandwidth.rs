@@ -65,10 +65,16 @@ impl Bandwidth {
         self.all.turn()
     }
 
-    /// Takes bytes, into debt without bound.
-    pub(crate) fn take(&mut self, bytes: u64) {
+    /// Takes bytes for a tier that found what it [may take from](Self::of) open.
+    pub(crate) fn take(&mut self, tier: Tier, bytes: u64) {
         self.all.take(bytes);
-        self.beside_headroom.take(bytes);
+        if tier.leaves_headroom() {
+            self.beside_headroom.take(bytes);
+        } else {
+            // Others may use the headroom for as long as they like. The debt must stay bounded, or less urgent tiers
+            // would wait for minutes after hours of it.
+            self.beside_headroom.charge(bytes);
+        }
     }
 
     /// Takes bytes that move in any case, into bounded debt.

@@ -82,7 +82,7 @@ impl State {
             } else {
                 left.min(self.bandwidth.of(tier).slice())
             };
-            self.bandwidth.take(slice);
+            self.bandwidth.take(tier, slice);
             left -= slice;
             #[cfg(test)]
             self.seen.taken.push((now, slice));
@@ -117,7 +117,7 @@ impl State {
         if bucket.is_open() {
             let slice = bucket.slice();
             let granted = queue.grant(first, Portions { slice, turn })?;
-            bandwidth.take(granted.bytes);
+            bandwidth.take(first, granted.bytes);
             return Some(granted);
         }
         let owed = |share: &&mut Share| share.bucket.is_open() && queue.waits(share.tier);

@@ -209,7 +209,7 @@ impl Core {
         state.fill(now);
         let passes = !state.queue.waits_ahead_of(tier) && state.bandwidth.of(tier).has(bytes);
         if passes {
-            state.bandwidth.take(bytes);
+            state.bandwidth.take(tier, bytes);
         }
         passes
     }

@@ -51,23 +51,29 @@ impl<T: Transport> Writer<T> {
     /// The transport's.
     pub(crate) async fn flush(&self, outbox: &mut Outbox) -> io::Result<()> {
         if !T::HALVES_ARE_APART || !outbox.is_background() {
-            return self.write(outbox).await;
+            return self.write(outbox, false).await;
         }
         let (writer, mut outbox) = (self.clone(), std::mem::take(outbox));
-        let writing = async move { writer.write(&mut outbox).await };
+        let writing = async move { writer.write(&mut outbox, true).await };
         let tasks = &self.shared.tasks;
         // Ends with the connection.
         let written = AbortOnDropHandle::new(tasks.spawn_awaited_background(writing)).await;
         written.map_err(io::Error::other)?
     }
 
-    async fn write(&self, outbox: &mut Outbox) -> io::Result<()> {
-        outbox.pace().await;
+    /// Only in the background, a pace is kept: its turns are handed on by threads of low priority, for which nothing that is
+    /// urgent may wait.
+    async fn write(&self, outbox: &mut Outbox, in_background: bool) -> io::Result<()> {
+        if in_background {
+            outbox.pace().await;
+        }
         let mut turn_left = WRITE_TURN_BYTES;
         loop {
             if turn_left == 0 && outbox.bytes() > 0 {
                 tokio::task::yield_now().await;
-                outbox.pace().await;
+                if in_background {
+                    outbox.pace().await;
+                }
                 turn_left = WRITE_TURN_BYTES;
             }
             let progress = if outbox.bytes() > 0 {

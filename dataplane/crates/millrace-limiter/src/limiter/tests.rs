@@ -440,6 +440,19 @@ fn those_who_wait_survive_the_runtime_of_the_one_who_grants() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_leaves_headroom_has_its_rate_again_soon_after_others_used_all() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(MIB));
+    let tail = flood(&limiter, Tier::TailRead, 0, KIB);
+    sleep(Duration::from_secs(600)).await;
+    tail.stop();
+    sleep(Duration::from_secs(2)).await;
+    let catch_up = flood(&limiter, Tier::CatchUpMiss, 1, KIB);
+    sleep(Duration::from_secs(10)).await;
+    let moved = catch_up.stop();
+    assert!(moved >= 10 * MIB * 94 / 100, "{moved}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn separate_directions_know_nothing_of_each_other() {
     let clock = TokioClock::shared();
     let config = NetworkConfig {

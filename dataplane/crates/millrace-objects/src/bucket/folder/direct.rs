@@ -68,7 +68,8 @@ fn write_rest(path: &Path, offset: u64, chunks: &[Bytes]) -> io::Result<()> {
     write_cached(&file, chunks)
 }
 
-/// Makes a file whose parts come to `size` bytes survive power loss.
+/// Makes a file of `size` bytes survive power loss. A part gives the file its length before it is written: only the
+/// receipts of all parts show that they are there.
 pub(super) fn finish_parts(path: &Path, size: u64) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     let written = file.metadata()?.len();
@@ -91,7 +92,7 @@ fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     }
     match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, bytes) {
         // Not every file system can; the writes do it then.
-        Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         allocated => Ok(allocated?),
     }
 }

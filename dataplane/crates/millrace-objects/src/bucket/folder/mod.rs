@@ -6,11 +6,11 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Body, PartSlot, PartTag, UploadId};
 use crate::ObjectKey;
@@ -21,11 +21,14 @@ const KEY_FOLDERS: usize = 4;
 /// Objects and parts that are written at a time. Two keep up with a log on the same disk. More only make the log's own writes wait longer.
 const WRITES_AT_ONCE: usize = 2;
 
+/// The writes of this process to folders, whichever client of a bucket asks for them.
+static WRITES: LazyLock<Arc<Semaphore>> =
+    LazyLock::new(|| Arc::new(Semaphore::new(WRITES_AT_ONCE)));
+
 /// The folder that is a bucket.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     root: PathBuf,
-    writes: Arc<Semaphore>,
 }
 
 impl Folder {
@@ -46,7 +49,6 @@ impl Folder {
         }
         Ok(Self {
             root: root.to_path_buf(),
-            writes: Arc::new(Semaphore::new(WRITES_AT_ONCE)),
         })
     }
 
@@ -62,8 +64,12 @@ impl Folder {
     pub(super) async fn put(&self, key: &ObjectKey, body: &Body) -> io::Result<()> {
         let (root, object) = (self.root.clone(), self.root.join(key.as_str()));
         let body = body.clone();
-        let _turn = self.writes.acquire().await.map_err(io::Error::other)?;
-        blocking(move || named_durably(&root, &object, put(&object, body.chunks()))).await
+        let turn = turn().await?;
+        blocking(move || {
+            let _turn = turn;
+            named_durably(&root, &object, put(&object, body.chunks()))
+        })
+        .await
     }
 
     /// Creates the file that parts are written to. Its name is that of an unfinished PUT, so that
@@ -95,8 +101,9 @@ impl Folder {
         body: &Body,
     ) -> io::Result<PartTag> {
         let (staged, body) = (self.staged(key, upload)?, body.clone());
-        let _turn = self.writes.acquire().await.map_err(io::Error::other)?;
+        let turn = turn().await?;
         blocking(move || {
+            let _turn = turn;
             direct::write_part(&staged, slot.offset, &body)?;
             Ok(PartTag::new(slot.number.to_string()))
         })
@@ -145,6 +152,12 @@ impl Folder {
         let number = upload.as_str().parse().map_err(io::Error::other)?;
         Ok(staging_name(&self.root.join(key.as_str()), number))
     }
+}
+
+/// Waits for one of [`WRITES_AT_ONCE`]. Whoever writes keeps it to the end, also when nobody waits for the write any more.
+async fn turn() -> io::Result<OwnedSemaphorePermit> {
+    let writes = Arc::clone(&WRITES);
+    writes.acquire_owned().await.map_err(io::Error::other)
 }
 
 async fn blocking<T: Send + 'static>(
