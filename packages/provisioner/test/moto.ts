@@ -58,7 +58,7 @@ export interface Moto {
 const START_TIMEOUT_MS = 60_000;
 
 export interface MotoOptions {
-  /** With the faults mended that patched-moto.py names. */
+  /** With the faults fixed that patched-moto.py names. */
   readonly patched?: boolean;
 }
 

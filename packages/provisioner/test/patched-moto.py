@@ -1,4 +1,4 @@
-"""moto_server with two of its faults mended.
+"""moto_server with two of its faults fixed.
 
 moto parses the user data of a launch template's first version only, and then starts no instance from
 a later one: it asserts that the text was parsed. AWS starts it. A launch template gets a second version
