@@ -39,13 +39,13 @@ const READY_POLL: Duration = Duration::from_millis(20);
 pub(crate) const FETCH_VERSION_MAX: i16 = 12;
 /// The last version of DeleteTopics that lists plain names.
 const DELETE_VERSION_MAX: i16 = 5;
-/// Lets ListOffsets answer the end of a partition,
+/// Lets ListOffsets answer the end of a partition.
 const LATEST: i64 = -1;
-/// or its start,
+/// Lets ListOffsets answer the start of a partition.
 const EARLIEST: i64 = -2;
-/// or the start of what the broker's own disk still holds,
+/// Lets ListOffsets answer the start of what the broker's own disk still holds.
 const EARLIEST_LOCAL: i64 = -4;
-/// or the last offset in remote storage.
+/// Lets ListOffsets answer the last offset in remote storage.
 const LATEST_TIERED: i64 = -5;
 
 /// Why a call failed.

@@ -79,7 +79,7 @@ pub struct Network {
     pub ingress: Limiter,
     /// What goes out.
     pub egress: Limiter,
-    /// Spreads what has its share of `egress` and is large. Answers of tens of mebibytes that leave at once would make
+    /// Spreads large responses to readers that catch up, which have a share of `egress`. Answers of tens of mebibytes that leave at once would make
     /// a queue in the network, in which acknowledgements wait.
     pub spread: Pacer,
     config: Arc<Mutex<NetworkConfig>>,

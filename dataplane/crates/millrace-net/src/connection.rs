@@ -153,7 +153,7 @@ impl<T> Drop for Connection<T> {
     }
 }
 
-/// Where the two halves meet. Both run in one task, so the lock is never contended.
+/// Where the two halves meet. Both use it in one task, so the lock is never contended.
 struct Exchange {
     state: Mutex<ExchangeState>,
     /// The reading half waits here for a request or bytes to leave.

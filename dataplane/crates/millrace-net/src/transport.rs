@@ -2,7 +2,7 @@
 //!
 //! Both halves of a connection use one transport through a shared reference, as they use a socket.
 //! A transport that transforms bytes keeps its state behind its own lock, which is never contended,
-//! because both halves run in one task. A connection is generic over the transport, so plaintext
+//! because both halves of such a connection run in one task. A connection is generic over the transport, so plaintext
 //! pays nothing for the seam: its reads go into the frame's own buffer, its writes are vectored.
 
 use std::io::{self, IoSlice};

@@ -44,7 +44,7 @@ pub struct Purgatory<K: Hash, O: DelayedOperation> {
 struct Shared<K, O: DelayedOperation> {
     registry: Registry<O>,
     timers: Timers,
-    /// Keys come and are not kept.
+    /// Keys are borrowed for a call; the purgatory owns none.
     keys: PhantomData<fn(&K)>,
 }
 

@@ -8,7 +8,7 @@
 //! the memory that it touches: a separate allocation, or a counter shared between threads, would
 //! cost more than the wheel itself. A thread that tries an operation takes it out, leaves its place
 //! empty, and puts it back. So two threads never try the same operation, none waits for another, and
-//! no lock here is held while the caller's code runs.
+//! no lock here is held while an operation runs. Only keys are hashed and compared under a lock.
 
 use std::{
     cell::Cell,
@@ -85,9 +85,9 @@ struct Apart<T>(T);
 struct Shard<O> {
     wheel: TimingWheel<Kept<O>>,
     watchers: Watchers,
-    /// Places in watch lists that belong to the operations on the wheel,
+    /// Places in watch lists that belong to operations on the wheel.
     places: usize,
-    /// and about how many that belong to operations that are gone.
+    /// About how many places in watch lists belong to operations that are gone.
     stale: usize,
     closed: bool,
 }

@@ -10,9 +10,9 @@ use millrace_time::TimerId;
 
 use crate::keys::{Presence, bucket_of};
 
-/// A list or table gives memory back once it uses less than this share of it,
+/// A list or table gives memory back once it uses less than one part in so many.
 const SPARSE: usize = 4;
-/// unless it has room for no more than this.
+/// A list or table with room for so many or fewer keeps its memory.
 const SMALL: usize = 16;
 /// Room in a new list, and the least that a list grows by: what fits into the smallest piece of
 /// memory that there is.

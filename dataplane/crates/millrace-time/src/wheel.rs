@@ -374,7 +374,7 @@ impl<T> TimingWheel<T> {
     fn allocate(&mut self, value: T) -> TimerId {
         if let Some(id) = self.free.pop() {
             if self.free.len().is_multiple_of(AHEAD) {
-                self.look_ahead();
+                self.prefetch_places();
             }
             // A free place holds nothing. To forget that instead of dropping it spares a look at
             // memory that was last touched long ago.
@@ -402,7 +402,7 @@ impl<T> TimingWheel<T> {
 
     /// Reads the places that are used next: their memory, last used by other threads, comes into
     /// this one's cache for all of them at the same time, instead of one after the other.
-    fn look_ahead(&self) {
+    fn prefetch_places(&self) {
         let read = |id: &TimerId| {
             let index = id.index as usize;
             let value = &self.values[index / CHUNK][index % CHUNK / ROW].0[index % ROW];

@@ -29,7 +29,7 @@ pub trait Pace: fmt::Debug + Send + Sync + 'static {
     fn pass(&self, bytes: u64) -> BoxFuture<'_, ()>;
 }
 
-/// Two are equal that are the same frame.
+/// Responses are equal if their frames are.
 impl PartialEq for Response {
     fn eq(&self, other: &Self) -> bool {
         self.segments == other.segments

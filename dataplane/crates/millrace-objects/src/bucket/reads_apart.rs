@@ -34,13 +34,13 @@ impl<B: Bucket> ReadsApart<B> {
         }
     }
 
-    /// Whether this runs over there.
+    /// Whether the current runtime is the background's.
     fn is_apart(&self) -> bool {
         let current = Handle::try_current();
         current.is_ok_and(|current| current.id() == self.runtime.id())
     }
 
-    /// Runs a read over there. It ends when nobody waits for it any more.
+    /// Runs a read on the background runtime. It ends when nobody waits for it any more.
     async fn run<T: Send + 'static, F>(
         &self,
         read: impl FnOnce(Arc<B>) -> F,
