@@ -1,6 +1,6 @@
 //! The results as SVG: one panel per axis, each cost as a multiple of what it is at the axis' first step.
 
-use std::{error::Error, path::Path};
+use std::{error::Error, fs, path::Path};
 
 use plotters::prelude::{
     BLACK, ChartBuilder, Color, IntoDrawingArea, IntoLogRange, LineSeries, PathElement, RGBColor,
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{axis::Axis, figures::FIGURES};
 
+const TITLE: &str = "Each cost as a multiple of what it is at the first step";
 const SIZE: (u32, u32) = (1_000, 720);
 /// Space around a panel, right of it for half of a number, below it, beside it, and for the legend's lines, in pixels.
 const MARGIN: u32 = 12;
@@ -38,7 +39,8 @@ type Points = Vec<(f64, f64)>;
 
 /// Draws the axes that any of the results has.
 pub(crate) fn draw(results: &[Value], path: &Path) -> Result<(), Box<dyn Error>> {
-    let root = SVGBackend::new(path, SIZE).into_drawing_area();
+    let mut svg = String::new();
+    let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     for (axis, panel) in Axis::ALL.into_iter().zip(root.split_evenly((2, 2))) {
         let of_axis = |results: &Value| results["axes"][axis.name()]["steps"].as_array().cloned();
@@ -47,6 +49,10 @@ pub(crate) fn draw(results: &[Value], path: &Path) -> Result<(), Box<dyn Error>>
         }
     }
     root.present()?;
+    drop(root);
+    // What a screen reader says of it.
+    let titled = svg.replacen(">\n", &format!(">\n<title>{TITLE}</title>\n"), 1);
+    fs::write(path, titled)?;
     Ok(())
 }
 

@@ -20,10 +20,10 @@ use crate::{
 
 /// Blocks are so large that some objects are written in parts, and some are not, and so small that
 /// there are many. What compaction replaces stays for a while, and would be there twice when the
-/// objects are verified: it waits an hour.
+/// objects are verified: that of objects waits an hour, that of topics is off.
 const LINES: &str = "s3.wal.cache.size=192MiB\ns3.wal.upload.threshold=36MiB\n\
                      s3.wal.upload.interval.ms=3000\ns3.compaction.interval.ms=3600000\n\
-                     offsets.topic.num.partitions=2\n";
+                     log.cleaner.enable=false\noffsets.topic.num.partitions=2\n";
 /// One, so that a stream has all of a block.
 const PARTITIONS: i32 = 1;
 const PRODUCERS: u32 = 4;
