@@ -20,9 +20,9 @@ use crate::{
 
 /// Blocks are so large that some objects are written in parts, and some are not, and so small that
 /// there are many. What compaction replaces stays for a while, and would be there twice when the
-/// objects are verified: that of objects waits an hour, that of topics is off.
+/// objects are verified: it is off, for objects and for topics.
 const LINES: &str = "s3.wal.cache.size=192MiB\ns3.wal.upload.threshold=36MiB\n\
-                     s3.wal.upload.interval.ms=3000\ns3.compaction.interval.ms=3600000\n\
+                     s3.wal.upload.interval.ms=3000\ns3.compaction.interval.ms=0\n\
                      log.cleaner.enable=false\noffsets.topic.num.partitions=2\n";
 /// One, so that a stream has all of a block.
 const PARTITIONS: i32 = 1;
