@@ -330,6 +330,25 @@ impl Home {
         }
     }
 
+    /// Removes the write-ahead log of a broker that does not run, so that what is read afterwards can come from objects only.
+    ///
+    /// # Errors
+    /// The log is not there, or `millrace adopt` refuses.
+    pub fn remove_log(&self) -> Result<(), String> {
+        let wal = self.wal();
+        fs::remove_file(&wal).map_err(|error| format!("{}: {error}", wal.display()))?;
+        // A broker does not start without its log before somebody has accepted the loss.
+        let adopted = self.command(&["adopt", "--yes"])?;
+        let printed = String::from_utf8_lossy(&adopted.stdout);
+        match adopted.status.success() {
+            true => Ok(()),
+            false => Err(format!(
+                "millrace adopt ended with {}: {printed}",
+                adopted.status
+            )),
+        }
+    }
+
     fn wal(&self) -> PathBuf {
         self.folder.join("wal/wal")
     }

@@ -1,6 +1,6 @@
 //! The bucket fails, then is silent, then is back.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use millrace_bench::{
     broker::{Home, Running, Settings},
@@ -296,8 +296,7 @@ impl Drill<'_> {
     fn read_back(self, promises: &Promises) -> Result<(), String> {
         println!("reading {} MiB back from objects", promises.bytes >> 20);
         self.running.kill_9()?;
-        let wal = self.home.folder().join("wal/wal");
-        fs::remove_file(&wal).map_err(|error| format!("{}: {error}", wal.display()))?;
+        self.home.remove_log()?;
         let (running, _) = self.workers.restart(self.home)?;
         Readback::new(&self.workers.stage).check_complete(promises)?;
         running.kill_9()

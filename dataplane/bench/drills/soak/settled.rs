@@ -1,6 +1,6 @@
 //! At the end, when nobody writes any more.
 
-use std::{fs, path::Path, process::Command, sync::Arc, time::Duration};
+use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use millrace_bench::{
     broker::{Home, files_below},
@@ -125,22 +125,6 @@ pub(crate) fn stored(home: &Home) -> (u64, u64) {
         let (other_files, other_bytes) = files_below(folder);
         (files - other_files, bytes - other_bytes)
     })
-}
-
-/// Removes the write-ahead log, so that what is read can come from objects only.
-pub(crate) fn remove_log(home: &Home) -> Result<(), String> {
-    let wal = home.folder().join("wal/wal");
-    fs::remove_file(&wal).map_err(|error| format!("{}: {error}", wal.display()))?;
-    // A broker does not start without its log before somebody has accepted the loss.
-    let adopted = home.command(&["adopt", "--yes"])?;
-    let printed = String::from_utf8_lossy(&adopted.stdout);
-    match adopted.status.success() {
-        true => Ok(()),
-        false => Err(format!(
-            "millrace adopt ended with {}: {printed}",
-            adopted.status
-        )),
-    }
 }
 
 /// Reads all partitions from their start to their end and holds them against what was promised.

@@ -101,7 +101,7 @@ pub(crate) fn run(
     let audit = settled::audit(&arguments.files.program, home, direct)?;
     let (objects, object_bytes) = settled::stored(home);
     settled::check_files(&audit, objects)?;
-    settled::remove_log(home)?;
+    home.remove_log()?;
     let running = home.start_and_wait()?;
     println!("reading back");
     let start = starts(&stage)?;
