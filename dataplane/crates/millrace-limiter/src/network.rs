@@ -79,8 +79,9 @@ pub struct Network {
     pub ingress: Limiter,
     /// What goes out.
     pub egress: Limiter,
-    /// Spreads large responses to readers that catch up, which have a share of `egress`. Answers of tens of mebibytes that leave at once would make
-    /// a queue in the network, in which acknowledgements wait.
+    /// Spreads the responses to catch-up reads over time; what they carry is charged to `egress`
+    /// already. Responses of tens of mebibytes that leave at once would make a queue in the network,
+    /// in which acknowledgements wait.
     pub spread: Pacer,
     config: Arc<Mutex<NetworkConfig>>,
 }

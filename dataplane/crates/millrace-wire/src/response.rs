@@ -25,7 +25,7 @@ pub struct Response {
 
 /// When a response may be sent that yields to others.
 pub trait Pace: fmt::Debug + Send + Sync + 'static {
-    /// Waits until so many bytes may be sent.
+    /// Waits until `bytes` more may be sent, then counts them as sent. Dropping the future counts nothing.
     fn pass(&self, bytes: u64) -> BoxFuture<'_, ()>;
 }
 

@@ -154,7 +154,8 @@ impl Folder {
     }
 }
 
-/// Waits for one of [`WRITES_AT_ONCE`]. Whoever writes keeps it to the end, also when nobody waits for the write any more.
+/// Waits for one of [`WRITES_AT_ONCE`]. The writing thread keeps it to the end, even if its caller has
+/// given up.
 async fn turn() -> io::Result<OwnedSemaphorePermit> {
     let writes = Arc::clone(&WRITES);
     writes.acquire_owned().await.map_err(io::Error::other)
