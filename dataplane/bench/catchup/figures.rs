@@ -85,7 +85,12 @@ fn of_reading(report: &Report) -> Vec<Figure> {
     let side = ProfileKey::SideBySide;
     let share = |key| catch_up(report, side, key);
     vec![
-        figure("raw_ratio", raw_ratio(report), Bound::AtLeast(0.8)),
+        figure(
+            "raw_ratio",
+            ratio_to(report, What::Raw),
+            Bound::AtLeast(0.8),
+        ),
+        figure("relay_ratio", ratio_to(report, What::Relay), Bound::None),
         figure(
             "fetched_per_delivered",
             fetched(report, ProfileKey::Main),
@@ -235,10 +240,10 @@ pub(crate) fn json(report: &Report) -> Map<String, Value> {
     all
 }
 
-/// Catch-up over the bare client, of medians of the same rounds.
-fn raw_ratio(report: &Report) -> Option<f64> {
+/// Catch-up over the bare client or the relay, of medians of the same rounds.
+fn ratio_to(report: &Report, limit: What) -> Option<f64> {
     let rate = |what| report.median(ProfileKey::Main, what, "mib_per_s");
-    Some(rate(What::CatchUp)? / rate(What::Raw)?)
+    Some(rate(What::CatchUp)? / rate(limit)?)
 }
 
 /// Producers beside the readers over producers alone.
@@ -284,6 +289,7 @@ mod tests {
         for (raw, read) in [(1_000.0, 700.0), (1_200.0, 900.0), (800.0, 900.0)] {
             let main = ProfileKey::Main;
             report.add(main, What::Raw, Fields::from([("mib_per_s", raw)]));
+            report.add(main, What::Relay, Fields::from([("mib_per_s", raw / 2.0)]));
             let read = Fields::from([
                 ("mib_per_s", read),
                 ("fetched_per_delivered", 1.01),
@@ -308,6 +314,7 @@ mod tests {
     fn figures_are_ratios_of_medians_and_the_worst_cache() {
         let shown = json(&report());
         assert_eq!(shown["raw_ratio"], 0.9);
+        assert_eq!(shown["relay_ratio"], 1.8);
         assert_eq!(shown["producer_p99_ratio"], 2.5);
         assert_eq!(shown["producer_avg_ratio"], 1.25);
         assert_eq!(shown["cache_of_budget_max"], 1.1);

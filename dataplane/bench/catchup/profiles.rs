@@ -224,7 +224,7 @@ impl<'a> Bench<'a> {
         // of the backlog in its log.
         bench.stand.serve("")?;
         bench.find_backlogs()?;
-        let first = bench.raw()?;
+        let first = bench.raw(false)?;
         bench.link = options.link.unwrap_or((first["mib_per_s"] * MIB) as u64);
         Ok(bench)
     }
@@ -372,8 +372,10 @@ impl<'a> Bench<'a> {
             before = Some((from, self.clock.now()));
         }
         if profile == ProfileKey::Main {
-            let raw = self.raw()?;
+            let raw = self.raw(false)?;
             self.report.add(profile, What::Raw, raw);
+            let relay = self.raw(true)?;
+            self.report.add(profile, What::Relay, relay);
         }
         let (outcome, observed) = self.catch_up(profile)?;
         let during = (outcome.began, outcome.began + outcome.took);
@@ -430,13 +432,14 @@ impl<'a> Bench<'a> {
         Ok((outcome, observed))
     }
 
-    /// One round of the bare client, over as many bytes as the backlog has.
-    fn raw(&mut self) -> Result<Fields, String> {
+    /// One round of the bare client, or of the relay, over as many bytes as the backlog has.
+    fn raw(&mut self, is_relay: bool) -> Result<Fields, String> {
         let plan = raw::Plan {
             bucket_uri: self.stand.bucket_uri.clone(),
             parallel: self.options.raw_parallel,
             get_bytes: self.options.raw_get_bytes,
             bytes_max: self.backlog_bytes(),
+            is_relay,
         };
         let server = self.stand.server.pid().to_string();
         let s3_cpu = || cpu_time_of(&server).unwrap_or_default();

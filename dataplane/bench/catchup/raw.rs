@@ -2,7 +2,8 @@
 //!
 //! It uses the broker's own library for S3, without retries, hedges, deadlines, checks or a cache,
 //! and drops what it gets. So what the ratio to it shows is what Millrace costs, and not what
-//! another HTTP library would have.
+//! another HTTP library would have. As a relay, it sends what it gets to clients that drop it: that is the
+//! limit of whatever stands between bucket and clients.
 
 use std::{
     ops::Range,
@@ -19,13 +20,19 @@ use millrace_objects::{
     bucket::{Bucket, BucketUri, StoreBucket},
 };
 use millrace_time::SharedClock;
-use tokio::task::JoinSet;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
 
 /// The name of these threads, by which their CPU time is found.
 const THREADS: &str = "raw";
 const THREADS_MAX: usize = 2;
 /// Objects that one listing answers.
 const PAGE: usize = 1_000;
+/// What a client of the relay reads at once.
+const CLIENT_BYTES: usize = 256 * 1024;
 
 /// What is read.
 #[derive(Debug, Clone)]
@@ -37,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) get_bytes: u64,
     /// Ends where so much was read.
     pub(crate) bytes_max: u64,
+    /// Whether clients get it: one for each GET under way.
+    pub(crate) is_relay: bool,
 }
 
 /// What came of it.
@@ -72,6 +81,7 @@ pub(crate) fn read(plan: &Plan, clock: &SharedClock) -> Result<Outcome, String> 
                 Arc::clone(&bucket),
                 Arc::clone(&ranges),
                 Arc::clone(&turn),
+                plan.is_relay,
             ));
         }
         let mut bytes = 0;
@@ -117,11 +127,32 @@ fn cut(objects: &[Listed], get_bytes: u64, bytes_max: u64) -> Vec<(ObjectKey, Ra
     ranges
 }
 
+/// A client that drops what it is sent, until the connection ends.
+async fn connect_client() -> std::io::Result<TcpStream> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let (relay, client) = tokio::join!(
+        TcpStream::connect(listener.local_addr()?),
+        listener.accept()
+    );
+    let (mut client, _) = client?;
+    tokio::spawn(async move {
+        let mut bytes = vec![0; CLIENT_BYTES];
+        while client.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
+    });
+    relay
+}
+
 async fn get(
     bucket: Arc<StoreBucket>,
     ranges: Arc<Vec<(ObjectKey, Range<u64>)>>,
     turn: Arc<AtomicUsize>,
+    is_relay: bool,
 ) -> Result<u64, String> {
+    let failed = |error| format!("a client of the relay: {error}");
+    let mut client = None;
+    if is_relay {
+        client = Some(connect_client().await.map_err(failed)?);
+    }
     let mut bytes = 0;
     while let Some((key, range)) = ranges.get(turn.fetch_add(1, Ordering::Relaxed)) {
         let wanted = range.end - range.start;
@@ -129,6 +160,9 @@ async fn get(
         let got = got.map_err(|error| format!("{key}: {error}"))?;
         if got.len() as u64 != wanted {
             return Err(format!("{key}: {} bytes of {wanted}", got.len()));
+        }
+        if let Some(client) = &mut client {
+            client.write_all(&got).await.map_err(failed)?;
         }
         bytes += wanted;
     }
@@ -181,15 +215,18 @@ mod tests {
             }
         };
         runtime.expect("a runtime").block_on(put);
-        let plan = Plan {
-            bucket_uri,
-            parallel: 3,
-            get_bytes: 1_000,
-            bytes_max: u64::MAX,
-        };
-        let read = read(&plan, &SystemClock::shared()).expect("sound");
-        assert_eq!((read.bytes, read.gets), (10_000, 10));
-        assert!(read.took > Duration::ZERO);
+        for is_relay in [false, true] {
+            let plan = Plan {
+                bucket_uri: bucket_uri.clone(),
+                parallel: 3,
+                get_bytes: 1_000,
+                bytes_max: u64::MAX,
+                is_relay,
+            };
+            let read = read(&plan, &SystemClock::shared()).expect("sound");
+            assert_eq!((read.bytes, read.gets), (10_000, 10));
+            assert!(read.took > Duration::ZERO);
+        }
         std::fs::remove_dir_all(folder).expect("written");
     }
 }

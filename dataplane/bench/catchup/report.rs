@@ -15,6 +15,8 @@ pub(crate) type Fields = BTreeMap<&'static str, f64>;
 pub(crate) enum What {
     /// The bare client.
     Raw,
+    /// The bare client with clients of its own.
+    Relay,
     /// The consumers, and what served them.
     CatchUp,
     /// The producers, alone.
@@ -24,11 +26,18 @@ pub(crate) enum What {
 }
 
 impl What {
-    const ALL: [Self; 4] = [Self::Raw, Self::CatchUp, Self::Before, Self::During];
+    const ALL: [Self; 5] = [
+        Self::Raw,
+        Self::Relay,
+        Self::CatchUp,
+        Self::Before,
+        Self::During,
+    ];
 
     const fn key(self) -> &'static str {
         match self {
             Self::Raw => "raw",
+            Self::Relay => "relay",
             Self::CatchUp => "catch_up",
             Self::Before => "producer_before",
             Self::During => "producer_during",
@@ -38,7 +47,7 @@ impl What {
     /// Columns of its table: key, heading, digits.
     const fn columns(self) -> &'static [(&'static str, &'static str, usize)] {
         match self {
-            Self::Raw => &[
+            Self::Raw | Self::Relay => &[
                 ("mib_per_s", "MiB/s", 0),
                 ("s3_cpu_s_per_gib", "S3 CPU s/GiB", 2),
                 ("readers_cpu_s_per_gib", "client CPU s/GiB", 2),

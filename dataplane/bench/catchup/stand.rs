@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use millrace_bench::{
-    affinity::{pin, processors},
+    affinity::{CompletionsAtRequester, pin, processors},
     broker::{Home, Running, Settings, free_address},
     machine::pause,
     s3_server::{S3Server, bucket_uri, program},
@@ -40,6 +40,8 @@ pub(crate) struct Stand {
     running: Option<Running>,
     /// Counted before anything is pinned.
     processors: usize,
+    /// While the broker has a processor of its own.
+    completions: Option<CompletionsAtRequester>,
     /// Between the broker and everybody else, in some profiles.
     link: Option<ShapedLink>,
     /// Further lines of the configuration, from the command line: they come last.
@@ -66,6 +68,7 @@ impl Stand {
             _bucket: bucket,
             running: None,
             processors: processors(),
+            completions: None,
             link: None,
             lines: options.broker_lines.clone(),
         })
@@ -96,8 +99,9 @@ impl Stand {
         link.map_or_else(|| self.home.address(), ShapedLink::for_clients)
     }
 
-    /// Gives the broker the first processor, and all others the rest; or everybody all of them.
-    pub(crate) fn pin(&self, is_apart: bool) -> Result<(), String> {
+    /// Gives the broker the first processor, and all others the rest; or everybody all of them. The kernel's work for the
+    /// broker's log goes with it.
+    pub(crate) fn pin(&mut self, is_apart: bool) -> Result<(), String> {
         let all: Vec<usize> = (0..self.processors).collect();
         let (first, rest) = match is_apart {
             true if all.len() < 2 => {
@@ -106,6 +110,15 @@ impl Stand {
             true => all.split_at(1),
             false => (&all[..], &all[..]),
         };
+        self.completions = None;
+        if is_apart {
+            match CompletionsAtRequester::of_disk_at(self.home.folder()) {
+                Ok(completions) => self.completions = Some(completions),
+                Err(error) => eprintln!(
+                    "the kernel may complete the log's writes on the clients' processors: {error}"
+                ),
+            }
+        }
         pin(&self.broker_pid()?, first)?;
         pin(&self.server.pid().to_string(), rest)?;
         pin("self", rest)

@@ -1,8 +1,14 @@
 //! Which processors a process runs on.
 
-use std::{collections::HashSet, fs};
+use std::{
+    collections::HashSet,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 use rustix::{
+    fs::{major, minor},
     process::Pid,
     thread::{CpuSet, sched_setaffinity},
 };
@@ -34,6 +40,44 @@ pub fn pin(process: &str, processors: &[usize]) -> Result<(), String> {
         // One that has not been met may have started another meanwhile.
         if seen.len() == before {
             return Ok(());
+        }
+    }
+}
+
+/// Lets the kernel complete the requests to a disk on the processors that made them, until this is dropped. Usually
+/// any processor that shares a cache with that one will do, for example the one that the disk interrupts: there the
+/// kernel's workers compete with whatever else runs, and on a full processor a durable write was seen to wait for seconds.
+#[derive(Debug)]
+pub struct CompletionsAtRequester {
+    setting: PathBuf,
+    former: String,
+}
+
+impl CompletionsAtRequester {
+    /// Of the disk that the file or folder at `path` is on.
+    ///
+    /// # Errors
+    /// It is on no disk, or this is not root.
+    pub fn of_disk_at(path: &Path) -> io::Result<Self> {
+        let device = fs::metadata(path)?.dev();
+        let device = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+        let disk = Path::new(&device);
+        // A partition's queue is its disk's.
+        let queue = match disk.join("queue").exists() {
+            true => disk.join("queue"),
+            false => disk.canonicalize()?.join("../queue"),
+        };
+        let setting = queue.join("rq_affinity");
+        let former = fs::read_to_string(&setting)?;
+        fs::write(&setting, "2")?;
+        Ok(Self { setting, former })
+    }
+}
+
+impl Drop for CompletionsAtRequester {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(&self.setting, &self.former) {
+            eprintln!("{} stays 2: {error}", self.setting.display());
         }
     }
 }

@@ -1,14 +1,18 @@
 //! Threads that do not wait for a processor.
 
-use rustix::process::setpriority_process;
-
-/// In steps of nice(2): ten times the weight of an ordinary thread.
-const NICE: i32 = -10;
+use thread_priority::{
+    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
 
 /// Lets the calling thread go before ordinary ones: what it stands for would have a processor of its own,
-/// or need none. Without the permission to do so it says that it did not.
+/// or need none. A higher priority among ordinary threads is not enough, because the scheduler lets the one that runs
+/// finish its slice. Without the permission to do so it says that it did not.
 pub fn raise_priority() {
-    if let Err(error) = setpriority_process(None, NICE) {
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::RoundRobin);
+    // The lowest of the real-time priorities is above all ordinary ones.
+    let raised = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
+    if let Err(error) = raised {
         eprintln!("a thread that should go first waits for the processor: {error}");
     }
 }

@@ -1,20 +1,25 @@
 //! A broker's network of a given bandwidth: everything that it sends to, or receives from, its clients
 //! and its bucket passes one of two directions.
 //!
-//! A direction carries pieces one after the other, in the order in which they come, each for as long as
-//! its bytes take. A connection has one piece in it at a time, so connections share it evenly, as in a
-//! fair queue: what a connection sends waits for one piece of each connection that is sending. What is
-//! not carried yet waits in the sockets.
+//! A direction carries one frame after the other. Connections that are sending take turns, a frame each, as in
+//! a fair queue: a frame waits for one of each connection that is sending. A connection hands in a piece of
+//! many frames at a time, which arrives when its last frame has. What is not carried yet waits in the sockets.
 
 use std::{
+    collections::VecDeque,
     io,
     net::SocketAddr,
-    sync::{Arc, LazyLock},
+    num::NonZeroU64,
+    sync::{
+        LazyLock,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
     time::Duration,
 };
 
 use millrace_time::{SharedClock, SystemClock};
-use parking_lot::Mutex;
+use rustix::thread::set_current_timer_slack;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -22,15 +27,17 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     runtime::{Builder, Runtime},
-    time::sleep,
+    sync::oneshot,
 };
 
 use crate::priority::raise_priority;
 
-/// Bytes that a connection sends before others have their turn.
+/// Bytes that a connection hands in at once.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Timers are no finer: what is due within this time is not waited for.
-const TICK: Duration = Duration::from_millis(1);
+/// Bytes that a connection sends before others have their turn: a frame between machines of one AWS network.
+const FRAME_BYTES: usize = 9_001;
+/// What is due within this time is carried now: sleeping for each frame would cost more than the frame.
+const RESOLUTION: Duration = Duration::from_micros(100);
 
 static CLOCK: LazyLock<SharedClock> = LazyLock::new(SystemClock::shared);
 
@@ -42,32 +49,72 @@ pub struct ShapedLink {
     _runtime: Runtime,
 }
 
+/// Frames of a connection that are to be carried.
 #[derive(Debug)]
+struct Piece {
+    bytes_left: usize,
+    arrived: oneshot::Sender<()>,
+}
+
+/// Its thread ends when all connections have.
+#[derive(Debug, Clone)]
 struct Direction {
-    bytes_per_s: f64,
-    /// When everything that was given to it is carried.
-    free_at: Mutex<Duration>,
+    pieces: Sender<Piece>,
 }
 
 impl Direction {
-    fn new(bytes_per_s: u64) -> Arc<Self> {
-        Arc::new(Self {
-            bytes_per_s: bytes_per_s as f64,
-            free_at: Mutex::new(CLOCK.now()),
-        })
+    fn start(name: &str, bytes_per_s: u64) -> io::Result<Self> {
+        let (pieces, handed_in) = mpsc::channel();
+        let carry = move || {
+            raise_priority();
+            if let Err(error) = set_current_timer_slack(Some(NonZeroU64::MIN)) {
+                eprintln!("the link is late by the system's timer slack: {error}");
+            }
+            carry_all(&handed_in, bytes_per_s as f64);
+        };
+        thread::Builder::new().name(name.to_owned()).spawn(carry)?;
+        Ok(Self { pieces })
     }
 
-    async fn carry(&self, bytes: usize) {
-        let now = CLOCK.now();
-        let done = {
-            let mut free_at = self.free_at.lock();
-            let takes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_s);
-            *free_at = (*free_at).max(now) + takes;
-            *free_at
+    async fn carry(&self, bytes: usize) -> io::Result<()> {
+        let (arrived, arrival) = oneshot::channel();
+        let piece = Piece {
+            bytes_left: bytes,
+            arrived,
         };
-        let wait = done.saturating_sub(now);
-        if wait >= TICK {
-            sleep(wait).await;
+        self.pieces.send(piece).map_err(io::Error::other)?;
+        arrival.await.map_err(io::Error::other)
+    }
+}
+
+fn carry_all(handed_in: &Receiver<Piece>, bytes_per_s: f64) {
+    let mut sending = VecDeque::new();
+    // When everything so far is carried.
+    let mut free_at = CLOCK.now();
+    loop {
+        if sending.is_empty() {
+            let Ok(piece) = handed_in.recv() else {
+                return;
+            };
+            sending.push_back(piece);
+            free_at = free_at.max(CLOCK.now());
+        }
+        sending.extend(handed_in.try_iter());
+        let Some(mut piece) = sending.pop_front() else {
+            continue;
+        };
+        let frame = piece.bytes_left.min(FRAME_BYTES);
+        free_at += Duration::from_secs_f64(frame as f64 / bytes_per_s);
+        let wait = free_at.saturating_sub(CLOCK.now());
+        if wait >= RESOLUTION {
+            thread::sleep(wait);
+        }
+        piece.bytes_left -= frame;
+        if piece.bytes_left > 0 {
+            sending.push_back(piece);
+        } else {
+            // A connection that has ended waits for nothing.
+            let _ = piece.arrived.send(());
         }
     }
 }
@@ -86,7 +133,8 @@ impl ShapedLink {
             .on_thread_start(raise_priority)
             .enable_all()
             .build()?;
-        let (into, out) = (Direction::new(bytes_per_s), Direction::new(bytes_per_s));
+        let into = Direction::start("link-in", bytes_per_s)?;
+        let out = Direction::start("link-out", bytes_per_s)?;
         let of_clients = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
         let of_broker = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
         let link = Self {
@@ -94,7 +142,7 @@ impl ShapedLink {
             bucket: of_broker.local_addr()?,
             _runtime: runtime,
         };
-        let requests = (Arc::clone(&into), Arc::clone(&out));
+        let requests = (into.clone(), out.clone());
         link._runtime.spawn(accept(of_clients, broker, requests));
         link._runtime.spawn(accept(of_broker, bucket, (out, into)));
         Ok(link)
@@ -113,14 +161,10 @@ impl ShapedLink {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    to: SocketAddr,
-    (there, back): (Arc<Direction>, Arc<Direction>),
-) {
+async fn accept(listener: TcpListener, to: SocketAddr, (there, back): (Direction, Direction)) {
     // It fails where no descriptors are left: then the benchmark fails, because nobody answers.
     while let Ok((near, _)) = listener.accept().await {
-        let (there, back) = (Arc::clone(&there), Arc::clone(&back));
+        let (there, back) = (there.clone(), back.clone());
         tokio::spawn(async move {
             if let Ok(far) = TcpStream::connect(to).await {
                 let _ = (near.set_nodelay(true), far.set_nodelay(true));
@@ -147,7 +191,7 @@ async fn copy(
         if read == 0 {
             return to.shutdown().await;
         }
-        direction.carry(read).await;
+        direction.carry(read).await?;
         to.write_all(&piece[..read]).await?;
     }
 }

@@ -168,7 +168,8 @@ impl Broker {
         let settings = Arc::new(LiveSettings::new(&config, &memory));
         let state = new_state(&config, &settings, memory, &seams);
         let (admin, link) = start_admin(&config, &state, &telemetry, &seams).await?;
-        let folding = AbortOnDropHandle::new(tasks.spawn(Task::TelemetryFold, fold(telemetry)));
+        let folding = fold(telemetry, tasks.clone());
+        let folding = AbortOnDropHandle::new(tasks.spawn(Task::TelemetryFold, folding));
         let addresses = listeners.addresses();
         let advertised = advertised(&config, &addresses);
         let told = endpoints(&advertised);
@@ -361,6 +362,7 @@ async fn start_admin(
         broker: state.clone(),
         telemetry: telemetry.clone(),
         token: admin_token(config)?,
+        tasks: seams.tasks.clone(),
     };
     let admin = match &config.admin_listener {
         Some(at) => Some(listen_admin(at, admin_state.clone(), &seams.tasks).await?),
@@ -776,9 +778,11 @@ fn inject_later(panic: Option<InjectedPanic>, tasks: Supervisor) {
     });
 }
 
-async fn fold(telemetry: Telemetry) -> Infallible {
+async fn fold(telemetry: Telemetry, tasks: Supervisor) -> Infallible {
     loop {
         tokio::time::sleep(FOLD_INTERVAL).await;
-        telemetry.fold();
+        let telemetry = telemetry.clone();
+        // Fails where the runtime stops, which ends this, too.
+        let _ = tasks.compute(move || telemetry.fold()).await;
     }
 }

@@ -118,6 +118,7 @@ pub(crate) struct AdminState {
     pub(crate) broker: Arc<dyn Inspect>,
     pub(crate) telemetry: Telemetry,
     pub(crate) token: Token,
+    pub(crate) tasks: Supervisor,
 }
 
 impl AdminState {
@@ -287,25 +288,50 @@ async fn readyz(
     (code, text).into_response()
 }
 
-async fn metrics(State(state): State<AdminState>) -> impl IntoResponse {
+async fn metrics(State(state): State<AdminState>) -> Response {
     let kind = [(
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
     )];
-    state.broker.show_memory();
-    (kind, state.telemetry.render())
+    let render = |state: &AdminState| {
+        state.broker.show_memory();
+        state.telemetry.render()
+    };
+    computed(state, render)
+        .await
+        .map_or_else(stopping, |text| (kind, text).into_response())
 }
 
-async fn status(State(state): State<AdminState>) -> Json<Status> {
-    Json(state.broker.status())
+async fn status(State(state): State<AdminState>) -> Response {
+    computed(state, |state| state.broker.status())
+        .await
+        .map_or_else(stopping, |status| Json(status).into_response())
 }
 
 async fn catch_up(State(state): State<AdminState>) -> Response {
-    once_served(state.broker.catch_up())
+    computed(state, |state| state.broker.catch_up())
+        .await
+        .map_or_else(stopping, once_served)
 }
 
 async fn quotas(State(state): State<AdminState>) -> Response {
-    once_served(state.broker.quotas())
+    computed(state, |state| state.broker.quotas())
+        .await
+        .map_or_else(stopping, once_served)
+}
+
+/// Looks at every partition, group, client or metric on a thread that serves no requests: no append waits behind it.
+/// `None` where the runtime stops.
+async fn computed<T: Send + 'static>(
+    state: AdminState,
+    look: impl FnOnce(&AdminState) -> T + Send + 'static,
+) -> Option<T> {
+    let tasks = state.tasks.clone();
+    tasks.compute(move || look(&state)).await.ok()
+}
+
+fn stopping() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "the broker is stopping\n").into_response()
 }
 
 fn once_served(answer: Option<impl Serialize>) -> Response {

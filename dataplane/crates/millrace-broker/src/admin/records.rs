@@ -228,6 +228,7 @@ mod tests {
             broker: Arc::new(Starting),
             telemetry,
             token,
+            tasks: tasks.clone(),
         };
         let admin = Admin::serve(listener, state, &tasks);
         let admin = admin.expect("it listens");
