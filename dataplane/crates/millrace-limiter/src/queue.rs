@@ -32,7 +32,7 @@ pub(crate) struct Ticket {
 pub(crate) struct Portions {
     /// To one waiter.
     pub(crate) slice: u64,
-    /// To one flow, in one turn.
+    /// To one flow, in one turn, but for the rest of a request.
     pub(crate) turn: u64,
 }
 
@@ -54,13 +54,21 @@ pub(crate) struct Queue {
 /// The waiters of one tier, by flow.
 #[derive(Debug, Default)]
 struct Flows {
-    /// Every flow of `waiters` once; the first has its turn.
+    /// Every one of `flows` once; the first has its turn.
     turns: VecDeque<u64>,
     /// A flow that everybody has left stays until its turn comes.
-    waiters: HashMap<u64, VecDeque<Waiter>>,
-    /// What is left of the turn; 0 before it begins.
+    flows: HashMap<u64, Flow>,
+    /// What is left of the turn; 0 before it begins, at least 1 inside a request.
     turn_left: u64,
     waiting: usize,
+}
+
+/// The waiters of one flow.
+#[derive(Debug, Default)]
+struct Flow {
+    waiters: VecDeque<Waiter>,
+    /// Bytes that it was granted beyond its turns, and that its next turns are shorter by.
+    owed: u64,
 }
 
 impl Waiter {
@@ -130,8 +138,9 @@ impl Queue {
     /// Removes everybody; returns the bytes that were granted to those who did not get all.
     pub(crate) fn clear(&mut self) -> u64 {
         let tiers = std::mem::take(&mut self.tiers);
-        let waiters = tiers.iter().flat_map(|flows| flows.waiters.values());
-        waiters.flatten().map(|waiter| waiter.granted).sum()
+        let flows = tiers.iter().flat_map(|tier| tier.flows.values());
+        let waiters = flows.flat_map(|flow| &flow.waiters);
+        waiters.map(|waiter| waiter.granted).sum()
     }
 }
 
@@ -139,43 +148,51 @@ impl Flows {
     fn push(&mut self, flow: u64, waiter: Waiter) {
         self.waiting += 1;
         let turns = &mut self.turns;
-        let waiters = self.waiters.entry(flow).or_insert_with(|| {
+        let flow = self.flows.entry(flow).or_insert_with(|| {
             turns.push_back(flow);
-            VecDeque::new()
+            Flow::default()
         });
-        waiters.push_back(waiter);
+        flow.waiters.push_back(waiter);
     }
 
     fn grant(&mut self, portions: Portions) -> Option<Slice> {
         loop {
-            let flow = *self.turns.front()?;
-            let waiters = self.waiters.get_mut(&flow);
-            let Some((waiters, waiter)) = waiters.and_then(|all| {
-                let first = all.pop_front()?;
-                Some((all, first))
-            }) else {
-                self.end(flow);
+            let number = *self.turns.front()?;
+            let flow = self.flows.entry(number).or_default();
+            if self.turn_left == 0 {
+                let turn = portions.turn.max(1);
+                if flow.owed >= turn && self.turns.len() > 1 {
+                    flow.owed -= turn;
+                    self.turns.rotate_left(1);
+                    continue;
+                }
+                self.turn_left = turn.saturating_sub(std::mem::take(&mut flow.owed)).max(1);
+            }
+            let Some(waiter) = flow.waiters.pop_front() else {
+                self.end(number);
                 continue;
             };
-            if self.turn_left == 0 {
-                self.turn_left = portions.turn.max(1);
-            }
-            let bytes = waiter.left.min(portions.slice.max(1)).min(self.turn_left);
-            self.turn_left -= bytes;
+            let bytes = waiter.left.min(portions.slice.max(1));
+            // A turn ends with a request. Nothing of a request moves before all of it is granted: if turns cut requests
+            // in two, the rests of many would be granted, and all of these would move, at once.
+            let is_complete = waiter.left == bytes;
+            let turn_left_min = u64::from(!is_complete);
+            flow.owed += bytes.saturating_sub(self.turn_left);
+            self.turn_left = self.turn_left.saturating_sub(bytes).max(turn_left_min);
             let waiter = Waiter {
                 left: waiter.left - bytes,
                 granted: waiter.granted + bytes,
                 ..waiter
             };
-            let complete = if waiter.left == 0 {
+            let complete = if is_complete {
                 self.waiting -= 1;
                 Some(waiter)
             } else {
-                waiters.push_front(waiter);
+                flow.waiters.push_front(waiter);
                 None
             };
-            if waiters.is_empty() {
-                self.end(flow);
+            if flow.waiters.is_empty() {
+                self.end(number);
             } else if self.turn_left == 0 {
                 self.turns.rotate_left(1);
             }
@@ -186,12 +203,12 @@ impl Flows {
     /// The first flow has nobody left.
     fn end(&mut self, flow: u64) {
         self.turns.pop_front();
-        self.waiters.remove(&flow);
+        self.flows.remove(&flow);
         self.turn_left = 0;
     }
 
     fn remove(&mut self, ticket: Ticket) -> Option<u64> {
-        let waiters = self.waiters.get_mut(&ticket.flow)?;
+        let waiters = &mut self.flows.get_mut(&ticket.flow)?.waiters;
         let place = waiters
             .binary_search_by_key(&ticket.number, |waiter| waiter.number)
             .ok()?;

@@ -8,7 +8,10 @@ use std::{
 
 use millrace_tasks::Supervisor;
 use millrace_time::ManualClock;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::{paused::TokioClock, *};
 use crate::{LimiterMode, Network, NetworkConfig};
@@ -303,6 +306,30 @@ async fn flows_of_a_tier_take_turns_whatever_they_ask_for() {
     let moved: u64 = greedy.drain(..).map(|flood| flood.stop()).sum();
     let share = modest * 100 / (modest + moved);
     assert!((47..=55).contains(&share), "{share} %");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_larger_than_a_turn_are_granted_one_after_the_other() {
+    let clock = TokioClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(10 * MIB));
+    empty(&limiter);
+    let since = clock.now();
+    let mut requests = JoinSet::new();
+    for flow in 0..8 {
+        let (limiter, clock) = (limiter.clone(), clock.clone());
+        requests.spawn(async move {
+            limiter
+                .acquire_for(Tier::CatchUpMiss, flow, 3 * MIB / 2)
+                .await;
+            clock.now() - since
+        });
+    }
+    let mut granted_at = requests.join_all().await;
+    granted_at.sort();
+    for pair in granted_at.windows(2) {
+        let apart = pair[1] - pair[0];
+        assert!(apart >= Duration::from_millis(140), "{granted_at:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
