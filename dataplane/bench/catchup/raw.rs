@@ -2,8 +2,8 @@
 //!
 //! It uses the broker's own library for S3, without retries, hedges, deadlines, checks or a cache,
 //! and drops what it gets. So what the ratio to it shows is what Millrace costs, and not what
-//! another HTTP library would have. As a relay, it sends what it gets to clients that drop it: that is the
-//! limit of whatever stands between bucket and clients.
+//! another HTTP library would have. As a relay, it sends what it gets to clients that drop it, which is
+//! what a broker does at least.
 
 use std::{
     ops::Range,
@@ -23,7 +23,7 @@ use millrace_time::SharedClock;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
 };
 
 /// The name of these threads, by which their CPU time is found.
@@ -127,19 +127,19 @@ fn cut(objects: &[Listed], get_bytes: u64, bytes_max: u64) -> Vec<(ObjectKey, Ra
     ranges
 }
 
-/// A client that drops what it is sent, until the connection ends.
-async fn connect_client() -> std::io::Result<TcpStream> {
+/// A client that drops what it is sent, and the task that ends when it has everything.
+async fn connect_client() -> std::io::Result<(TcpStream, JoinHandle<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let (relay, client) = tokio::join!(
         TcpStream::connect(listener.local_addr()?),
         listener.accept()
     );
     let (mut client, _) = client?;
-    tokio::spawn(async move {
+    let reading = tokio::spawn(async move {
         let mut bytes = vec![0; CLIENT_BYTES];
         while client.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
     });
-    relay
+    Ok((relay?, reading))
 }
 
 async fn get(
@@ -161,10 +161,14 @@ async fn get(
         if got.len() as u64 != wanted {
             return Err(format!("{key}: {} bytes of {wanted}", got.len()));
         }
-        if let Some(client) = &mut client {
+        if let Some((client, _)) = &mut client {
             client.write_all(&got).await.map_err(failed)?;
         }
         bytes += wanted;
+    }
+    if let Some((client, reading)) = client {
+        drop(client);
+        reading.await.map_err(|error| error.to_string())?;
     }
     Ok(bytes)
 }

@@ -44,9 +44,9 @@ pub fn pin(process: &str, processors: &[usize]) -> Result<(), String> {
     }
 }
 
-/// Lets the kernel complete the requests to a disk on the processors that made them, until this is dropped. Usually
-/// any processor that shares a cache with that one will do, for example the one that the disk interrupts: there the
-/// kernel's workers compete with whatever else runs, and on a full processor a durable write was seen to wait for seconds.
+/// Lets the kernel complete the requests to a disk on the processors that made them, until this is dropped. By default it
+/// may complete them on any processor in the same cache domain, such as the one that handles the disk's interrupts. Its workers
+/// compete with whatever else runs there, and on a full processor durable writes waited for seconds.
 #[derive(Debug)]
 pub struct CompletionsAtRequester {
     setting: PathBuf,
@@ -68,8 +68,11 @@ impl CompletionsAtRequester {
             false => disk.canonicalize()?.join("../queue"),
         };
         let setting = queue.join("rq_affinity");
-        let former = fs::read_to_string(&setting)?;
-        fs::write(&setting, "2")?;
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", setting.display()))
+        };
+        let former = fs::read_to_string(&setting).map_err(named)?;
+        fs::write(&setting, "2").map_err(named)?;
         Ok(Self { setting, former })
     }
 }

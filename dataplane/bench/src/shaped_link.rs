@@ -36,6 +36,8 @@ use crate::priority::raise_priority;
 const PIECE_BYTES: usize = 64 * 1024;
 /// Bytes that a connection sends before others have their turn: a frame between machines of one AWS network.
 const FRAME_BYTES: usize = 9_001;
+/// A sleep may end so late without a loss of bandwidth.
+const LATE_MAX: Duration = Duration::from_millis(1);
 /// What is due within this time is carried now: sleeping for each frame would cost more than the frame.
 const RESOLUTION: Duration = Duration::from_micros(100);
 
@@ -104,8 +106,11 @@ fn carry_all(handed_in: &Receiver<Piece>, bytes_per_s: f64) {
             continue;
         };
         let frame = piece.bytes_left.min(FRAME_BYTES);
+        let now = CLOCK.now();
+        // Time in which this thread had no processor is not made up for.
+        free_at = free_at.max(now.saturating_sub(LATE_MAX));
         free_at += Duration::from_secs_f64(frame as f64 / bytes_per_s);
-        let wait = free_at.saturating_sub(CLOCK.now());
+        let wait = free_at.saturating_sub(now);
         if wait >= RESOLUTION {
             thread::sleep(wait);
         }
@@ -228,5 +233,41 @@ mod tests {
         assert!(received == sent, "the same bytes");
         // 0.2 s in each direction, the second after the first.
         assert!(CLOCK.now() - started >= Duration::from_millis(390));
+    }
+
+    #[test]
+    fn a_message_waits_for_a_frame_of_each_other_sender() {
+        const BYTES_PER_S: u64 = 200_000;
+        let (pieces, handed_in) = mpsc::channel();
+        let piece = |bytes_left| {
+            let (arrived, arrival) = oneshot::channel();
+            pieces
+                .send(Piece {
+                    bytes_left,
+                    arrived,
+                })
+                .expect("open");
+            arrival
+        };
+        let bulk = piece(100_000);
+        let message = piece(100);
+        drop(pieces);
+        let started = CLOCK.now();
+        let carrying = thread::spawn(move || carry_all(&handed_in, BYTES_PER_S as f64));
+        message.blocking_recv().expect("carried");
+        let message_took = CLOCK.now() - started;
+        bulk.blocking_recv().expect("carried");
+        let bulk_took = CLOCK.now() - started;
+        carrying.join().expect("no panic");
+        // One frame takes 45 ms, all of them 500.
+        assert!(
+            message_took >= Duration::from_millis(40),
+            "{message_took:?}"
+        );
+        assert!(bulk_took >= Duration::from_millis(490), "{bulk_took:?}");
+        assert!(
+            message_took * 4 < bulk_took,
+            "{message_took:?}, {bulk_took:?}"
+        );
     }
 }

@@ -16,6 +16,10 @@ use super::{
 /// Bytes that one fetch asks for.
 const FETCH_BYTES: i32 = 8 << 20;
 
+/// How long a fetch waits for records that have to be read from objects. A broker answers a fetch that does not wait
+/// after half a second, even if nothing is read by then because other programs use the processors.
+const COLD_READ_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Audits of all partitions, from where they were left.
 #[derive(Debug)]
 pub struct Readback {
@@ -85,7 +89,7 @@ impl Readback {
             while audit.next() < end {
                 let from = audit.next();
                 let fetched = connection
-                    .fetch(topic, partition, from, FETCH_BYTES, Duration::ZERO)
+                    .fetch(topic, partition, from, FETCH_BYTES, COLD_READ_PATIENCE)
                     .map_err(failed)?;
                 if fetched.error_code != 0 {
                     return Err(format!(

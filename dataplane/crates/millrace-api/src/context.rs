@@ -186,11 +186,7 @@ impl Context {
             parts.random.clone(),
             parts.config.telemetry_bytes_max,
         ));
-        let cold_reads = ColdReads::new(
-            parts.network.egress.clone(),
-            parts.clock.clone(),
-            parts.tasks.clone(),
-        );
+        let cold_reads = ColdReads::new(parts.network.egress.clone(), parts.clock.clone());
         Arc::new(Self {
             logs: parts.logs,
             resource_configs: Arc::new(ResourceConfigs::new(

@@ -358,12 +358,8 @@ async fn start_admin(
     telemetry: &Telemetry,
     seams: &Seams,
 ) -> Result<(Option<Admin>, Option<ControlLink>), AdminError> {
-    let admin_state = AdminState {
-        broker: state.clone(),
-        telemetry: telemetry.clone(),
-        token: admin_token(config)?,
-        tasks: seams.tasks.clone(),
-    };
+    let token = admin_token(config)?;
+    let admin_state = AdminState::new(state.clone(), telemetry.clone(), token, &seams.tasks);
     let admin = match &config.admin_listener {
         Some(at) => Some(listen_admin(at, admin_state.clone(), &seams.tasks).await?),
         None => None,
@@ -782,7 +778,10 @@ async fn fold(telemetry: Telemetry, tasks: Supervisor) -> Infallible {
     loop {
         tokio::time::sleep(FOLD_INTERVAL).await;
         let telemetry = telemetry.clone();
-        // Fails where the runtime stops, which ends this, too.
-        let _ = tasks.compute(move || telemetry.fold()).await;
+        if let Err(error) = tasks.compute(move || telemetry.fold()).await
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
     }
 }

@@ -6,6 +6,9 @@ use tokio::sync::oneshot;
 
 use crate::tier::Tier;
 
+/// A flow owes no more than so many turns: after the rate was lowered, its debt is many of the shorter ones.
+const OWED_TURNS_MAX: u64 = 100;
+
 /// Somebody who waits.
 #[derive(Debug)]
 pub(crate) struct Waiter {
@@ -15,6 +18,8 @@ pub(crate) struct Waiter {
     left: u64,
     /// Bytes that are.
     granted: u64,
+    /// Those of them that were granted beyond its flow's turn.
+    beyond_turn: u64,
     /// Tells that all are.
     all_granted: oneshot::Sender<()>,
 }
@@ -32,7 +37,7 @@ pub(crate) struct Ticket {
 pub(crate) struct Portions {
     /// To one waiter.
     pub(crate) slice: u64,
-    /// To one flow, in one turn, but for the rest of a request.
+    /// To one flow, in one turn. A started request is always finished, so a turn may exceed this.
     pub(crate) turn: u64,
 }
 
@@ -54,12 +59,12 @@ pub(crate) struct Queue {
 /// The waiters of one tier, by flow.
 #[derive(Debug, Default)]
 struct Flows {
-    /// Every one of `flows` once; the first has its turn.
+    /// Each key of `flows` exactly once; the front has the turn.
     turns: VecDeque<u64>,
-    /// A flow that everybody has left stays until its turn comes.
+    /// A flow that everybody has left stays until its turn comes and it owes nothing.
     flows: HashMap<u64, Flow>,
-    /// What is left of the turn; 0 before it begins, at least 1 inside a request.
-    turn_left: u64,
+    /// What is left of the turn; nothing before it begins.
+    turn_left: Option<u64>,
     waiting: usize,
 }
 
@@ -67,7 +72,7 @@ struct Flows {
 #[derive(Debug, Default)]
 struct Flow {
     waiters: VecDeque<Waiter>,
-    /// Bytes that it was granted beyond its turns, and that its next turns are shorter by.
+    /// Bytes granted beyond its turns; deducted from later turns.
     owed: u64,
 }
 
@@ -118,6 +123,7 @@ impl Queue {
             number,
             left,
             granted,
+            beyond_turn: 0,
             all_granted,
         };
         self.tiers[tier as usize].push(flow, waiter);
@@ -156,67 +162,91 @@ impl Flows {
     }
 
     fn grant(&mut self, portions: Portions) -> Option<Slice> {
+        let mut waiter = self.next(portions.turn.max(1))?;
+        let number = *self.turns.front()?;
+        let flow = self.flows.entry(number).or_default();
+        let bytes = waiter.left.min(portions.slice.max(1));
+        let turn_left = self.turn_left.unwrap_or(0);
+        let beyond_turn = bytes.saturating_sub(turn_left);
+        self.turn_left = Some(turn_left.saturating_sub(bytes));
+        flow.owed += beyond_turn;
+        waiter.left -= bytes;
+        waiter.granted += bytes;
+        waiter.beyond_turn += beyond_turn;
+        // If a turn could end inside a request, many requests would complete, and transfer, at the same time.
+        if waiter.left > 0 {
+            flow.waiters.push_front(waiter);
+            return Some(Slice {
+                bytes,
+                complete: None,
+            });
+        }
+        if flow.waiters.is_empty() || turn_left <= bytes {
+            self.end_turn();
+        }
+        self.leaves();
+        Some(Slice {
+            bytes,
+            complete: Some(waiter),
+        })
+    }
+
+    /// Takes out the waiter whose turn it is, and begins the turn where none has begun.
+    fn next(&mut self, turn: u64) -> Option<Waiter> {
         loop {
             let number = *self.turns.front()?;
             let flow = self.flows.entry(number).or_default();
-            if self.turn_left == 0 {
-                let turn = portions.turn.max(1);
-                if flow.owed >= turn && self.turns.len() > 1 {
+            if self.turn_left.is_none() {
+                // Debts are from turns at another rate, too.
+                flow.owed = flow.owed.min(turn.saturating_mul(OWED_TURNS_MAX));
+                if flow.owed >= turn {
                     flow.owed -= turn;
                     self.turns.rotate_left(1);
                     continue;
                 }
-                self.turn_left = turn.saturating_sub(std::mem::take(&mut flow.owed)).max(1);
+                self.turn_left = Some(turn - std::mem::take(&mut flow.owed));
             }
-            let Some(waiter) = flow.waiters.pop_front() else {
-                self.end(number);
-                continue;
-            };
-            let bytes = waiter.left.min(portions.slice.max(1));
-            // A turn ends with a request. Nothing of a request moves before all of it is granted: if turns cut requests
-            // in two, the rests of many would be granted, and all of these would move, at once.
-            let is_complete = waiter.left == bytes;
-            let turn_left_min = u64::from(!is_complete);
-            flow.owed += bytes.saturating_sub(self.turn_left);
-            self.turn_left = self.turn_left.saturating_sub(bytes).max(turn_left_min);
-            let waiter = Waiter {
-                left: waiter.left - bytes,
-                granted: waiter.granted + bytes,
-                ..waiter
-            };
-            let complete = if is_complete {
-                self.waiting -= 1;
-                Some(waiter)
-            } else {
-                flow.waiters.push_front(waiter);
-                None
-            };
-            if flow.waiters.is_empty() {
-                self.end(number);
-            } else if self.turn_left == 0 {
-                self.turns.rotate_left(1);
+            if let Some(waiter) = flow.waiters.pop_front() {
+                return Some(waiter);
             }
-            return Some(Slice { bytes, complete });
+            self.end_turn();
         }
     }
 
-    /// The first flow has nobody left.
-    fn end(&mut self, flow: u64) {
-        self.turns.pop_front();
-        self.flows.remove(&flow);
-        self.turn_left = 0;
+    /// The first flow's turn is over; it stays if it has waiters, or owes something.
+    fn end_turn(&mut self) {
+        self.turn_left = None;
+        let Some(number) = self.turns.pop_front() else {
+            return;
+        };
+        match self.flows.get(&number) {
+            Some(flow) if flow.owed > 0 || !flow.waiters.is_empty() => self.turns.push_back(number),
+            _ => _ = self.flows.remove(&number),
+        }
     }
 
-    fn remove(&mut self, ticket: Ticket) -> Option<u64> {
-        let waiters = &mut self.flows.get_mut(&ticket.flow)?.waiters;
-        let place = waiters
-            .binary_search_by_key(&ticket.number, |waiter| waiter.number)
-            .ok()?;
-        let removed = waiters.remove(place)?;
+    /// One waiter less. Where nobody waits, nobody is owed anything.
+    fn leaves(&mut self) {
         self.waiting -= 1;
         if self.waiting == 0 {
             *self = Self::default();
         }
+    }
+
+    fn remove(&mut self, ticket: Ticket) -> Option<u64> {
+        let flow = self.flows.get_mut(&ticket.flow)?;
+        let place = flow
+            .waiters
+            .binary_search_by_key(&ticket.number, |waiter| waiter.number)
+            .ok()?;
+        let removed = flow.waiters.remove(place)?;
+        flow.owed = flow.owed.saturating_sub(removed.beyond_turn);
+        let has_turn = self.turns.front() == Some(&ticket.flow);
+        // It alone kept the turn.
+        if has_turn && place == 0 && self.turn_left == Some(0) {
+            self.end_turn();
+        }
+        self.leaves();
         Some(removed.granted)
     }
 }

@@ -29,7 +29,6 @@ use metrics::Counter;
 use millrace_limiter::{Limiter, Tier};
 use millrace_log::{Isolation, ReadResult};
 use millrace_model::Offset;
-use millrace_tasks::Supervisor;
 use millrace_time::SharedClock;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, task::AbortHandle, time::sleep};
@@ -100,7 +99,6 @@ struct Shared {
     swept_at: Mutex<Duration>,
     /// Reads whose client did not come for what they found.
     unclaimed: Counter,
-    tasks: Supervisor,
 }
 
 /// For whom something is read.
@@ -134,7 +132,7 @@ struct State {
 }
 
 impl ColdReads {
-    pub(crate) fn new(egress: Limiter, clock: SharedClock, tasks: Supervisor) -> Self {
+    pub(crate) fn new(egress: Limiter, clock: SharedClock) -> Self {
         Self {
             shared: Arc::new(Shared {
                 local: Lane::new("log", LOCAL),
@@ -145,7 +143,6 @@ impl ColdReads {
                 swept_at: Mutex::new(clock.now()),
                 clock,
                 unclaimed: metrics::counter!("millrace_cold_reads_unclaimed_total"),
-                tasks,
             }),
         }
     }
@@ -238,13 +235,7 @@ impl ColdReads {
             read: Arc::clone(&read),
         };
         // Not supervised: where it panics, its end wakes whoever waits, and the next fetch reads again.
-        let reading = run(Arc::clone(&self.shared), under_way, place, is_local);
-        let tasks = &self.shared.tasks;
-        let task = match is_local {
-            true => tasks.spawn_awaited(reading),
-            // Whoever reads what is in objects catches up.
-            false => tasks.spawn_awaited_background(reading),
-        };
+        let task = tokio::spawn(run(Arc::clone(&self.shared), under_way, place, is_local));
         read.is_done_by(task.abort_handle());
         Some(bytes_max)
     }

@@ -36,7 +36,7 @@ use millrace_model::NodeId;
 use millrace_records::{Records, RecordsError};
 use millrace_tasks::{Supervisor, Task};
 use serde::Serialize;
-use tokio::task::JoinHandle;
+use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
@@ -53,6 +53,9 @@ use self::{kafka::Refused, token::TOKEN_BYTES_MIN};
 use crate::{
     catch_up::CatchUpAnswer, settings::ShownSetting, state::Serving, telemetry::Telemetry,
 };
+
+/// Answers about everything that are computed at once.
+const COMPUTATIONS_MAX: usize = 2;
 
 /// The admin HTTP cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -115,13 +118,30 @@ pub(crate) trait Inspect: Send + Sync + 'static {
 /// What serves the admin HTTP, whoever asks.
 #[derive(Clone)]
 pub(crate) struct AdminState {
-    pub(crate) broker: Arc<dyn Inspect>,
-    pub(crate) telemetry: Telemetry,
-    pub(crate) token: Token,
-    pub(crate) tasks: Supervisor,
+    broker: Arc<dyn Inspect>,
+    telemetry: Telemetry,
+    token: Token,
+    tasks: Supervisor,
+    /// Turns of [`computed`].
+    computations: Arc<Semaphore>,
 }
 
 impl AdminState {
+    pub(crate) fn new(
+        broker: Arc<dyn Inspect>,
+        telemetry: Telemetry,
+        token: Token,
+        tasks: &Supervisor,
+    ) -> Self {
+        Self {
+            broker,
+            telemetry,
+            token,
+            tasks: tasks.clone(),
+            computations: Arc::new(Semaphore::new(COMPUTATIONS_MAX)),
+        }
+    }
+
     /// The routes for callers at the other end of the control link.
     pub(crate) fn for_link(self) -> Router {
         router(self).layer(Extension(OnLink))
@@ -293,45 +313,45 @@ async fn metrics(State(state): State<AdminState>) -> Response {
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
     )];
-    let render = |state: &AdminState| {
+    let answer = move |state: &AdminState| {
         state.broker.show_memory();
-        state.telemetry.render()
+        (kind, state.telemetry.render()).into_response()
     };
-    computed(state, render)
-        .await
-        .map_or_else(stopping, |text| (kind, text).into_response())
+    computed(state, answer).await
 }
 
 async fn status(State(state): State<AdminState>) -> Response {
-    computed(state, |state| state.broker.status())
-        .await
-        .map_or_else(stopping, |status| Json(status).into_response())
+    computed(state, |state| Json(state.broker.status()).into_response()).await
 }
 
 async fn catch_up(State(state): State<AdminState>) -> Response {
-    computed(state, |state| state.broker.catch_up())
-        .await
-        .map_or_else(stopping, once_served)
+    computed(state, |state| once_served(state.broker.catch_up())).await
 }
 
 async fn quotas(State(state): State<AdminState>) -> Response {
-    computed(state, |state| state.broker.quotas())
-        .await
-        .map_or_else(stopping, once_served)
+    computed(state, |state| once_served(state.broker.quotas())).await
 }
 
-/// Looks at every partition, group, client or metric on a thread that serves no requests: no append waits behind it.
-/// `None` where the runtime stops.
-async fn computed<T: Send + 'static>(
+/// An answer about every partition, group, client or metric, from a thread that serves no requests: no append waits
+/// behind it. At most [`COMPUTATIONS_MAX`] at once, also where the callers did not wait for theirs.
+async fn computed(
     state: AdminState,
-    look: impl FnOnce(&AdminState) -> T + Send + 'static,
-) -> Option<T> {
+    answer: impl FnOnce(&AdminState) -> Response + Send + 'static,
+) -> Response {
+    let stopping = || (StatusCode::SERVICE_UNAVAILABLE, "the broker is stopping\n").into_response();
+    let Ok(turn) = Arc::clone(&state.computations).acquire_owned().await else {
+        return stopping();
+    };
     let tasks = state.tasks.clone();
-    tasks.compute(move || look(&state)).await.ok()
-}
-
-fn stopping() -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, "the broker is stopping\n").into_response()
+    let answered = tasks.compute(move || {
+        let _turn = turn;
+        answer(&state)
+    });
+    match answered.await {
+        Ok(answer) => answer,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => stopping(),
+    }
 }
 
 fn once_served(answer: Option<impl Serialize>) -> Response {

@@ -224,12 +224,7 @@ mod tests {
             .expect("a free port");
         let telemetry = Telemetry::install().expect("free");
         let tasks = Supervisor::new();
-        let state = AdminState {
-            broker: Arc::new(Starting),
-            telemetry,
-            token,
-            tasks: tasks.clone(),
-        };
+        let state = AdminState::new(Arc::new(Starting), telemetry, token, &tasks);
         let admin = Admin::serve(listener, state, &tasks);
         let admin = admin.expect("it listens");
         for request in [

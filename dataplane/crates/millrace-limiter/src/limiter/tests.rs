@@ -309,6 +309,19 @@ async fn flows_of_a_tier_take_turns_whatever_they_ask_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_flow_pays_for_requests_larger_than_a_turn_though_it_has_one_at_a_time() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(MIB));
+    let greedy = flood(&limiter, Tier::CatchUpMiss, 1, MIB);
+    let modest: Vec<Flood> = (0..4)
+        .map(|_| flood(&limiter, Tier::CatchUpMiss, 2, 64 * KIB))
+        .collect();
+    sleep(Duration::from_secs(200)).await;
+    let modest: u64 = modest.iter().map(Flood::stop).sum();
+    let share = modest * 100 / (modest + greedy.stop());
+    assert!((45..=55).contains(&share), "{share} %");
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_larger_than_a_turn_are_granted_one_after_the_other() {
     let clock = TokioClock::shared();
     let limiter = Limiter::new(clock.clone(), Some(10 * MIB));
