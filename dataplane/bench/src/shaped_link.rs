@@ -30,7 +30,7 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::priority::raise_priority;
+use crate::{machine::pause, priority::raise_priority};
 
 /// Bytes that a connection hands in at once.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -112,7 +112,7 @@ fn carry_all(handed_in: &Receiver<Piece>, bytes_per_s: f64) {
         free_at += Duration::from_secs_f64(frame as f64 / bytes_per_s);
         let wait = free_at.saturating_sub(now);
         if wait >= RESOLUTION {
-            thread::sleep(wait);
+            pause(wait);
         }
         piece.bytes_left -= frame;
         if piece.bytes_left > 0 {
