@@ -9,8 +9,8 @@
 //!   an urgent one waits for at most one slice of a less urgent one, however large that one is.
 //! - The tiers below reads from memory leave one in twenty bytes free and save up hardly anything, so
 //!   that what is more urgent finds no queue in the network itself.
-//! - Within a tier flows take turns (deficit round robin), and a flow's own requests are granted
-//!   in order.
+//! - Within a tier flows take turns, and a flow's own requests are granted in order. A turn ends with a request; bytes beyond the
+//!   turn are deducted from the flow's later ones (surplus round robin).
 //! - Two tiers always get one in twenty bytes each: catch-up reads that a client waits for, because
 //!   they hold memory and a client meanwhile and could otherwise wait forever while more urgent
 //!   tiers take everything; and compaction, because without it every other read becomes more
