@@ -2,8 +2,8 @@
 //!
 //! It uses the broker's own library for S3, without retries, hedges, deadlines, checks or a cache,
 //! and drops what it gets. So what the ratio to it shows is what Millrace costs, and not what
-//! another HTTP library would have. As a relay, it sends what it gets to clients that drop it, which is
-//! what a broker does at least.
+//! another HTTP library would have. As a relay, it also sends what it gets to clients that drop it, which
+//! is the least that any broker does.
 
 use std::{
     ops::Range,

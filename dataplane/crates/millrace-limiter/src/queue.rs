@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::tier::Tier;
 
-/// A flow owes no more than so many turns: after the rate was lowered, its debt is many of the shorter ones.
+/// The most turns that a flow may owe: after the rate was lowered, its debt is many of the shorter ones.
 const OWED_TURNS_MAX: u64 = 100;
 
 /// Somebody who waits.
@@ -63,7 +63,7 @@ struct Flows {
     turns: VecDeque<u64>,
     /// A flow that everybody has left stays until its turn comes and it owes nothing.
     flows: HashMap<u64, Flow>,
-    /// What is left of the turn; nothing before it begins.
+    /// What is left of the turn, in bytes; `None` before it begins.
     turn_left: Option<u64>,
     waiting: usize,
 }
@@ -197,7 +197,7 @@ impl Flows {
             let number = *self.turns.front()?;
             let flow = self.flows.entry(number).or_default();
             if self.turn_left.is_none() {
-                // Debts are from turns at another rate, too.
+                // The debt may be from turns at a higher rate.
                 flow.owed = flow.owed.min(turn.saturating_mul(OWED_TURNS_MAX));
                 if flow.owed >= turn {
                     flow.owed -= turn;
