@@ -46,9 +46,11 @@ impl Bandwidth {
         self.all.rate()
     }
 
-    pub(crate) fn fill(&mut self, now: Duration) {
-        self.all.fill(now);
-        self.beside_headroom.fill(now);
+    /// Adds what has gathered since; returns the bytes that tiers that leave headroom could have
+    /// taken, and that could not be saved up.
+    pub(crate) fn fill(&mut self, now: Duration) -> u64 {
+        let _lost = self.all.fill(now);
+        self.beside_headroom.fill(now)
     }
 
     /// What a tier may take from.

@@ -47,7 +47,7 @@ impl Bucket {
 
     /// Changes the rate. What was saved and what is owed is kept within the new bounds.
     pub(crate) fn set_rate(&mut self, rate: Option<u64>, now: Duration) {
-        self.fill(now);
+        let _lost = self.fill(now);
         self.rate = at_least_one(rate);
         self.level = if self.rate.is_none() {
             0
@@ -60,14 +60,16 @@ impl Bucket {
         self.rate
     }
 
-    /// Adds what has gathered since.
-    pub(crate) fn fill(&mut self, now: Duration) {
+    /// Adds what has gathered since; returns the bytes of it that could not be saved up.
+    pub(crate) fn fill(&mut self, now: Duration) -> u64 {
         let passed = now.saturating_sub(self.filled_at);
         self.filled_at = self.filled_at.max(now);
-        if self.rate.is_some() {
-            let filled = self.gathered_in(passed);
-            self.level = self.level.saturating_add(filled).min(self.capacity());
+        if self.rate.is_none() {
+            return 0;
         }
+        let level = self.level.saturating_add(self.gathered_in(passed));
+        self.level = level.min(self.capacity());
+        u64::try_from((level - self.level) / SECOND_NS).unwrap_or(u64::MAX)
     }
 
     /// Whether bytes may be taken.

@@ -8,10 +8,14 @@ use crate::{
     limiter::Core,
     queue::{Portions, Queue, Slice, Waiter},
     tier::Tier,
+    window::Window,
 };
 
 /// One in so many bytes goes to each tier that has a share, however urgent the others are.
 const GUARANTEED_SHARE: u64 = 20;
+
+/// How often the granting task checks whether a closed window has to grow.
+const WINDOW_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Bytes, and who waits for them.
 #[derive(Debug)]
@@ -19,6 +23,10 @@ pub(crate) struct State {
     pub(crate) bandwidth: Bandwidth,
     shares: [Share; 2],
     pub(crate) queue: Queue,
+    /// For the tiers that leave headroom.
+    pub(crate) window: Window,
+    /// Whether somebody was waiting for the window after the last grant.
+    window_was_closed: bool,
     /// A task grants what they wait for.
     pub(crate) is_driven: bool,
     /// What tests ask about.
@@ -51,6 +59,8 @@ impl State {
                 bucket: Bucket::new(rate.map(share), BURST, now),
             }),
             queue: Queue::default(),
+            window: Window::new(rate),
+            window_was_closed: false,
             is_driven: false,
             #[cfg(test)]
             seen: Seen::default(),
@@ -59,15 +69,20 @@ impl State {
 
     pub(crate) fn set_rate(&mut self, rate: Option<u64>, now: Duration) {
         self.bandwidth.set_rate(rate, now);
+        self.window.set_rate(rate);
         for of_tier in &mut self.shares {
             of_tier.bucket.set_rate(rate.map(share), now);
         }
     }
 
+    /// Adds what has gathered since, and adjusts the window.
     pub(crate) fn fill(&mut self, now: Duration) {
-        self.bandwidth.fill(now);
+        let lost = self.bandwidth.fill(now);
+        if self.waits_for_window() {
+            self.window.grow(lost);
+        }
         for of_tier in &mut self.shares {
-            of_tier.bucket.fill(now);
+            let _lost = of_tier.bucket.fill(now);
         }
     }
 
@@ -75,7 +90,10 @@ impl State {
     pub(crate) fn take_now(&mut self, tier: Tier, bytes: u64, now: Duration) -> u64 {
         self.fill(now);
         let mut left = bytes;
-        let is_next = !self.queue.waits_ahead_of(tier);
+        // Whoever waits for the window has it first.
+        let may_begin =
+            !tier.leaves_headroom() || (self.window.is_open() && !self.window_was_closed);
+        let is_next = may_begin && !self.queue.waits_ahead_of(tier);
         while left > 0 && is_next && self.bandwidth.of(tier).is_open() {
             let slice = if self.bandwidth.rate().is_none() {
                 left
@@ -99,39 +117,71 @@ impl State {
             self.seen.taken.push((now, slice.bytes));
             complete.extend(slice.complete);
         }
+        self.window_was_closed = self.waits_for_window();
         complete
     }
 
-    /// Grants a slice to the most urgent, else to one whose tier has some of its share left.
+    /// Grants a slice to the most urgent, else to one whose tier has some of its share left. Shares do
+    /// not wait for the window where bandwidth is short: it cannot grow then.
     fn grant_slice(&mut self) -> Option<Slice> {
-        let Self {
-            bandwidth,
-            shares,
-            queue,
-            ..
-        } = self;
-        // Turns are equally long whatever they are granted from, so that flows are equal.
-        let turn = bandwidth.turn();
-        let first = queue.first()?;
-        let bucket = bandwidth.of(first);
-        if bucket.is_open() {
-            let slice = bucket.slice();
-            let granted = queue.grant(first, Portions { slice, turn })?;
-            bandwidth.take(first, granted.bytes);
-            return Some(granted);
+        let first = self.queue.first()?;
+        let bucket = self.bandwidth.of(first);
+        if !bucket.is_open() {
+            return self.grant_share(|_| true);
         }
-        let owed = |share: &&mut Share| share.bucket.is_open() && queue.waits(share.tier);
-        let share = shares.iter_mut().find(owed)?;
-        let slice = share.bucket.slice();
-        let granted = queue.grant(share.tier, Portions { slice, turn })?;
-        share.bucket.take(granted.bytes);
-        bandwidth.charge(granted.bytes);
+        if first.leaves_headroom() {
+            if !self.window.is_open() {
+                return None;
+            }
+            // Otherwise the most urgent would fill the window each time it opens.
+            if self.window_was_closed
+                && let Some(granted) = self.grant_share(|tier| tier > first)
+            {
+                return Some(granted);
+            }
+        }
+        let bucket = self.bandwidth.of(first);
+        let portions = Portions {
+            slice: bucket.slice(),
+            turn: self.bandwidth.turn(),
+        };
+        let granted = self.queue.grant(first, portions)?;
+        self.bandwidth.take(first, granted.bytes);
+        self.window.begin(granted.in_flight());
         Some(granted)
+    }
+
+    /// Grants a slice to one whose tier is among these and has some of its share left.
+    fn grant_share(&mut self, of: impl Fn(Tier) -> bool) -> Option<Slice> {
+        let queue = &mut self.queue;
+        let owed = |share: &&mut Share| {
+            of(share.tier) && share.bucket.is_open() && queue.waits(share.tier)
+        };
+        let share = self.shares.iter_mut().find(owed)?;
+        // Turns are equally long whatever they are granted from, so that flows are equal.
+        let portions = Portions {
+            slice: share.bucket.slice(),
+            turn: self.bandwidth.turn(),
+        };
+        let granted = queue.grant(share.tier, portions)?;
+        share.bucket.take(granted.bytes);
+        self.bandwidth.charge(granted.bytes);
+        self.window.begin(granted.in_flight());
+        Some(granted)
+    }
+
+    /// Whether the window holds back those who wait.
+    fn waits_for_window(&self) -> bool {
+        let first = self.queue.first();
+        !self.window.is_open() && first.is_some_and(Tier::leaves_headroom)
     }
 
     /// How long until something may be granted to those who wait; nothing where nobody does.
     fn wait(&self) -> Option<Duration> {
         let first = self.queue.first()?;
+        if self.waits_for_window() && self.bandwidth.of(first).is_open() {
+            return Some(WINDOW_CHECK_INTERVAL);
+        }
         let owed = self.shares.iter();
         let owed = owed.filter(|share| self.queue.waits(share.tier));
         let waits = owed.map(|share| share.bucket.wait());
@@ -169,12 +219,12 @@ fn grant_due(core: &Core) -> Option<Duration> {
     let wait = state.wait();
     state.is_driven = wait.is_some();
     drop(state);
-    let in_vain: u64 = complete
+    let in_vain: Vec<_> = complete
         .into_iter()
         .filter_map(|waiter| waiter.wake().err())
-        .sum();
-    if in_vain > 0 {
-        core.give_back(in_vain);
+        .collect();
+    for granted in in_vain {
+        core.give_back(granted);
     }
     wait
 }

@@ -15,9 +15,12 @@
 //!   they hold memory and a client meanwhile and could otherwise wait forever while more urgent
 //!   tiers take everything; and compaction, because without it every other read becomes more
 //!   expensive.
+//! - Of reads ([`Limiter::acquire_in_flight`]) no more are in flight than the rate needs, so that what
+//!   is urgent shares the network with few of them.
 //!
 //! Each waiter is woken once, when all of its bytes are granted. One task sleeps until the next
-//! grant is due, however many wait; without waiters there is neither a task nor a timer.
+//! grant is due, or some milliseconds while too much is in flight, however many wait; without
+//! waiters there is neither a task nor a timer.
 //!
 //! A [`Network`] is both directions of a machine. A [`Pacer`] is simpler: it paces one kind of
 //! traffic, without tiers.
@@ -31,9 +34,10 @@ mod network;
 mod pacer;
 mod queue;
 mod tier;
+mod window;
 
 pub use self::metrics::{LimiterMetrics, TierMetrics};
-pub use limiter::Limiter;
+pub use limiter::{InFlight, Limiter};
 pub use network::{LimiterMode, Network, NetworkConfig, UnknownLimiterMode};
 pub use pacer::Pacer;
 pub use tier::Tier;

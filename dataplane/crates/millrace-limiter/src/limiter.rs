@@ -17,7 +17,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::{
     driver::{State, drive},
     metrics::{LimiterMetrics, Metrics},
-    queue::Ticket,
+    queue::{Ticket, Unused},
     tier::Tier,
 };
 
@@ -82,21 +82,41 @@ impl Limiter {
     }
 
     /// Waits until `bytes` may move. Those who wait in a tier take turns by `flow`, whose own
-    /// requests are granted in order. The most urgent tier does not wait: see [`Limiter::charge`].
+    /// requests are granted in order. The tiers that leave headroom also wait while too many of the bytes
+    /// of [`Limiter::acquire_in_flight`] are in flight. The most urgent tier does not wait: see [`Limiter::charge`].
     ///
     /// Dropping the future gives the place up, and the bytes that were granted. Waiters are the
     /// callers' own tasks: the callers bound how many there are. Must run in a Tokio runtime
     /// with timers.
     pub async fn acquire_for(&self, tier: Tier, flow: u64, bytes: u64) {
+        self.acquire_as(tier, flow, bytes, false).await;
+    }
+
+    /// Like [`Limiter::acquire_for`], for reads: bounds the bytes in flight, in the tiers that leave
+    /// headroom. They are in flight until the guard is dropped. A caller that waited for further bytes while it
+    /// holds one might wait for itself.
+    pub async fn acquire_in_flight(&self, tier: Tier, flow: u64, bytes: u64) -> InFlight {
+        let is_read = tier.leaves_headroom() && !self.is_unbounded();
+        self.acquire_as(tier, flow, bytes, is_read).await;
+        let bytes = if is_read { bytes } else { 0 };
+        self.metrics.sent(bytes);
+        InFlight {
+            limiter: self.clone(),
+            bytes,
+        }
+    }
+
+    async fn acquire_as(&self, tier: Tier, flow: u64, bytes: u64, is_read: bool) {
         if tier.never_waits() {
             return self.charge(tier, bytes);
         }
-        if self.is_unbounded() {
+        // What will be subtracted has to be counted, though the rate may have gone meanwhile.
+        if self.is_unbounded() && !is_read {
             return self.metrics.moved(tier, bytes);
         }
         let since = self.core.clock.now();
         let mut waited = false;
-        while let Some(place) = self.enter(tier, flow, bytes) {
+        while let Some(place) = self.enter(tier, flow, bytes, is_read) {
             waited = true;
             if place.granted().await {
                 break;
@@ -142,13 +162,16 @@ impl Limiter {
     }
 
     /// Takes the bytes if nobody waits who is as urgent, and there are enough; else a place in the queue.
-    fn enter(&self, tier: Tier, flow: u64, bytes: u64) -> Option<Place<'_>> {
-        let (ticket, wait) = Core::enter(&self.core, tier, flow, bytes)?;
+    fn enter(&self, tier: Tier, flow: u64, bytes: u64, is_read: bool) -> Option<Place<'_>> {
+        let (ticket, wait) = Core::enter(&self.core, tier, flow, bytes, is_read)?;
         self.metrics.begins_to_wait(tier);
         Some(Place {
             limiter: self,
             ticket,
-            bytes,
+            all: Unused {
+                bytes,
+                in_flight: if is_read { bytes } else { 0 },
+            },
             wait,
             left: false,
         })
@@ -226,16 +249,20 @@ impl Core {
         tier: Tier,
         flow: u64,
         bytes: u64,
+        is_read: bool,
     ) -> Option<(Ticket, oneshot::Receiver<()>)> {
         let now = core.clock.now();
         let mut state = core.state.lock();
         let left = state.take_now(tier, bytes, now);
         if left == 0 {
+            if is_read {
+                state.window.begin(bytes);
+            }
             return None;
         }
         // It may be granted earlier than those who wait already: by its share, or from the headroom.
         let first_of_tier = !state.queue.waits(tier);
-        let place = state.queue.push(tier, flow, (bytes - left, left));
+        let place = state.queue.push(tier, flow, (bytes - left, left), is_read);
         let drives = std::mem::replace(&mut state.is_driven, true);
         drop(state);
         if !drives {
@@ -248,14 +275,46 @@ impl Core {
     }
 
     /// Takes back what was granted to one who did not use it.
-    pub(crate) fn give_back(&self, bytes: u64) {
+    pub(crate) fn give_back(&self, unused: Unused) {
+        self.change(|state| {
+            state.bandwidth.give_back(unused.bytes);
+            state.window.end(unused.in_flight);
+        });
+    }
+
+    /// Makes a change that may allow something to those who wait.
+    fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
-        state.bandwidth.give_back(bytes);
+        change(&mut state);
         let anybody_waits = !state.queue.is_empty();
         drop(state);
-        if bytes > 0 && anybody_waits {
+        if anybody_waits {
             self.changed.notify_one();
         }
+    }
+}
+
+/// Bytes in flight, until it is dropped.
+#[derive(Debug)]
+#[must_use = "the bytes count as received once it is dropped"]
+pub struct InFlight {
+    limiter: Limiter,
+    /// None of those that are not bounded.
+    bytes: u64,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        let Limiter { core, metrics } = &self.limiter;
+        metrics.arrived(self.bytes);
+        let now = core.now();
+        core.change(|state| {
+            state.fill(now);
+            state.window.end(self.bytes);
+        });
     }
 }
 
@@ -263,7 +322,8 @@ impl Core {
 struct Place<'a> {
     limiter: &'a Limiter,
     ticket: Ticket,
-    bytes: u64,
+    /// What it has once everything is granted.
+    all: Unused,
     wait: oneshot::Receiver<()>,
     /// All was granted, or the queue was given up.
     left: bool,
@@ -291,7 +351,10 @@ impl Drop for Place<'_> {
         let nobody_waits = state.queue.is_empty();
         drop(state);
         if let Some(granted) = removed {
-            core.give_back(granted);
+            core.give_back(Unused {
+                bytes: granted,
+                in_flight: 0,
+            });
             if nobody_waits {
                 core.changed.notify_one();
             }
@@ -300,7 +363,7 @@ impl Drop for Place<'_> {
         // All was granted, and nobody was there to see it; or will be, and that fails.
         self.wait.close();
         if self.wait.try_recv().is_ok() {
-            core.give_back(self.bytes);
+            core.give_back(self.all);
         }
     }
 }

@@ -33,11 +33,13 @@ pub struct TierMetrics {
 
 /// Counts of all tiers, and their metrics: `millrace_network_bytes_total`,
 /// `millrace_network_wait_seconds` (of those who had to wait) and `millrace_network_waiting`, each
-/// with `direction` and `tier`, and `millrace_network_baseline_bytes_per_second{direction}`, where
-/// 0 is without bound.
+/// with `direction` and `tier`, `millrace_network_in_flight_bytes{direction}` (of
+/// reads that were granted and have not arrived), and
+/// `millrace_network_baseline_bytes_per_second{direction}`, where 0 is without bound.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     tiers: [TierCounters; Tier::ALL.len()],
+    in_flight: Gauge,
     baseline: Gauge,
 }
 
@@ -57,6 +59,7 @@ impl Metrics {
         let tier = |_| TierCounters::new(Counter::noop(), Histogram::noop(), Gauge::noop());
         Self {
             tiers: Tier::ALL.map(tier),
+            in_flight: Gauge::noop(),
             baseline: Gauge::noop(),
         }
     }
@@ -74,6 +77,7 @@ impl Metrics {
         let labels = [("direction", direction)];
         Self {
             tiers: Tier::ALL.map(tier),
+            in_flight: metrics::gauge!("millrace_network_in_flight_bytes", &labels),
             baseline: metrics::gauge!("millrace_network_baseline_bytes_per_second", &labels),
         }
     }
@@ -101,6 +105,16 @@ impl Metrics {
         let tier = &self.tiers[tier as usize];
         tier.waiting.fetch_sub(1, Ordering::Relaxed);
         tier.waiting_now.decrement(1.0);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.in_flight.increment(bytes as f64);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    pub(crate) fn arrived(&self, bytes: u64) {
+        self.in_flight.decrement(bytes as f64);
     }
 
     pub(crate) fn set_baseline(&self, bytes_per_second: Option<u64>) {

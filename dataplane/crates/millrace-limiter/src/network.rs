@@ -21,7 +21,8 @@ pub enum LimiterMode {
     /// Each has its own, as on machines whose links are full duplex.
     #[default]
     Separate,
-    /// Both draw on one, as where a machine is promised so many bytes whichever way they go.
+    /// Both draw on one, as where a machine is promised so many bytes whichever way they go. What is
+    /// sent in the tiers that leave headroom then also waits while too much of what is read is in flight.
     Shared,
 }
 

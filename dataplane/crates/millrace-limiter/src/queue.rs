@@ -20,6 +20,8 @@ pub(crate) struct Waiter {
     granted: u64,
     /// Those of them that were granted beyond its flow's turn.
     beyond_turn: u64,
+    /// They count as in flight once they are granted.
+    is_read: bool,
     /// Tells that all are.
     all_granted: oneshot::Sender<()>,
 }
@@ -39,6 +41,14 @@ pub(crate) struct Portions {
     pub(crate) slice: u64,
     /// To one flow, in one turn. A started request is always finished, so a turn may exceed this.
     pub(crate) turn: u64,
+}
+
+/// What was granted to one who does not use it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unused {
+    pub(crate) bytes: u64,
+    /// Those of them that count as in flight.
+    pub(crate) in_flight: u64,
 }
 
 /// Bytes that were granted.
@@ -76,13 +86,27 @@ struct Flow {
     owed: u64,
 }
 
+impl Slice {
+    /// The bytes that are in flight from now on.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.complete.as_ref().map_or(0, Waiter::in_flight)
+    }
+}
+
 impl Waiter {
+    /// The bytes that are in flight once all are granted.
+    fn in_flight(&self) -> u64 {
+        if self.is_read { self.granted } else { 0 }
+    }
+
     /// Wakes it.
     ///
     /// # Errors
-    /// It has gone; so many bytes were granted in vain.
-    pub(crate) fn wake(self) -> Result<(), u64> {
-        self.all_granted.send(()).map_err(|()| self.granted)
+    /// It has gone, and uses nothing of what was granted.
+    pub(crate) fn wake(self) -> Result<(), Unused> {
+        let (bytes, in_flight) = (self.granted, self.in_flight());
+        let woken = self.all_granted.send(());
+        woken.map_err(|()| Unused { bytes, in_flight })
     }
 }
 
@@ -115,6 +139,7 @@ impl Queue {
         tier: Tier,
         flow: u64,
         (granted, left): (u64, u64),
+        is_read: bool,
     ) -> (Ticket, oneshot::Receiver<()>) {
         let number = self.next_number;
         self.next_number += 1;
@@ -124,6 +149,7 @@ impl Queue {
             left,
             granted,
             beyond_turn: 0,
+            is_read,
             all_granted,
         };
         self.tiers[tier as usize].push(flow, waiter);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use millrace_limiter::Pacer;
+use millrace_limiter::{InFlight, Pacer};
 use millrace_time::{SharedClock, SharedRandom};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -143,9 +143,14 @@ pub enum GetError {
     },
 }
 
-/// One try of a read that has its share of the network.
+/// One try of a read that has its share of the network: others wait until it is used or dropped.
 #[derive(Debug)]
-pub struct AdmittedRead<'a>(&'a ObjectStorage);
+#[must_use = "others wait for it"]
+pub struct AdmittedRead<'a> {
+    storage: &'a ObjectStorage,
+    /// The bytes are in flight until this is dropped.
+    _in_flight: Option<InFlight>,
+}
 
 impl AdmittedRead<'_> {
     /// Reads like [`ObjectStorage::get_pieces`], but gives up when one try has failed.
@@ -159,7 +164,7 @@ impl AdmittedRead<'_> {
     ) -> Result<Vec<Bytes>, GetError> {
         let Parts {
             measured, timeout, ..
-        } = &*self.0.parts;
+        } = &*self.storage.parts;
         let once = TimedOut::new(Arc::clone(measured), *timeout);
         match once.get_pieces(key, pieces).await {
             Ok(found) => whole(key, pieces, found),
@@ -404,12 +409,16 @@ impl ObjectStorage {
     }
 
     /// Waits for this use's share of the network for one try of a read of `bytes`. While it waits,
-    /// nothing has been asked of the store, and it can be dropped at no cost.
+    /// nothing has been asked of the store, and it can be dropped at no cost. Then read, or drop, at once.
     pub async fn admit_read(&self, bytes: u64) -> AdmittedRead<'_> {
-        if let Some(share) = &self.share {
-            share.admit_in(bytes).await;
+        let in_flight = match &self.share {
+            Some(share) => Some(share.admit_in(bytes).await),
+            None => None,
+        };
+        AdmittedRead {
+            storage: self,
+            _in_flight: in_flight,
         }
-        AdmittedRead(self)
     }
 
     /// What a read that failed has come to.

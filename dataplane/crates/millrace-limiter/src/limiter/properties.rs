@@ -25,19 +25,23 @@ struct Asks {
     flow: u64,
     bytes: u64,
     gives_up_after_ms: Option<u64>,
+    /// What was granted is in flight for so long.
+    in_flight_ms: Option<u64>,
 }
 
 fn asks() -> impl Strategy<Value = Asks> {
     let tier = prop::sample::select(Tier::ALL.to_vec());
     let gives_up = prop::option::weighted(0.3, 0_u64..3_000);
+    let in_flight = prop::option::of(0_u64..200);
     let bytes = prop_oneof![1_u64..200, 1_u64..20_000, Just(200_000_u64)];
-    (0_u64..3_000, tier, 0_u64..4, bytes, gives_up).prop_map(
-        |(after_ms, tier, flow, bytes, gives_up_after_ms)| Asks {
+    (0_u64..3_000, tier, 0_u64..4, bytes, gives_up, in_flight).prop_map(
+        |(after_ms, tier, flow, bytes, gives_up_after_ms, in_flight_ms)| Asks {
             after_ms,
             tier,
             flow,
             bytes,
             gives_up_after_ms,
+            in_flight_ms,
         },
     )
 }
@@ -71,7 +75,7 @@ async fn counting<F: Future>(polls: Arc<AtomicU64>, future: F) -> F::Output {
 }
 
 /// Everybody asks, and the rate changes.
-async fn world(rate: u64, everybody: Vec<Asks>, rates: Vec<(u64, u64)>) -> Came {
+async fn world(rate: u64, everybody: Vec<Asks>, rates: Vec<(u64, Option<u64>)>) -> Came {
     let limiter = Limiter::new(TokioClock::shared(), Some(rate));
     let granted = Arc::new(AtomicU64::new(0));
     let polls = Arc::new(AtomicU64::new(0));
@@ -81,16 +85,31 @@ async fn world(rate: u64, everybody: Vec<Asks>, rates: Vec<(u64, u64)>) -> Came 
         let (granted, polls) = (Arc::clone(&granted), Arc::clone(&polls));
         tasks.push(tokio::spawn(async move {
             sleep(Duration::from_millis(asks.after_ms)).await;
-            let acquire = limiter.acquire_for(asks.tier, asks.flow, asks.bytes);
+            let acquire = async {
+                match asks.in_flight_ms {
+                    None => {
+                        let acquire = limiter.acquire_for(asks.tier, asks.flow, asks.bytes);
+                        acquire.await;
+                        None
+                    }
+                    Some(ms) => {
+                        let acquire = limiter.acquire_in_flight(asks.tier, asks.flow, asks.bytes);
+                        Some((acquire.await, ms))
+                    }
+                }
+            };
             let acquire = counting(polls, acquire);
             let patience_ms = asks.gives_up_after_ms.unwrap_or(1_000_000_000);
             let in_time = timeout(Duration::from_millis(patience_ms), acquire).await;
             granted.fetch_add(u64::from(in_time.is_ok()), Ordering::SeqCst);
+            if let Ok(Some((_in_flight, ms))) = in_time {
+                sleep(Duration::from_millis(ms)).await;
+            }
         }));
     }
     for (after_ms, rate) in rates {
         sleep(Duration::from_millis(after_ms)).await;
-        limiter.set_rate(Some(rate));
+        limiter.set_rate(rate);
     }
     for task in tasks {
         let done = timeout(Duration::from_secs(100_000), task).await;
@@ -103,6 +122,7 @@ async fn world(rate: u64, everybody: Vec<Asks>, rates: Vec<(u64, u64)>) -> Came 
     assert_eq!(waiting, [0; 5]);
     let mut state = limiter.core().state.lock();
     assert!(!state.is_driven, "it waits for nobody");
+    assert_eq!(state.window.in_flight(), 0);
     Came {
         granted: granted.load(Ordering::SeqCst),
         polls: polls.load(Ordering::SeqCst),
@@ -120,7 +140,10 @@ proptest! {
         rate in 20_000_u64..2_000_000,
         mut everybody in prop::collection::vec(asks(), 1..60),
     ) {
-        everybody.iter_mut().for_each(|asks| asks.gives_up_after_ms = None);
+        for asks in &mut everybody {
+            asks.gives_up_after_ms = None;
+            asks.in_flight_ms = None;
+        }
         let asked: u64 = everybody
             .iter()
             .filter(|asks| !asks.tier.never_waits())
@@ -147,7 +170,10 @@ proptest! {
     fn no_wake_up_is_lost_and_none_is_in_vain(
         rate in 500_u64..2_000_000,
         everybody in prop::collection::vec(asks(), 1..100),
-        rates in prop::collection::vec((0_u64..2_000, 500_u64..2_000_000), 0..4),
+        rates in prop::collection::vec(
+            (0_u64..2_000, prop::option::weighted(0.8, 500_u64..2_000_000)),
+            0..4,
+        ),
     ) {
         let patient = everybody.iter().filter(|asks| asks.gives_up_after_ms.is_none()).count();
         let asked = everybody.len() as u64;

@@ -345,6 +345,176 @@ async fn requests_larger_than_a_turn_are_granted_one_after_the_other() {
     }
 }
 
+/// A network with a latency that carries one request after the other, and stops now and then.
+struct Carrier {
+    bytes_per_s: u64,
+    latency: Duration,
+    request_bytes: u64,
+    turn: tokio::sync::Mutex<u64>,
+    in_flight: AtomicU64,
+}
+
+/// What came of five seconds.
+#[derive(Debug)]
+struct Carried {
+    /// MiB by tier.
+    mib: [u64; 5],
+    /// Requests in flight, times a hundred, on average.
+    in_flight_percent: u64,
+}
+
+impl Carrier {
+    const STOPS_EACH: u64 = 300;
+    const STOP: Duration = Duration::from_millis(50);
+
+    async fn carry(&self) {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        sleep(self.latency).await;
+        let mut turn = self.turn.lock().await;
+        *turn += 1;
+        if turn.is_multiple_of(Self::STOPS_EACH) {
+            sleep(Self::STOP).await;
+        }
+        let micros = self.request_bytes * 1_000_000 / self.bytes_per_s;
+        sleep(Duration::from_micros(micros)).await;
+        drop(turn);
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn new(bytes_per_s: u64, latency_ms: u64, request_bytes: u64) -> Arc<Self> {
+        Arc::new(Self {
+            bytes_per_s,
+            latency: Duration::from_millis(latency_ms),
+            request_bytes,
+            turn: tokio::sync::Mutex::default(),
+            in_flight: AtomicU64::new(0),
+        })
+    }
+
+    /// Readers that always want more, for some time before it is counted.
+    async fn run(self: Arc<Self>, limiter: &Limiter, readers: &[Tier]) -> Carried {
+        let carrier = self;
+        let bytes = carrier.request_bytes;
+        let counts: Arc<[AtomicU64; 5]> = Arc::default();
+        let mut tasks = JoinSet::new();
+        for (flow, &tier) in (0..).zip(readers) {
+            let (limiter, carrier) = (limiter.clone(), Arc::clone(&carrier));
+            let counts = Arc::clone(&counts);
+            tasks.spawn(async move {
+                loop {
+                    let in_flight = limiter.acquire_in_flight(tier, flow, bytes).await;
+                    carrier.carry().await;
+                    counts[tier as usize].fetch_add(bytes, Ordering::SeqCst);
+                    drop(in_flight);
+                }
+            });
+        }
+        let count = || [0, 1, 2, 3, 4].map(|tier: usize| counts[tier].load(Ordering::SeqCst));
+        sleep(Duration::from_secs(60)).await;
+        let before = count();
+        let mut in_flight_percent = 0;
+        for _ in 0..5_000 {
+            sleep(Duration::from_millis(1)).await;
+            in_flight_percent += carrier.in_flight.load(Ordering::SeqCst);
+        }
+        let mut mib = count();
+        for (mib, before) in mib.iter_mut().zip(before) {
+            *mib = (*mib - before) / MIB;
+        }
+        Carried {
+            mib,
+            in_flight_percent: in_flight_percent / 50,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_requests_are_in_flight_than_the_rate_needs() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(100 * MIB));
+    let carried = Carrier::new(111 * MIB, 1, MIB)
+        .run(&limiter, &[Tier::CatchUpMiss; 16])
+        .await;
+    // Of 475 MiB, of which the window costs a twentieth at most; without it, 168 % are in flight.
+    assert!(
+        carried.mib[Tier::CatchUpMiss as usize] >= 449,
+        "{carried:?}"
+    );
+    assert!(carried.in_flight_percent <= 130, "{carried:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_latency_costs_a_twentieth_of_the_bandwidth_at_most() {
+    for latency_ms in [30, 100] {
+        let limiter = Limiter::new(TokioClock::shared(), Some(100 * MIB));
+        let readers = [Tier::CatchUpMiss; 16];
+        let carried = Carrier::new(500 * MIB, latency_ms, MIB)
+            .run(&limiter, &readers)
+            .await;
+        let mib = carried.mib[Tier::CatchUpMiss as usize];
+        // Of 475 MiB.
+        assert!(mib >= 449, "{latency_ms} ms: {carried:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_network_slower_than_the_rate_is_used_fully_and_compaction_has_its_share() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(100 * MIB));
+    // More misses than the widest window has room for.
+    let mut readers = [Tier::CatchUpMiss; 3_200];
+    readers[2_400..].fill(Tier::Compaction);
+    let carrier = Carrier::new(64 * MIB, 1, 64 * KIB);
+    let Carried { mib, .. } = carrier.run(&limiter, &readers).await;
+    let compaction = mib[Tier::Compaction as usize];
+    let all = compaction + mib[Tier::CatchUpMiss as usize];
+    // The network carries 64 KiB in 1 ms, and stops for a seventh of the time.
+    assert!(all >= 260, "{mib:?}");
+    assert!(compaction >= all / 20, "{mib:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shares_are_kept_where_producers_take_all_and_reads_take_long() {
+    let limiter = Limiter::new(TokioClock::shared(), Some(100 * MIB));
+    let producers = {
+        let limiter = limiter.clone();
+        tokio::spawn(async move {
+            loop {
+                limiter.charge(Tier::WalUpload, 2 * MIB);
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+    };
+    let mut readers = [Tier::CatchUpMiss; 64];
+    readers[32..].fill(Tier::Compaction);
+    let Carried { mib, .. } = Carrier::new(500 * MIB, 100, 64 * KIB)
+        .run(&limiter, &readers)
+        .await;
+    producers.abort();
+    // A twentieth each, for five seconds.
+    for tier in [Tier::CatchUpMiss, Tier::Compaction] {
+        assert!(mib[tier as usize] >= 23, "{mib:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_urgent_read_does_not_wait_for_what_is_in_flight() {
+    let clock = TokioClock::shared();
+    let limiter = Limiter::new(clock.clone(), Some(10 * MIB));
+    let in_flight = limiter
+        .acquire_in_flight(Tier::CatchUpMiss, 0, 5 * MIB)
+        .await;
+    let waits = tokio::spawn({
+        let limiter = limiter.clone();
+        async move { limiter.acquire_in_flight(Tier::CatchUpMiss, 0, MIB).await }
+    });
+    sleep(Duration::from_millis(500)).await;
+    let since = clock.now();
+    limiter.acquire(Tier::TailRead, MIB / 2).await;
+    assert_eq!(clock.now(), since);
+    assert_eq!(limiter.waiting(), 1);
+    drop(in_flight);
+    drop(waits.await.expect("no panic"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_leaves_the_turn_to_the_next() {
     let clock = TokioClock::shared();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use millrace_limiter::{Limiter, Network, Tier};
+use millrace_limiter::{InFlight, Limiter, Network, Tier};
 
 use super::{Body, Bucket, BucketError, BucketLayer, PartSlot, PartTag, UploadId, span};
 use crate::ObjectKey;
@@ -34,9 +34,10 @@ impl NetworkShare {
         }
     }
 
-    /// Waits until `bytes` may be read.
-    pub(crate) async fn admit_in(&self, bytes: u64) {
-        self.ingress.acquire_for(self.tier, self.flow, bytes).await;
+    /// Waits until `bytes` may be read. Keep the guard until they are.
+    pub(crate) async fn admit_in(&self, bytes: u64) -> InFlight {
+        let ingress = &self.ingress;
+        ingress.acquire_in_flight(self.tier, self.flow, bytes).await
     }
 
     /// Waits until `bytes` may be written.
@@ -56,6 +57,13 @@ pub(crate) struct Limited<B> {
 impl<B: Bucket> Limited<B> {
     pub(crate) fn new(inner: B, share: Option<NetworkShare>) -> Self {
         Self { inner, share }
+    }
+
+    async fn admit_in(&self, bytes: u64) -> Option<InFlight> {
+        match &self.share {
+            Some(share) => Some(share.admit_in(bytes).await),
+            None => None,
+        }
     }
 }
 
@@ -92,17 +100,13 @@ impl<B: Bucket> BucketLayer for Limited<B> {
         key: &ObjectKey,
         pieces: &[Range<u64>],
     ) -> Result<Vec<Bytes>, BucketError> {
-        if let Some(share) = &self.share {
-            let asked = span(pieces);
-            share.admit_in(asked.end - asked.start).await;
-        }
+        let asked = span(pieces);
+        let _in_flight = self.admit_in(asked.end - asked.start).await;
         self.inner.get_pieces(key, pieces).await
     }
 
     async fn get(&self, key: &ObjectKey, range: Range<u64>) -> Result<Bytes, BucketError> {
-        if let Some(share) = &self.share {
-            share.admit_in(range.end.saturating_sub(range.start)).await;
-        }
+        let _in_flight = self.admit_in(range.end.saturating_sub(range.start)).await;
         self.inner.get(key, range).await
     }
 }
