@@ -2,8 +2,10 @@
 //! and its bucket passes one of two directions.
 //!
 //! A direction carries one frame after the other. Connections that are sending take turns, a frame each, as in
-//! a fair queue: a frame waits for one of each connection that is sending. A connection hands in a piece of
-//! many frames at a time, which arrives when its last frame has. What is not carried yet waits in the sockets.
+//! a fair queue: a frame waits for one of each connection that is sending. A connection hands in
+//! pieces of many frames, each of which arrives when its last frame has. The next piece is handed in
+//! while one is carried, so that a connection that sends alone gets the whole bandwidth. What is not
+//! handed in yet waits in the sockets.
 
 use std::{
     collections::VecDeque,
@@ -12,12 +14,14 @@ use std::{
     num::NonZeroU64,
     sync::{
         LazyLock,
+        atomic::{AtomicU64, Ordering},
         mpsc::{self, Receiver, Sender},
     },
     thread,
     time::Duration,
 };
 
+use bytes::BytesMut;
 use millrace_time::{SharedClock, SystemClock};
 use rustix::thread::set_current_timer_slack;
 use tokio::{
@@ -27,13 +31,15 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     runtime::{Builder, Runtime},
-    sync::oneshot,
+    sync::{mpsc as queue, oneshot},
 };
 
 use crate::{machine::pause, priority::raise_priority};
 
 /// Bytes that a connection hands in at once.
 const PIECE_BYTES: usize = 64 * 1024;
+/// Pieces of a connection that wait while another one is carried or delivered.
+const PIECES_WAITING: usize = 1;
 /// Bytes that a connection sends before others have their turn: a frame between machines of one AWS network.
 const FRAME_BYTES: usize = 9_001;
 /// A sleep may end so late without a loss of bandwidth.
@@ -51,17 +57,24 @@ pub struct ShapedLink {
     _runtime: Runtime,
 }
 
-/// Frames of a connection that are to be carried.
+/// Frames that are to be carried.
 #[derive(Debug)]
 struct Piece {
     bytes_left: usize,
     arrived: oneshot::Sender<()>,
 }
 
+/// Pieces of one connection, in order.
+#[derive(Debug)]
+struct Sending {
+    connection: u64,
+    pieces: VecDeque<Piece>,
+}
+
 /// Its thread ends when all connections have.
 #[derive(Debug, Clone)]
 struct Direction {
-    pieces: Sender<Piece>,
+    pieces: Sender<(u64, Piece)>,
 }
 
 impl Direction {
@@ -78,18 +91,31 @@ impl Direction {
         Ok(Self { pieces })
     }
 
-    async fn carry(&self, bytes: usize) -> io::Result<()> {
+    /// Tells when so many bytes of a connection have been carried.
+    fn hand_in(&self, connection: u64, bytes: usize) -> io::Result<oneshot::Receiver<()>> {
         let (arrived, arrival) = oneshot::channel();
         let piece = Piece {
             bytes_left: bytes,
             arrived,
         };
-        self.pieces.send(piece).map_err(io::Error::other)?;
-        arrival.await.map_err(io::Error::other)
+        let handed_in = self.pieces.send((connection, piece));
+        handed_in.map_err(io::Error::other)?;
+        Ok(arrival)
     }
 }
 
-fn carry_all(handed_in: &Receiver<Piece>, bytes_per_s: f64) {
+/// Puts a piece behind those of its connection.
+fn append(sending: &mut VecDeque<Sending>, (connection, piece): (u64, Piece)) {
+    match sending.iter_mut().find(|one| one.connection == connection) {
+        Some(one) => one.pieces.push_back(piece),
+        None => sending.push_back(Sending {
+            connection,
+            pieces: VecDeque::from([piece]),
+        }),
+    }
+}
+
+fn carry_all(handed_in: &Receiver<(u64, Piece)>, bytes_per_s: f64) {
     let mut sending = VecDeque::new();
     // When everything so far is carried.
     let mut free_at = CLOCK.now();
@@ -98,11 +124,16 @@ fn carry_all(handed_in: &Receiver<Piece>, bytes_per_s: f64) {
             let Ok(piece) = handed_in.recv() else {
                 return;
             };
-            sending.push_back(piece);
+            append(&mut sending, piece);
             free_at = free_at.max(CLOCK.now());
         }
-        sending.extend(handed_in.try_iter());
-        let Some(mut piece) = sending.pop_front() else {
+        for piece in handed_in.try_iter() {
+            append(&mut sending, piece);
+        }
+        let Some(mut turn) = sending.pop_front() else {
+            continue;
+        };
+        let Some(piece) = turn.pieces.front_mut() else {
             continue;
         };
         let frame = piece.bytes_left.min(FRAME_BYTES);
@@ -115,11 +146,14 @@ fn carry_all(handed_in: &Receiver<Piece>, bytes_per_s: f64) {
             pause(wait);
         }
         piece.bytes_left -= frame;
-        if piece.bytes_left > 0 {
-            sending.push_back(piece);
-        } else {
+        if piece.bytes_left == 0
+            && let Some(carried) = turn.pieces.pop_front()
+        {
             // A connection that has ended waits for nothing.
-            let _ = piece.arrived.send(());
+            let _ = carried.arrived.send(());
+        }
+        if !turn.pieces.is_empty() {
+            sending.push_back(turn);
         }
     }
 }
@@ -190,15 +224,28 @@ async fn copy(
     mut to: OwnedWriteHalf,
     direction: &Direction,
 ) -> io::Result<()> {
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        let read = from.read(&mut piece).await?;
-        if read == 0 {
-            return to.shutdown().await;
+    static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+    let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+    let (handed_in, mut carried) = queue::channel::<(BytesMut, _)>(PIECES_WAITING);
+    let reading = async move {
+        while let Ok(place) = handed_in.reserve().await {
+            let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+            if from.read_buf(&mut piece).await? == 0 {
+                break;
+            }
+            let arrival = direction.hand_in(connection, piece.len())?;
+            place.send((piece, arrival));
         }
-        direction.carry(read).await?;
-        to.write_all(&piece[..read]).await?;
-    }
+        Ok(())
+    };
+    let writing = async move {
+        while let Some((piece, arrival)) = carried.recv().await {
+            arrival.await.map_err(io::Error::other)?;
+            to.write_all(&piece).await?;
+        }
+        to.shutdown().await
+    };
+    tokio::try_join!(reading, writing).map(|((), ())| ())
 }
 
 #[cfg(test)]
@@ -236,22 +283,29 @@ mod tests {
     }
 
     #[test]
+    fn two_pieces_do_not_give_a_connection_two_turns() {
+        let piece = || Piece {
+            bytes_left: 1,
+            arrived: oneshot::channel().0,
+        };
+        let mut sending = VecDeque::new();
+        for connection in [1, 1, 2] {
+            append(&mut sending, (connection, piece()));
+        }
+        let pieces: Vec<_> = sending.iter().map(|one| one.pieces.len()).collect();
+        assert_eq!(pieces, [2, 1]);
+    }
+
+    #[test]
     fn a_message_waits_for_a_frame_of_each_other_sender() {
         const BYTES_PER_S: f64 = 100_000.0;
         let (pieces, handed_in) = mpsc::channel();
-        let piece = |bytes_left| {
-            let (arrived, arrival) = oneshot::channel();
-            pieces
-                .send(Piece {
-                    bytes_left,
-                    arrived,
-                })
-                .expect("open");
-            arrival
-        };
-        let mut bulk = piece(100_000);
-        let message = piece(100);
-        drop(pieces);
+        let direction = Direction { pieces };
+        let hand_in = |connection, bytes| direction.hand_in(connection, bytes).expect("open");
+        let mut bulk = hand_in(1, 50_000);
+        let rest = hand_in(1, 50_000);
+        let message = hand_in(2, 100);
+        drop(direction);
         let started = CLOCK.now();
         let carrying = thread::spawn(move || carry_all(&handed_in, BYTES_PER_S));
         message.blocking_recv().expect("carried");
@@ -259,6 +313,7 @@ mod tests {
         // One frame takes 90 ms, all of them a second.
         assert!(CLOCK.now() - started >= Duration::from_millis(89));
         bulk.blocking_recv().expect("carried");
+        rest.blocking_recv().expect("carried");
         assert!(CLOCK.now() - started >= Duration::from_millis(990));
         carrying.join().expect("no panic");
     }
