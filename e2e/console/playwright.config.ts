@@ -18,7 +18,9 @@ export default defineConfig({
   expect: { timeout: 15_000 },
   use: {
     viewport: { width: 1360, height: 860 },
-    trace: "retain-on-first-failure",
+    // Screenshots of each step take longer than the steps; the failed page's is enough.
+    screenshot: "only-on-failure",
+    trace: { mode: "retain-on-first-failure", screenshots: false },
     launchOptions: {
       ...(chromium ? { executablePath: chromium } : {}),
       args: [

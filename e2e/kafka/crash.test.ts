@@ -19,7 +19,7 @@ import {
 import { runLines } from "./clients/client.ts";
 import { kafkaTool } from "./clients/java.ts";
 
-const KILLS = Number(process.env.MILLRACE_E2E_KILLS ?? 20);
+const KILLS = Number(process.env.MILLRACE_E2E_KILLS ?? 12);
 const PARTITIONS = 4;
 /** Records a second: enough that many are in flight at each kill. */
 const THROUGHPUT = 2_000;

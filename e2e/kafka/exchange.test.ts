@@ -15,7 +15,7 @@ import { librdkafka } from "./clients/kcat.ts";
 import { consoleProgram, millrace } from "./clients/millrace.ts";
 import { node } from "./clients/node.ts";
 
-const RECORDS = Number(process.env.MILLRACE_E2E_RECORDS ?? 50_000);
+const RECORDS = Number(process.env.MILLRACE_E2E_RECORDS ?? 20_000);
 const RECORD_BYTES = 1_024;
 const PARTITIONS = 8;
 const SEQUENCE_DIGITS = 8;

@@ -17,7 +17,7 @@ usage: npm run bench:catchup -- [--quick] [--rounds N] [--only PROFILE]… [--js
                                  side_by_side_lru, tenth, no_limiter, pinned, network_bound,
                                  network_bound_no_limiter or kafka_tiered_local_folder (needs a
                                  JDK 17 with Maven); may be repeated.
-                                 Profiles that depend on another's result need main, too
+                                 tenth and network_bound* need --only main before them
   --json FILE                    also writes the results to this file; README.md lists the keys
   --profile DIR                  in which stage the broker spends its CPU time in the main profile; needs
                                  perf; stacks and flame graphs go to this folder
@@ -181,6 +181,13 @@ impl Options {
         if options.profiles.is_empty() {
             options.profiles = ProfileKey::ALL.into();
         }
+        let mut before_main = options
+            .profiles
+            .iter()
+            .take_while(|&&profile| profile != ProfileKey::Main);
+        if let Some(profile) = before_main.find(|profile| profile.needs_main()) {
+            return Err(format!("{} needs --only main before it", profile.name()));
+        }
         Ok(Some(options))
     }
 
@@ -274,7 +281,7 @@ mod tests {
 
     #[test]
     fn values_are_read_and_what_is_wrong_is_refused() {
-        let line = "--topics 2 --fetch-max-wait-ms 250 --block-cache 16 --link 100 --only tenth \
+        let line = "--topics 2 --fetch-max-wait-ms 250 --block-cache 16 --link 100 --only main --only tenth \
                     --broker-config a=b --broker-config c=d";
         let options_read = options(line).expect("legal");
         assert_eq!(options_read.load.topics, 2);
@@ -288,6 +295,8 @@ mod tests {
             "--only nothing",
             "--fast 1",
             "--link x",
+            "--only network_bound",
+            "--only tenth --only main",
         ] {
             assert!(options(wrong).is_err(), "{wrong}");
         }

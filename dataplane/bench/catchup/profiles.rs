@@ -124,6 +124,11 @@ impl ProfileKey {
         matches!(self, Self::NetworkBound | Self::NetworkBoundNoLimiter)
     }
 
+    /// Whether its baselines depend on what the main profile reached.
+    pub(crate) fn needs_main(self) -> bool {
+        self == Self::Tenth || self.is_network_bound()
+    }
+
     /// Whether it is about what producers notice.
     fn compares_producers(self) -> bool {
         let is_main = matches!(self, Self::Main | Self::Tenth | Self::NoLimiter);
@@ -303,7 +308,7 @@ impl<'a> Bench<'a> {
         let main = self
             .report
             .median(ProfileKey::Main, What::CatchUp, "mib_per_s");
-        let main = main.ok_or("this profile needs main")?;
+        let main = main.ok_or("the main profile has no result")?;
         Ok((main * MIB / part) as u64)
     }
 

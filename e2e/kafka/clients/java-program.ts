@@ -1,12 +1,18 @@
 /** Programs that run in a JVM of their own beside a test or a drill. */
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const LOG_MAX = 8_000;
 const END_SECONDS_MAX = 180;
 const MACHINE = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+
+/** Classes of source files, which `java` would compile at each start; each in a folder named by its content. */
+const CLASSES = join(import.meta.dirname, "../../../node_modules/.cache/millrace-java");
 
 export interface JavaOptions {
   jars: string;
@@ -24,7 +30,10 @@ export class JavaProgram {
 
   constructor(name: string, { jars, program, args = [], env = {} }: JavaOptions) {
     this.#name = name;
-    this.#child = spawn("java", [...MACHINE, "-cp", `${jars}/*`, program, ...args], {
+    const isSource = program.endsWith(".java");
+    const classPath = isSource ? `${jars}/*:${classesOf(program, jars)}` : `${jars}/*`;
+    const mainClass = isSource ? basename(program, ".java") : program;
+    this.#child = spawn("java", [...MACHINE, "-cp", classPath, mainClass, ...args], {
       env: { ...process.env, ...env },
     });
     createInterface({ input: this.#child.stdout }).on("line", (line) => this.lines.push(line));
@@ -74,4 +83,20 @@ export class JavaProgram {
     if (!this.#isOver) await once(this.#child, "close");
     clearTimeout(timer);
   }
+}
+
+/** The folder with the classes of the source file, which is compiled if it is new. */
+function classesOf(source: string, jars: string): string {
+  const content = createHash("sha256").update(jars).update(readFileSync(source)).digest("hex");
+  const folder = join(CLASSES, content.slice(0, 16));
+  if (existsSync(folder)) return folder;
+  const made = `${folder}.${process.pid}`;
+  mkdirSync(made, { recursive: true });
+  try {
+    execFileSync("javac", ["-proc:none", "-d", made, "-cp", `${jars}/*`, source]);
+    renameSync(made, folder);
+  } finally {
+    rmSync(made, { recursive: true, force: true });
+  }
+  return folder;
 }

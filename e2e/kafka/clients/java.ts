@@ -3,7 +3,8 @@ import { createReadStream } from "node:fs";
 import { type Client, type RunOptions, runLines } from "./client.ts";
 
 const IDLE_MS_MAX = 30_000;
-const MACHINE = ["-Xmx512M", "-XX:+UseSerialGC"];
+/** Tools end before the C2 compiler pays off. */
+const MACHINE = ["-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
 
 /** Runs one of Kafka's tools by its class name; one that is not among the others by its whole name. */
 export function kafkaTool(tool: string, args: string[], options: RunOptions = {}): Promise<void> {

@@ -16,6 +16,8 @@ const FREE_GIB_MIN = 6;
 /** The oldest Node that runs TypeScript sources as they are. */
 const TYPE_STRIPPING = [22, 18];
 const RUST_MIN = [1, 95];
+/** Enough for compilers on a busy machine. What is left then ignores the signal, and is killed. */
+const GROUP_END_MS_MAX = 3_000;
 
 /** The program in the foreground and, during the first installation, the broker's build. */
 const children = new Set();
@@ -64,6 +66,7 @@ export async function handOver(node, program, args) {
   };
   const file = join(root, "packages/launcher/src", program);
   const code = await foreground(node, [file, ...args], { stdio: "inherit", env });
+  if (askedToStop) await Promise.all([...children].map((child) => child.end));
   // A program that a signal ended before it could handle signals had nothing to stop.
   process.exit(code ?? (askedToStop ? 0 : 1));
 }
@@ -74,12 +77,13 @@ async function foreground(command, args, options) {
   return ended(spawn(command, args, options));
 }
 
-/** Resolves when the child has ended, which gets this process's signals until then. */
-function ended(child, pass = (signal) => child.kill(signal)) {
+/** Resolves when the child, which gets this process's signals until then, has ended, and then `last`. */
+function ended(child, pass = (signal) => child.kill(signal), last = async () => {}) {
   const entry = { pass };
   children.add(entry);
   entry.end = new Promise((resolve) => {
-    const end = (code) => {
+    const end = async (code) => {
+      await last();
       children.delete(entry);
       resolve(code);
     };
@@ -190,11 +194,30 @@ function startDataPlaneBuild(args) {
     build.on("error", () => {});
     return;
   }
-  void ended(build, () => {
+  const pass = () => {
     // From here on somebody waits for it.
     build.ref();
-    process.kill(-build.pid, "SIGTERM");
-  });
+    signalGroup(build.pid, "SIGTERM");
+  };
+  void ended(build, pass, () => groupEnded(build.pid));
+}
+
+/** Compilers end a moment after cargo, which does not wait for them. */
+async function groupEnded(pid) {
+  const until = Date.now() + GROUP_END_MS_MAX;
+  while (signalGroup(pid, 0) && Date.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  signalGroup(pid, "SIGKILL");
+}
+
+/** Sends the signal; false where the group has no process. Signal 0 only asks. */
+function signalGroup(pid, signal) {
+  try {
+    return process.kill(-pid, signal);
+  } catch {
+    return false;
+  }
 }
 
 function nodeForTypeScript() {

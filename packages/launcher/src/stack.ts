@@ -24,12 +24,15 @@ const PS_BYTES_MAX = 64 * 1024 * 1024;
 const LINE_CHARS_MAX = 300;
 const STOP_ORDER = ["console", "api", "worker", "gateway", "PostgreSQL"];
 
-/** @throws Error with the log's end where it does not come up. */
-export async function startStack(brokerProgram: string): Promise<Stack> {
-  const home = join(root, ".millrace-test");
+/**
+ * Several may run at once, each with a name.
+ * @throws Error with the log's end where it does not come up.
+ */
+export async function startStack(name: string, brokerProgram: string): Promise<Stack> {
+  const home = join(root, ".millrace-test", name);
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
-  const log = join(root, "test-results/npm-start.log");
+  const log = join(root, `test-results/npm-start-${name}.log`);
   const sink = openSync(log, "w");
   const child = spawn("npm", ["start"], {
     cwd: root,

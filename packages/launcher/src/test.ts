@@ -1,20 +1,23 @@
 /**
  * `npm test` after the packages are there. Lanes run at once: the data plane compiles, the TypeScript
  * packages start small programs, the AWS stacks wait for an emulator. Integration tests follow as soon as
- * there is a broker; then the kill drill; then everything together, end to end.
+ * there is a broker; then everything together, end to end: clients and Terraform with one product, the browser
+ * with another.
  *
- * Nothing waits for the AWS stacks, which may last into the end-to-end tests, and for clippy, which runs
- * beside those: they leave the processor idle.
+ * Nothing waits for the AWS stacks, the kill drill or clippy: they run beside the end-to-end tests, which leave
+ * processors idle.
  *
  * The last line is `N passed, N failed`, with `, N skipped` where a toolchain is absent.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type AwsTools, awsToolPaths, findAwsTools } from "./aws-tools.ts";
 import { run } from "./command.ts";
+import { busyPercent, type ProcessorTimes, processorTimes } from "./processors.ts";
 import { root } from "./settings.ts";
 import { type Part, partsOf, slowest } from "./slowest.ts";
-import { startStack } from "./stack.ts";
+import { type Stack, startStack } from "./stack.ts";
 import { type Tally, tallyOf } from "./tally.ts";
 import { print } from "./terminal.ts";
 import { findTools, type Tools } from "./tools.ts";
@@ -44,6 +47,8 @@ const LONG_SECONDS_MAX = 2_400;
 const CONCURRENCY = 2;
 /** The longest of these wait for an emulator most of the time, and are to begin at once. */
 const AWS_CONCURRENCY = 4;
+/** On two processors a package's tests run one file at a time, and wait for processes and PostgreSQL. */
+const INTEGRATION_CONCURRENCY = 4;
 /** A plan with the AWS provider takes 10 s of CPU; with less garbage collection it takes 6.5 s. */
 const TERRAFORM_GOGC = "400";
 /** Parts named at the end, so that whoever makes the suite slower sees it. */
@@ -75,6 +80,8 @@ const BROKER: Stage[] = [
 const RUST_TESTS: Stage = {
   name: "Rust tests",
   tasks: ["@millrace/dataplane#test:unit"],
+  // Most tests wait for a disk, a process or a timer.
+  env: { RUST_TEST_THREADS: String(2 * availableParallelism()) },
   secondsMax: LONG_SECONDS_MAX,
 };
 const CLIPPY: Stage = {
@@ -117,13 +124,18 @@ await Promise.all([
   broker.then(() => stage(RUST_TESTS)),
   Promise.all([broker, packages]).then(integration),
 ]);
-await stage(KILLS);
-await Promise.all([aws, stage(CLIPPY), endToEnd(await tools)]);
+const products = await startProducts(await tools);
+await Promise.all([aws, lane([KILLS, CLIPPY]), endToEnd(await tools, products)]);
 finish();
 
 async function integration(): Promise<void> {
   const env = toolPaths(await tools);
-  await stage({ name: "integration tests", tasks: ["test:integration"], env });
+  await stage({
+    name: "integration tests",
+    tasks: ["test:integration"],
+    env,
+    concurrency: INTEGRATION_CONCURRENCY,
+  });
 }
 
 async function awsStacks(): Promise<void> {
@@ -150,7 +162,7 @@ async function lane(stages: Stage[]): Promise<void> {
 
 async function stage(each: Stage): Promise<void> {
   const { name, tasks, env, gate, secondsMax, concurrency, niceness } = each;
-  const from = Date.now();
+  const from = now();
   const { code, output } = await run(
     "nice",
     [
@@ -166,7 +178,14 @@ async function stage(each: Stage): Promise<void> {
     ],
     {
       cwd: root,
-      env: { ...process.env, ...env, TURBO_TELEMETRY_DISABLED: "1", CHECKPOINT_DISABLE: "1" },
+      env: {
+        ...process.env,
+        // Tests start hundreds of processes from the same sources.
+        NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node"),
+        ...env,
+        TURBO_TELEMETRY_DISABLED: "1",
+        CHECKPOINT_DISABLE: "1",
+      },
       title: name,
       secondsMax: secondsMax ?? STAGE_SECONDS_MAX,
     },
@@ -194,55 +213,100 @@ async function stage(each: Stage): Promise<void> {
   }
 }
 
-function count(name: string, tally: Tally, from: number): void {
+/** When something began. */
+interface Moment {
+  ms: number;
+  processors: ProcessorTimes;
+}
+
+function now(): Moment {
+  return { ms: Date.now(), processors: processorTimes() };
+}
+
+function count(name: string, tally: Tally, from: Moment): void {
   total.passed += tally.passed;
   total.failed += tally.failed;
   total.skipped += tally.skipped;
-  const seconds = Math.round((Date.now() - from) / 1_000);
+  const seconds = Math.round((Date.now() - from.ms) / 1_000);
+  const busy = busyPercent(from.processors, processorTimes());
   parts.push({ name, seconds });
   const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : "";
   print(
-    `${tally.failed > 0 ? "✗" : "✓"} ${name}: ${tally.passed} passed, ${tally.failed} failed${skipped} (${seconds} s)`,
+    `${tally.failed > 0 ? "✗" : "✓"} ${name}: ${tally.passed} passed, ${tally.failed} failed${skipped} (${seconds} s, processors ${busy} % busy)`,
   );
 }
 
-/** The product as a user starts it, then real clients and a real browser against it. */
-async function endToEnd(found: AllTools): Promise<void> {
-  for (const reason of found.absent) {
+/** Products that started. */
+interface Products {
+  clients: Stack | undefined;
+  browser: Stack | undefined;
+}
+
+/** One after the other, and while little else runs: free ports are looked for some time before they are taken. */
+async function startProducts({ absent, chromium }: AllTools): Promise<Products> {
+  for (const reason of absent) {
     skips.push(reason);
     total.skipped += 1;
   }
-  const from = Date.now();
-  let stack: Awaited<ReturnType<typeof startStack>>;
+  const clients = await product("clients");
+  return { clients, browser: chromium === undefined ? undefined : await product("browser") };
+}
+
+/** Real clients and a real browser, each against a product of their own: neither waits for the other. */
+async function endToEnd(found: AllTools, { clients, browser }: Products): Promise<void> {
+  await Promise.all([
+    withProduct("clients", clients, found, clientStages(found)),
+    withProduct("browser", browser, found, [
+      { name: "console in a browser", tasks: ["@millrace/e2e#test:console"] },
+    ]),
+  ]);
+}
+
+/** One after the other: each stops and kills parts of the product. */
+function clientStages(found: AllTools): Stage[] {
+  const kafka = { name: "real Kafka clients", tasks: ["@millrace/e2e#test:kafka"] };
+  if (found.terraform === undefined) return [kafka];
+  return [
+    kafka,
+    { name: "Terraform provider", tasks: [`${PROVIDER}#test:terraform`] },
+    { name: "real Terraform", tasks: ["@millrace/e2e#test:terraform"] },
+  ];
+}
+
+/** The product as a user starts it. */
+async function product(name: string): Promise<Stack | undefined> {
+  const from = now();
+  const title = `npm start, ${name}`;
   try {
-    stack = await startStack(brokerProgram);
+    const stack = await startStack(name, brokerProgram);
+    count(title, { passed: 1, failed: 0, skipped: 0 }, from);
+    return stack;
   } catch (error) {
-    failures.push("npm start");
+    failures.push(title);
     console.error(error instanceof Error ? error.message : error);
-    return count("npm start", { passed: 0, failed: 1, skipped: 0 }, from);
+    count(title, { passed: 0, failed: 1, skipped: 0 }, from);
+    return undefined;
   }
-  count("npm start", { passed: 1, failed: 0, skipped: 0 }, from);
+}
+
+/** Runs the stages against the product, if it started, and stops it. */
+async function withProduct(
+  name: string,
+  stack: Stack | undefined,
+  found: AllTools,
+  stages: Stage[],
+): Promise<void> {
+  if (stack === undefined) return;
   const env = { ...toolPaths(found), MILLRACE_E2E_HOME: stack.home };
-  await stage({ name: "real Kafka clients", tasks: ["@millrace/e2e#test:kafka"], env });
-  if (found.terraform !== undefined) {
-    // One after the other: each stops and kills parts of the product.
-    await stage({ name: "Terraform provider", tasks: [`${PROVIDER}#test:terraform`], env });
-    await stage({ name: "real Terraform", tasks: ["@millrace/e2e#test:terraform"], env });
-  }
-  if (found.chromium !== undefined) {
-    await stage({ name: "console in a browser", tasks: ["@millrace/e2e#test:console"], env });
-  }
-  const stopFrom = Date.now();
+  await lane(stages.map((each) => ({ ...each, env })));
+  const from = now();
+  const title = `stop leaves no process, ${name}`;
   const left = await stack.stop();
   if (left.length > 0) {
-    failures.push("stop leaves no process");
+    failures.push(title);
     console.error(`still running after the stop:\n${left.join("\n")}`);
   }
-  count(
-    "stop leaves no process",
-    { passed: left.length ? 0 : 1, failed: left.length ? 1 : 0, skipped: 0 },
-    stopFrom,
-  );
+  count(title, { passed: left.length ? 0 : 1, failed: left.length ? 1 : 0, skipped: 0 }, from);
 }
 
 function toolPaths(found: AllTools): NodeJS.ProcessEnv {

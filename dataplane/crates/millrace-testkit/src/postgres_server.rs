@@ -55,12 +55,12 @@ impl PostgresServer {
     fn start_with(durability: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path().join("data");
-        let of_data = ["-D", data.to_str().expect("UTF-8")];
-        let init = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"];
-        run(
-            "initdb",
-            &[&of_data[..], &init, &["--locale=C.UTF-8"]].concat(),
-        );
+        let copied = Command::new("cp")
+            .arg("-a")
+            .args([&new_data(), &data])
+            .status()
+            .expect("cp starts");
+        assert!(copied.success(), "cp: {copied}");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = free.local_addr().expect("bound").port();
         drop(free);
@@ -237,6 +237,39 @@ fn parent_of(process: i32) -> Option<i32> {
     // The program's name, in brackets, may hold spaces.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The data of a new server, below the build's folder. `initdb` takes longer than most tests, so it runs once for each
+/// version of PostgreSQL.
+fn new_data() -> PathBuf {
+    let said = Command::new(binaries().join("initdb"))
+        .arg("--version")
+        .output()
+        .expect("the program of PostgreSQL starts");
+    assert!(said.status.success(), "initdb: {}", said.status);
+    let version = String::from_utf8_lossy(&said.stdout);
+    let name = version
+        .trim()
+        .replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let kept = build.join(name);
+    if kept.is_dir() {
+        return kept;
+    }
+    fs::create_dir_all(&build).expect("the build's folder");
+    let folder = tempfile::tempdir_in(&build).expect("a folder");
+    let data = folder.path().join("data");
+    let of_data = ["-D", data.to_str().expect("UTF-8")];
+    let init = ["-U", "postgres", "-A", "trust", "-E", "UTF8"];
+    run(
+        "initdb",
+        &[&of_data[..], &init, &["--locale=C.UTF-8"]].concat(),
+    );
+    match fs::rename(&data, &kept) {
+        // Another process was faster, and its folder is as good.
+        Err(_) if kept.is_dir() => kept,
+        renamed => renamed.map(|()| kept).expect("renamed"),
+    }
 }
 
 /// Runs one of the server's programs. PostgreSQL refuses to run as root, so root runs it in a user namespace.

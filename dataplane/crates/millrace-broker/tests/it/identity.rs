@@ -40,6 +40,18 @@ use crate::support::{Home, batch, client, values};
 
 const WAL_BYTES: u64 = 16 << 20;
 
+/// Where the zeros at the end begin. Whole blocks first: a debug build takes long for each byte of a log.
+fn data_end(bytes: &[u8]) -> usize {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let blocks = bytes.chunks(ZEROS.len());
+    let zero = blocks
+        .rev()
+        .take_while(|block| **block == ZEROS[..block.len()]);
+    let end = bytes.len() - zero.map(<[u8]>::len).sum::<usize>();
+    let last = bytes[..end].iter().rposition(|&byte| byte != 0);
+    last.map_or(0, |at| at + 1)
+}
+
 /// Every file of a folder, without the zeros at its end, and its length.
 #[derive(Debug, PartialEq, Eq)]
 struct Image(BTreeMap<PathBuf, (Bytes, u64)>);
@@ -57,10 +69,7 @@ impl Image {
                 } else if path.extension().is_none_or(|kind| kind != "db-shm") {
                     let bytes = fs::read(&path).expect("readable");
                     let len = bytes.len() as u64;
-                    let end = bytes
-                        .iter()
-                        .rposition(|&byte| byte != 0)
-                        .map_or(0, |at| at + 1);
+                    let end = data_end(&bytes);
                     let name = path.strip_prefix(folder).expect("inside").to_owned();
                     files.insert(name, (Bytes::copy_from_slice(&bytes[..end]), len));
                 }
