@@ -22,7 +22,7 @@ import {
  */
 const fixture = apiFixture();
 /** Calls of the random mix. */
-const RANDOM_CALLS = 10_000;
+const RANDOM_CALLS = 4_000;
 
 let ours: Ids;
 let theirs: Ids;

@@ -6,7 +6,7 @@ import { Refused } from "./refused.ts";
 
 const OUTPUT_BYTES_MAX = 64 * 2 ** 20;
 const ENVIRONMENT =
-  /^(PATH|HOME|TMPDIR|LANG|SSL_CERT_FILE|https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY|AWS_[A-Z_]+)$/;
+  /^(PATH|HOME|TMPDIR|LANG|GOGC|SSL_CERT_FILE|https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY|AWS_[A-Z_]+)$/;
 
 /** Terraform in one folder, with this process's AWS credentials. */
 export class TerraformRun {

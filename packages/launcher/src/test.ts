@@ -1,7 +1,7 @@
 /**
  * `npm test` after the packages are there. Lanes run at once: the data plane compiles, the TypeScript
  * packages start small programs, the AWS stacks wait for an emulator. Integration tests follow as soon as
- * there is a broker; then everything together, end to end: clients and Terraform with one product, the browser
+ * there is a broker; then everything together, end to end: Kafka clients with one product, the browser and Terraform
  * with another.
  *
  * Nothing waits for the AWS stacks, the kill drill or clippy: they run beside the end-to-end tests, which leave
@@ -238,38 +238,36 @@ function count(name: string, tally: Tally, from: Moment): void {
 
 /** Products that started. */
 interface Products {
-  clients: Stack | undefined;
-  browser: Stack | undefined;
+  kafka: Stack | undefined;
+  console: Stack | undefined;
 }
 
 /** One after the other, and while little else runs: free ports are looked for some time before they are taken. */
-async function startProducts({ absent, chromium }: AllTools): Promise<Products> {
+async function startProducts({ absent }: AllTools): Promise<Products> {
   for (const reason of absent) {
     skips.push(reason);
     total.skipped += 1;
   }
-  const clients = await product("clients");
-  return { clients, browser: chromium === undefined ? undefined : await product("browser") };
+  return { kafka: await product("kafka"), console: await product("console") };
 }
 
-/** Real clients and a real browser, each against a product of their own: neither waits for the other. */
-async function endToEnd(found: AllTools, { clients, browser }: Products): Promise<void> {
+/** Each product has stages of its own, one after the other: most stop and kill parts of it. */
+async function endToEnd(found: AllTools, started: Products): Promise<void> {
   await Promise.all([
-    withProduct("clients", clients, found, clientStages(found)),
-    withProduct("browser", browser, found, [
-      { name: "console in a browser", tasks: ["@millrace/e2e#test:console"] },
+    withProduct("kafka", started.kafka, found, [
+      { name: "real Kafka clients", tasks: ["@millrace/e2e#test:kafka"] },
     ]),
+    withProduct("console", started.console, found, consoleStages(found)),
   ]);
 }
 
-/** One after the other: each stops and kills parts of the product. */
-function clientStages(found: AllTools): Stage[] {
-  const kafka = { name: "real Kafka clients", tasks: ["@millrace/e2e#test:kafka"] };
-  if (found.terraform === undefined) return [kafka];
+function consoleStages({ chromium, terraform }: AllTools): Stage[] {
+  const browser = { name: "console in a browser", tasks: ["@millrace/e2e#test:console"] };
+  const provider = { name: "Terraform provider", tasks: [`${PROVIDER}#test:terraform`] };
+  const real = { name: "real Terraform", tasks: ["@millrace/e2e#test:terraform"] };
   return [
-    kafka,
-    { name: "Terraform provider", tasks: [`${PROVIDER}#test:terraform`] },
-    { name: "real Terraform", tasks: ["@millrace/e2e#test:terraform"] },
+    ...(chromium === undefined ? [] : [browser]),
+    ...(terraform === undefined ? [] : [provider, real]),
   ];
 }
 

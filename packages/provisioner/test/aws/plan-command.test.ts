@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { deploymentOf } from "../../tools/cluster-file.ts";
 
 const COMMAND = fileURLToPath(new URL("../../tools/aws-plan.ts", import.meta.url));
-const { MILLRACE_TERRAFORM_BIN, MILLRACE_TERRAFORM_MIRROR, PATH } = process.env;
+const { GOGC, MILLRACE_TERRAFORM_BIN, MILLRACE_TERRAFORM_MIRROR, PATH } = process.env;
 const hasTerraform = Boolean(MILLRACE_TERRAFORM_BIN) && Boolean(MILLRACE_TERRAFORM_MIRROR);
 
 const folder = mkdtempSync(join(tmpdir(), "millrace-plan-command-"));
@@ -24,7 +24,7 @@ interface Outcome {
 function run(...args: string[]): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [COMMAND, ...args], {
-      env: { PATH, HOME: folder, MILLRACE_TERRAFORM_BIN, MILLRACE_TERRAFORM_MIRROR },
+      env: { GOGC, PATH, HOME: folder, MILLRACE_TERRAFORM_BIN, MILLRACE_TERRAFORM_MIRROR },
     });
     let [out, err] = ["", ""];
     child.stdout.on("data", (bytes) => (out += bytes));
