@@ -202,8 +202,9 @@ function startDataPlaneBuild(args) {
   void ended(build, pass, () => groupEnded(build.pid));
 }
 
-/** Compilers end a moment after cargo, which does not wait for them. */
+/** After a signal: compilers end a moment after cargo, which does not wait for them. */
 async function groupEnded(pid) {
+  if (!askedToStop) return;
   const until = Date.now() + GROUP_END_MS_MAX;
   while (signalGroup(pid, 0) && Date.now() < until) {
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,7 +1,7 @@
 /**
  * `npm test` after the packages are there. Lanes run at once: the data plane compiles, the TypeScript
  * packages start small programs, the AWS stacks wait for an emulator. Integration tests follow as soon as
- * there is a broker; then everything together, end to end: Kafka clients with one product, the browser and Terraform
+ * there is a broker; then everything together, end to end: Kafka clients with one product, Terraform and the browser
  * with another.
  *
  * Nothing waits for the AWS stacks, the kill drill or clippy: they run beside the end-to-end tests, which leave
@@ -266,8 +266,8 @@ function consoleStages({ chromium, terraform }: AllTools): Stage[] {
   const provider = { name: "Terraform provider", tasks: [`${PROVIDER}#test:terraform`] };
   const real = { name: "real Terraform", tasks: ["@millrace/e2e#test:terraform"] };
   return [
-    ...(chromium === undefined ? [] : [browser]),
     ...(terraform === undefined ? [] : [provider, real]),
+    ...(chromium === undefined ? [] : [browser]),
   ];
 }
 
