@@ -28,7 +28,10 @@ pub(crate) struct Load {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
     pub(crate) produced_mib_per_s: f64,
+    /// With the time in which the group is joined: Kafka waits three seconds for other members.
     pub(crate) consumed_mib_per_s: f64,
+    /// Without.
+    pub(crate) fetched_mib_per_s: f64,
     /// The broker's CPU time.
     pub(crate) produce_cpu_s_per_gib: f64,
     pub(crate) consume_cpu_s_per_gib: f64,
@@ -46,6 +49,7 @@ impl Load {
         Ok(Figures {
             produced_mib_per_s: produced.mib_per_s,
             consumed_mib_per_s: consumed.mib_per_s,
+            fetched_mib_per_s: consumed.fetched_mib_per_s,
             produce_cpu_s_per_gib: per_gib(produce_used),
             consume_cpu_s_per_gib: per_gib(consume_used),
         })

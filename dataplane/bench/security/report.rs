@@ -20,10 +20,11 @@ struct Column {
 }
 
 #[rustfmt::skip]
-const COLUMNS: [Column; 4] = [
+const COLUMNS: [Column; 5] = [
     Column { key: "produced_mib_per_s", digits: 0, value: |run| run.produced_mib_per_s },
     Column { key: "produce_cpu_s_per_gib", digits: 2, value: |run| run.produce_cpu_s_per_gib },
     Column { key: "consumed_mib_per_s", digits: 0, value: |run| run.consumed_mib_per_s },
+    Column { key: "fetched_mib_per_s", digits: 0, value: |run| run.fetched_mib_per_s },
     Column { key: "consume_cpu_s_per_gib", digits: 2, value: |run| run.consume_cpu_s_per_gib },
 ];
 
@@ -135,6 +136,7 @@ mod tests {
         let run = |cpu| Figures {
             produced_mib_per_s: 100.0,
             consumed_mib_per_s: 200.0,
+            fetched_mib_per_s: 300.0,
             produce_cpu_s_per_gib: cpu,
             consume_cpu_s_per_gib: 1.0,
         };
@@ -145,7 +147,7 @@ mod tests {
         let cost = report.cost((Software::Kafka, Variant::Tls), &COLUMNS[1]);
         assert_eq!(cost, Some(2.5));
         let tables = report.tables();
-        assert!(tables.contains("| kafka | tls | 100 | 5.00 (4.00–6.00) | 200 | 1.00 |"));
-        assert!(tables.contains("| kafka | tls | 1.00 | 2.50 | 1.00 | 1.00 |"));
+        assert!(tables.contains("| kafka | tls | 100 | 5.00 (4.00–6.00) | 200 | 300 | 1.00 |"));
+        assert!(tables.contains("| kafka | tls | 1.00 | 2.50 | 1.00 | 1.00 | 1.00 |"));
     }
 }

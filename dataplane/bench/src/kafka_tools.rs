@@ -54,11 +54,13 @@ pub struct Consumed {
     pub records_per_s: f64,
     /// MiB per second.
     pub mib_per_s: f64,
+    /// MiB per second once it had joined.
+    pub fetched_mib_per_s: f64,
 }
 
 impl Consumed {
-    /// Reads the last line, whose columns are start, end, MB, MB/s, records, records/s, and more. Nothing
-    /// where it is none or fewer records came.
+    /// Reads the last line, whose columns are start, end, MB, MB/s, records, records/s, ms of joining and of fetching,
+    /// MB/s and records/s of fetching. Nothing where it is none or fewer records came.
     #[must_use]
     pub fn parse(records: u64, text: &str) -> Option<Self> {
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
@@ -70,6 +72,7 @@ impl Consumed {
         Some(Self {
             records_per_s: number(5)?,
             mib_per_s: number(3)?,
+            fetched_mib_per_s: number(8)?,
         })
     }
 }
@@ -115,6 +118,7 @@ mod tests {
         let expected = Consumed {
             records_per_s: 100_000.0,
             mib_per_s: 97.6563,
+            fetched_mib_per_s: 115.6379,
         };
         assert_eq!(Consumed::parse(200_000, CONSUMED), Some(expected));
         assert_eq!(Consumed::parse(200_001, CONSUMED), None);

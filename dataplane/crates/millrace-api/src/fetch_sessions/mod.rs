@@ -7,8 +7,10 @@
 //! | part | what it is |
 //! |---|---|
 //! | `partitions` | what one session fetches, and what was told |
+//! | `left_out` | how long a request waits while its client may hold records of partitions that it does not ask for |
 //! | `slots` | which sessions there are, and which one makes room for another |
 
+mod left_out;
 mod partitions;
 mod slots;
 
@@ -25,6 +27,7 @@ use millrace_wire::{
 use parking_lot::Mutex;
 
 use self::{
+    left_out::LeftOut,
     partitions::Partitions,
     slots::{Size, Slots},
 };
@@ -65,6 +68,7 @@ struct Session {
     /// Who it belongs to.
     principal: Option<Box<str>>,
     partitions: Partitions,
+    left_out: LeftOut,
 }
 
 /// What a request is to its session.
@@ -164,8 +168,13 @@ impl FetchSessions {
         if session.by_id != by_id {
             return Err(ErrorCode::FetchSessionTopicIdError);
         }
+        let before = session.partitions.len();
         session.partitions.update(&request.topics);
+        let with_added = session.partitions.len();
         session.partitions.forget(&request.forgotten_topics_data);
+        let left_out = with_added - session.partitions.len();
+        let (added, asked_ms) = (with_added - before, request.max_wait_ms);
+        request.max_wait_ms = session.left_out.wait_ms(added, left_out, asked_ms);
         session.epoch = next_epoch(session.epoch);
         let (epoch, size) = (session.epoch, session.size());
         if session.partitions.is_empty() {
@@ -276,6 +285,7 @@ impl InSession {
                     by_id: new.by_id,
                     principal: new.principal.clone(),
                     partitions,
+                    left_out: LeftOut::default(),
                 };
                 answer.session_id = sessions.start(session, now);
             }

@@ -109,6 +109,31 @@ fn a_session_answers_what_is_new() {
 }
 
 #[test]
+fn a_request_waits_briefly_while_its_client_holds_records_of_other_partitions() {
+    let (sessions, alice) = (sessions(), peer("User:alice"));
+    let (id, _) = ask(&sessions, &alice, request(0, 0, &[0, 1]), 5).expect("started");
+    let waits = |request: FetchRequest| {
+        let mut request = request.with_max_wait_ms(500);
+        let entered = sessions.enter(BY_NAME, &mut request, &alice, NOW);
+        assert!(entered.is_ok(), "{entered:?}");
+        request.max_wait_ms
+    };
+    assert_eq!(waits(request(id, 1, &[])), 500);
+    let other = ForgottenTopic::default()
+        .with_topic(topic())
+        .with_partitions(vec![1]);
+    let without = request(id, 2, &[0]).with_forgotten_topics_data(vec![other]);
+    assert_eq!(waits(without), 10);
+    assert_eq!(waits(request(id, 3, &[0])), 15, "it adds no partition");
+    let unknown = ForgottenTopic::default()
+        .with_topic(topic())
+        .with_partitions(vec![1, 7]);
+    let without = request(id, 4, &[]).with_forgotten_topics_data(vec![unknown]);
+    assert_eq!(waits(without), 22, "it leaves out nothing that is there");
+    assert_eq!(waits(request(id, 5, &[1])), 500);
+}
+
+#[test]
 fn what_does_not_follow_is_refused() {
     let (sessions, alice) = (sessions(), peer("User:alice"));
     let (id, _) = ask(&sessions, &alice, request(0, 0, &[0]), 5).expect("started");

@@ -5,7 +5,7 @@
 //! A fetch that asks for hot and cold partitions is answered as soon as memory has enough, and is
 //! not delayed by cold reads: their records come with one of the connection's next fetches. If
 //! memory has too little, the fetch waits for both, and takes what comes first. The client bounds
-//! its waits (`max_wait_ms`, `min_bytes`), and half a second bounds a response that would be empty
+//! its waits (`max_wait_ms`, `min_bytes`), its session may shorten them (`fetch_sessions::left_out`), and half a second bounds a response that would be empty
 //! although there are records: clients ask again immediately.
 //!
 //! What is in objects can be read by every broker (KIP-392). Clients that say which zone they are in are answered for a partition
