@@ -19,8 +19,8 @@ pub(super) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Takes in how many partitions a request has added and left out. Returns for how long it waits, where it asks for
-    /// `asked_ms`.
+    /// Takes in how many partitions a request has added and left out. Returns for how long it waits, in milliseconds, where
+    /// it asks for `asked_ms`.
     pub(super) fn wait_ms(&mut self, added: usize, left_out: usize, asked_ms: i32) -> i32 {
         self.partitions = (self.partitions + left_out).saturating_sub(added);
         if self.partitions == 0 {
