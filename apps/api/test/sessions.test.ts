@@ -55,11 +55,14 @@ async function sessionsOf(headers: Session) {
   return (await call(fixture.app, "GET", "/v1/me/sessions", { headers })).body.items;
 }
 
+/** So long ago by the clock of these tests, which is stopped; PostgreSQL's own runs on. */
+const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+
 /** As if everybody had signed in, or confirmed, so long ago. */
 const proven = (minutes: number) =>
   runSql(
     fixture.ownerUrl,
-    `UPDATE session SET authenticated_at = now() - interval '${minutes} minutes' WHERE user_id = '${userId}'`,
+    `UPDATE session SET authenticated_at = '${ago(minutes)}' WHERE user_id = '${userId}'`,
   );
 
 /** Methods and results of what this person did, oldest first. */
@@ -106,7 +109,7 @@ describe("sessions", () => {
     const unused = (id: string, hours: number) =>
       runSql(
         fixture.ownerUrl,
-        `UPDATE session SET updated_at = now() - interval '${hours} hours' WHERE id = '${id}'`,
+        `UPDATE session SET updated_at = '${ago(hours * 60)}' WHERE id = '${id}'`,
       );
     await unused(idleId, 25);
     await unused(usedId, 23);
