@@ -27,8 +27,14 @@ describe.skipIf(!bin || !mirror)("a preview by the real Terraform", () => {
       HOME: home,
     }),
   });
-  const ask = (method: string, path: string, body?: unknown) =>
-    call(fixture.app, method, path, { apiKey: fixture.ours.apiKey, ...(body ? { body } : {}) });
+  /** As a client should: once more where planning took longer than a minute, as on a machine that does much else. */
+  const ask = async (method: string, path: string, body?: unknown) => {
+    const options = { apiKey: fixture.ours.apiKey, ...(body ? { body } : {}) };
+    const answer = await call(fixture.app, method, path, options);
+    return answer.body.code === "planning_timed_out"
+      ? call(fixture.app, method, path, options)
+      : answer;
+  };
 
   test("of three brokers in three zones: the plan, its cost, what the policy says", async () => {
     const network = { access: "private", allowed_cidrs: ["10.8.0.0/16"] };
