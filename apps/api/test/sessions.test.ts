@@ -55,7 +55,7 @@ async function sessionsOf(headers: Session) {
   return (await call(fixture.app, "GET", "/v1/me/sessions", { headers })).body.items;
 }
 
-/** So long ago by the clock of these tests, which is stopped; PostgreSQL's own runs on. */
+/** That many minutes ago by the stopped clock of these tests. PostgreSQL's `now()` goes on. */
 const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
 
 /** As if everybody had signed in, or confirmed, so long ago. */

@@ -7,7 +7,7 @@ use millrace_bench::{kafka::Version, process::Background};
 use crate::{
     disk::Disk,
     kafka::{self, Flush},
-    millrace::{self, Setup},
+    millrace::{self, Pipeline},
     server::Server,
 };
 
@@ -17,7 +17,7 @@ pub(crate) const FILE_BYTES: u64 = 1 << 30;
 /// Somebody to load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Contender {
-    Millrace(Setup),
+    Millrace(Pipeline),
     Kafka(Version, Flush),
     /// Receives the same bytes and writes them, no protocol: the physical limit of a broker.
     Sink,
@@ -30,9 +30,8 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    pub(crate) const MILLRACE: Self = Self::Millrace(Setup::Default);
-    pub(crate) const SERIAL: Self = Self::Millrace(Setup::Serial);
-    pub(crate) const OBJECTS_IN_MEMORY: Self = Self::Millrace(Setup::ObjectsInMemory);
+    pub(crate) const MILLRACE: Self = Self::Millrace(Pipeline::Default);
+    pub(crate) const SERIAL: Self = Self::Millrace(Pipeline::Serial);
     pub(crate) const KAFKA_3: Self = Self::Kafka(Version::V3, Flush::EachMessage);
     pub(crate) const KAFKA_4: Self = Self::Kafka(Version::V4, Flush::EachMessage);
     pub(crate) const KAFKA_3_INDEXES_FREE: Self =
@@ -45,9 +44,8 @@ impl Contender {
     /// Its key in the report.
     pub(crate) fn key(self) -> String {
         match self {
-            Self::Millrace(Setup::Default) => "millrace".into(),
-            Self::Millrace(Setup::Serial) => "millrace_depth_1".into(),
-            Self::Millrace(Setup::ObjectsInMemory) => "millrace_objects_in_memory".into(),
+            Self::Millrace(Pipeline::Default) => "millrace".into(),
+            Self::Millrace(Pipeline::Serial) => "millrace_depth_1".into(),
             Self::Kafka(version, flush) => {
                 let flush = match flush {
                     Flush::EachMessage => "flushed",
@@ -69,7 +67,7 @@ impl Contender {
         folder: &Path,
     ) -> Result<Option<Server>, Box<dyn Error>> {
         Ok(Some(match self {
-            Self::Millrace(setup) => millrace::start(setup, disk, folder)?,
+            Self::Millrace(pipeline) => millrace::start(pipeline, disk, folder)?,
             Self::Kafka(version, flush) => kafka::start(version, flush, disk, folder)?,
             Self::Sink => start_sink(disk, folder)?,
             Self::Acknowledger => start_acknowledger(folder)?,

@@ -56,14 +56,6 @@ impl Section<'_> {
                 "ratio_to_bare_sink",
                 self.ratio(LIGHT_UNLIMITED, RATE, Contender::Sink),
             ),
-            (
-                "objects_in_memory_ratio_to_bare_sink",
-                self.objects_in_memory(RATE),
-            ),
-            (
-                "objects_in_memory_cpu_vs_bare_sink",
-                self.objects_in_memory(SERVER_CPU),
-            ),
             ("share_of_device", self.share_of_device()),
             (
                 "share_of_client_limit",
@@ -89,10 +81,6 @@ impl Section<'_> {
             (
                 "ratio_to_bare_sink",
                 self.ratio(LIGHT_UNLIMITED, RATE, Contender::Sink),
-            ),
-            (
-                "objects_in_memory_ratio_to_bare_sink",
-                self.objects_in_memory(RATE),
             ),
         ]
     }
@@ -138,12 +126,6 @@ impl Section<'_> {
 
     fn ratio(&self, load: &str, field: Field, other: Contender) -> Option<f64> {
         Some(self.ours(load, field)? / self.median(load, other, field)?)
-    }
-
-    /// Of the broker whose objects are not on the measured disk, over the sink.
-    fn objects_in_memory(&self, field: Field) -> Option<f64> {
-        let ours = self.median(LIGHT_UNLIMITED, Contender::OBJECTS_IN_MEMORY, field)?;
-        Some(ours / self.median(LIGHT_UNLIMITED, Contender::Sink, field)?)
     }
 
     fn kafkas(&self, load: &str, field: Field) -> impl Iterator<Item = f64> {

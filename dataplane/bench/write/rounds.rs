@@ -22,7 +22,6 @@ use crate::{
     disk::Disk,
     kafka_client::KafkaClient,
     loads::{Generator, Load, Outcome, Run, Target},
-    millrace::MEMORY,
     report::Report,
     sections::{Job, Scale, SectionKey},
     server::Server,
@@ -32,9 +31,6 @@ use crate::{
 /// Millrace's log and objects of the largest section, which are removed at its end, and some more.
 const FREE_BYTES_MIN: u64 = 32 << 30;
 const QUICK_FREE_BYTES_MIN: u64 = 8 << 30;
-/// Objects that are kept in memory.
-const FREE_MEMORY_MIN: u64 = 8 << 30;
-const QUICK_FREE_MEMORY_MIN: u64 = 2 << 30;
 /// A server's first requests, of which nothing is measured, are one part in so many of a run's.
 const WARM_UP_SHARE: u64 = 3;
 /// How a quick run waits for a quiet machine.
@@ -106,26 +102,17 @@ fn lock(work: &Path) -> Result<File, Box<dyn Error>> {
 }
 
 fn must_have_room(options: &Options) -> Result<(), Box<dyn Error>> {
-    let (disk, memory) = if options.quick {
-        (QUICK_FREE_BYTES_MIN, QUICK_FREE_MEMORY_MIN)
+    let disk = rustix::fs::statvfs(&options.work)?;
+    let free = disk.f_bavail * disk.f_frsize;
+    let needed = if options.quick {
+        QUICK_FREE_BYTES_MIN
     } else {
-        (FREE_BYTES_MIN, FREE_MEMORY_MIN)
+        FREE_BYTES_MIN
     };
-    let lacking = |advice| move |error| format!("{error}; {advice}");
-    free_space(&options.work, disk).map_err(lacking("--work names another folder"))?;
-    free_space(Path::new(MEMORY), memory)
-        .map_err(lacking("objects of one broker are kept there"))?;
-    Ok(())
-}
-
-/// An error unless so many bytes are free at `path`.
-fn free_space(path: &Path, needed: u64) -> Result<(), String> {
-    let shown = path.display();
-    let found = rustix::fs::statvfs(path).map_err(|error| format!("{shown}: {error}"))?;
-    let free = found.f_bavail * found.f_frsize;
     if free < needed {
         let (free, needed) = (free >> 30, needed >> 30);
-        return Err(format!("{shown} has {free} GiB free, {needed} are needed"));
+        let work = options.work.display();
+        return Err(format!("{work} has {free} GiB free, {needed} are needed; see --work").into());
     }
     Ok(())
 }

@@ -145,19 +145,18 @@ fn own_disk(scale: &Scale) -> Vec<Job> {
         brokers.extend(paced(KAFKA_CLIENT_150, KafkaClient, RATE_150));
         brokers.push(unlimited(KAFKA_CLIENT_RANDOM, KafkaClientRandom));
     }
-    let mut light = brokers.clone();
-    light.retain(|load| load.generator == Light);
+    let mut sink = brokers.clone();
+    sink.retain(|load| load.generator == Light);
     let mut acknowledger = brokers.clone();
     acknowledger.retain(|load| load.rate.is_none() && load.generator != Light);
     let mut serial = brokers.clone();
     serial.retain(|load| load.rate.is_none() && load.generator != KafkaClientRandom);
     vec![
         job(Contender::MILLRACE, brokers.clone()),
-        job(Contender::OBJECTS_IN_MEMORY, light.clone()),
         job(Contender::KAFKA_3, brokers.clone()),
         job(Contender::KAFKA_4, brokers),
         job(Contender::SERIAL, serial),
-        job(Contender::Sink, light),
+        job(Contender::Sink, sink),
         job(Contender::Acknowledger, acknowledger),
         job(Contender::DEVICE, vec![unlimited(DEVICE_ALONE, Light)]),
     ]
@@ -173,7 +172,6 @@ fn ebs_like(scale: &Scale) -> Vec<Job> {
     ];
     let mut jobs = vec![
         job(Contender::MILLRACE, brokers.clone()),
-        job(Contender::OBJECTS_IN_MEMORY, vec![light.clone()]),
         job(Contender::KAFKA_3, brokers.clone()),
         job(Contender::KAFKA_3_INDEXES_FREE, vec![light.clone()]),
         job(Contender::SERIAL, vec![light.clone()]),

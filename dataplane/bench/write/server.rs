@@ -13,7 +13,6 @@ use millrace_bench::{
     machine::pause,
     process::{Background, Meter},
 };
-use tempfile::TempDir;
 
 /// Kafka needs some seconds on a busy machine; a log of 4 GiB is laid out in as many.
 const START_MAX: Duration = Duration::from_secs(120);
@@ -26,8 +25,6 @@ pub(crate) struct Server {
     port: u16,
     /// Where its flush calls are counted.
     pub(crate) flush_report: Option<PathBuf>,
-    /// What it keeps in memory, which is removed after it was killed.
-    pub(crate) memory: Option<TempDir>,
 }
 
 impl Server {
@@ -36,7 +33,6 @@ impl Server {
             process,
             port,
             flush_report: None,
-            memory: None,
         }
     }
 

@@ -9,6 +9,8 @@ const bin = process.env.MILLRACE_TERRAFORM_BIN;
 const mirror = process.env.MILLRACE_TERRAFORM_MIRROR;
 const home = mkdtempSync(join(tmpdir(), "millrace-api-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
+/** Two plans of a minute at most, each of which may be tried twice, and some time for the rest. */
+const TWO_PLANS_MS = 300_000;
 
 /** Terraform and its AWS provider; no account, no credentials, no network. */
 describe.skipIf(!bin || !mirror)("a preview by the real Terraform", () => {
@@ -27,13 +29,13 @@ describe.skipIf(!bin || !mirror)("a preview by the real Terraform", () => {
       HOME: home,
     }),
   });
-  /** As a client should: once more where planning took longer than a minute, as on a machine that does much else. */
+  /** Tries twice, as clients should: on a busy machine Terraform may exceed the limit of a minute for a plan. */
   const ask = async (method: string, path: string, body?: unknown) => {
     const options = { apiKey: fixture.ours.apiKey, ...(body ? { body } : {}) };
     const answer = await call(fixture.app, method, path, options);
-    return answer.body.code === "planning_timed_out"
-      ? call(fixture.app, method, path, options)
-      : answer;
+    if (answer.body.code !== "planning_timed_out") return answer;
+    console.warn(`${method} ${path}: planning timed out, trying again`);
+    return call(fixture.app, method, path, options);
   };
 
   test("of three brokers in three zones: the plan, its cost, what the policy says", async () => {
@@ -59,7 +61,9 @@ describe.skipIf(!bin || !mirror)("a preview by the real Terraform", () => {
     expect(JSON.stringify(preview)).not.toContain('admin_token":"');
   });
 
-  test("of a faster volume: it changes where it is, and nothing is replaced", async () => {
+  test("of a faster volume: it changes where it is, and nothing is replaced", {
+    timeout: TWO_PLANS_MS,
+  }, async () => {
     const { db, ours } = fixture;
     const wal = { type: "gp3", sizeGib: 20, iops: 3000, throughputMibps: 125 } as const;
     const cluster = await db.clusters.create({
