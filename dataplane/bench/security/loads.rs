@@ -28,9 +28,9 @@ pub(crate) struct Load {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
     pub(crate) produced_mib_per_s: f64,
-    /// With the time in which the group is joined: Kafka waits three seconds for other members.
+    /// Includes the time to join the group, in which Kafka waits three seconds for other members.
     pub(crate) consumed_mib_per_s: f64,
-    /// Without.
+    /// Excludes that time.
     pub(crate) fetched_mib_per_s: f64,
     /// The broker's CPU time.
     pub(crate) produce_cpu_s_per_gib: f64,

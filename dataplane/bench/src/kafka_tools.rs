@@ -52,9 +52,9 @@ fn number_before(part: &str, unit: &str) -> Option<f64> {
 pub struct Consumed {
     /// Records per second.
     pub records_per_s: f64,
-    /// MiB per second.
+    /// MiB per second, including the time to join the group.
     pub mib_per_s: f64,
-    /// MiB per second once it had joined.
+    /// MiB per second, excluding that time.
     pub fetched_mib_per_s: f64,
 }
 

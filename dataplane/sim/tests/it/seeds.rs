@@ -22,7 +22,7 @@ const REACHED: [&str; 9] = [
     "trim stream",
 ];
 
-/// One seed in about 140 reaches it, so only runs of many seeds, as the nightly one, must.
+/// One seed in about 140 reaches it, so only runs of many seeds, such as the nightly one, must reach it.
 const REACHED_SELDOM: &str = "release streams";
 const MANY_SEEDS: u64 = 2_000;
 
