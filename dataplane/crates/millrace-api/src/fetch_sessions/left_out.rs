@@ -6,7 +6,12 @@
 //! (KAFKA-17182). So while partitions are left out, a request waits only briefly, and longer each time the client
 //! changes nothing. Once it would wait as long as the client asks for, it is not about those partitions any more.
 //!
-//! The count does not tell which partitions return: new ones count as such, which costs one wait of full length.
+//! The count does not tell which partitions return:
+//!
+//! - New ones count as such, which costs one wait of full length.
+//! - While one does not come back and others come and go, every request waits briefly. At most 100 a second do.
+//! - Once requests wait in full again, those that are still out do not count any more.
+//! - A session that begins without partitions of which the client holds records does not know of them.
 
 /// Milliseconds. Most applications take longer for what a fetch returns.
 const FIRST_WAIT_MS: i32 = 10;
